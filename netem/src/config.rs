@@ -119,8 +119,9 @@ impl Loss {
         self.mean() == 0.0
     }
 
-    /// The long-run share of lost transmissions of a class. In bursts, streams lose more: a repetition begins where its
-    /// message was lost, mostly in a bad spell. The end of repetitions by the peer timeout is not considered.
+    /// The long-run share of lost transmissions of a class. Under Gilbert–Elliott loss, streams lose a larger share
+    /// than datagrams: the retransmissions of a message begin in the state in which it was lost, mostly the bad one.
+    /// The limit that the peer timeout sets to retransmissions is not taken into account.
     pub fn of(&self, class: Class) -> f64 {
         match self {
             Self::GilbertElliott(ge) if class == Class::Stream => 1.0 - 1.0 / ge.attempts(),

@@ -481,7 +481,7 @@ impl Windows {
         &windows[windows.partition_point(|window| window.1 <= t)..]
     }
 
-    /// The window that holds at `t`.
+    /// The window that contains `t`.
     #[inline]
     pub fn at(&self, unit: u32, t: Time) -> Option<(Time, Time)> {
         self.after(unit, t).first().copied().filter(|window| window.0 <= t)

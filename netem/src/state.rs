@@ -147,7 +147,7 @@ impl<T: Copy + Default> Table<T> {
 #[derive(Clone, Debug, Default)]
 struct Sparse<T> {
     used: usize,
-    /// Key plus one, zero being free, and slot. A power of two long, or empty.
+    /// Pairs of key plus one and slot; a pair with zero is free. The length is a power of two, or zero.
     links: Vec<(u64, T)>,
 }
 

@@ -47,7 +47,7 @@ impl Problem {
         Ok(Self::from_checked(slots, capacity, jobs, running))
     }
 
-    /// A problem whose parts come from a checked one.
+    /// Builds a problem without checks, from parts of one that has been checked.
     pub(crate) fn from_checked(
         slots: usize,
         capacity: Vec<f64>,
@@ -63,7 +63,7 @@ impl Problem {
         self.sets
     }
 
-    /// Slots of the window.
+    /// Length of the planning window, in slots.
     pub fn slots(&self) -> usize {
         self.slots
     }

@@ -424,7 +424,7 @@ fn limit(room: &[f64], demand: &[f64], tasks: u32) -> u32 {
     limit
 }
 
-/// Shares up to this count as zero.
+/// Largest share that is treated as zero.
 const SHARE: f64 = 1e-6;
 
 /// Preferences among options and jobs by the relaxed solution.

@@ -191,7 +191,7 @@ impl GangScheduler {
         }
     }
 
-    /// Sends the current order of a core again after an undelivered one, unless a newer one was sent since.
+    /// Sends the order of a core again if `order` was not delivered, unless a newer order was sent since.
     fn undelivered(&mut self, to: ActorId, core: u16, order: u32, fx: &mut Effects<'_>) {
         let Role::Node(node) = fx.layout().role(to) else { return };
         let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));

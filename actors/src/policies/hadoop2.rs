@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
     }
 
-    /// Ten at once, or 1 % of 2000 tasks, or a tenth of 150 that run.
+    /// The cap is the largest of ten backups, 1 % of 2000 tasks, and a tenth of 150 running tasks.
     #[test]
     fn backups_have_a_cap() {
         let rule = Hadoop2::default();

@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(table().waiting(4).look(&mut Mantri::default()), NO_TASK);
     }
 
-    /// Another task of the job has no node: it comes first.
+    /// Another task of the job has no node yet, and its first copy goes before second copies.
     #[test]
     fn while_a_task_has_no_node_no_copy_is_sent() {
         let slow = |open| with(open).running(4, 50, 0.5).look(&mut Mantri::default());

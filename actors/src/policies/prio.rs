@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(done(&cycle(&mut bench)), [(true, 1)], "it is older than the third");
     }
 
-    /// The only node could not be reached a moment ago: the job that runs there is not preempted for one that cannot be
-    /// launched.
+    /// The only node could not be reached lately, so no job can be launched there, and the job that runs there is not
+    /// preempted.
     #[test]
-    fn work_is_not_lost_for_a_launch_that_cannot_be_made() {
+    fn no_job_is_preempted_on_a_node_that_cannot_be_reached() {
         let layout = Layout::new(1, 0, [2]);
         let mut bench = Prio::default().bench(&layout, layout.scheduler(0), 1);
         bench = bench.with_deadline(JobId(3), Span::from_secs(1));

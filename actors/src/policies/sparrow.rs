@@ -98,7 +98,7 @@ mod tests {
         assert_ne!(reserved[0].0, reserved[1].0);
     }
 
-    /// As the simulators of Eagle and Murmuration run it.
+    /// Probes are drawn with replacement, as in the simulators of Eagle and Murmuration.
     #[test]
     fn with_replacement_a_node_drawn_twice_gets_one_message_for_both_reservations() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };

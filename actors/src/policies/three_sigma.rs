@@ -23,7 +23,7 @@ parameters! {
     struct ThreeSigma {
         /// Period at which the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
         cycle: Span = Span::from_secs(2),
-        /// Slots of the window that is planned.
+        /// Length of the planning window, in slots.
         slots: u32 = 20 => 1..=100,
         /// Length of a slot; the possible starts are now and multiples of it from now on.
         slot: Span = Span::from_secs(60),
@@ -506,7 +506,7 @@ const NOTHING: f64 = 1e-9;
 /// other without end.
 const MOST_PREEMPTIONS: u32 = 10;
 
-/// Factor that makes the price of preempting a job higher than the gain of an equal one.
+/// Factor on the price of preemption, above 1 so that no plan preempts a job for another one of the same utility.
 const PREMIUM: f64 = 1.001;
 
 /// The name of a waiting job in the problem. When it runs, its name is the next number.
@@ -587,7 +587,7 @@ fn demand(run: &Distribution, slot: f64, slots: u32) -> Vec<f64> {
     remaining(run, 0.0, slot, slots)
 }
 
-/// The same for a task that has run for `elapsed` seconds, by slots from now on; `run` is its total run time.
+/// Expected cores of a task that has run for `elapsed` seconds, by slots from now on; `run` is its total run time.
 fn remaining(run: &Distribution, elapsed: f64, slot: f64, slots: u32) -> Vec<f64> {
     let mut demand = vec![1.0];
     for at in 1..slots {

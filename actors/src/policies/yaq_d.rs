@@ -458,8 +458,8 @@ mod tests {
         assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
-    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but only up to the
-    /// estimate of the tasks that run there.
+    /// A node to which nothing happens sends no heartbeats: schedulers let its wait pass, but only up to the estimate
+    /// of the tasks that run there.
     #[test]
     fn waits_pass_without_heartbeats_of_a_silent_node() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };

@@ -50,7 +50,7 @@ fn every_policy_is_registered_tested_and_listed() {
 const HEAD: usize = 15;
 
 #[test]
-fn heads_of_experiments_are_short_and_their_findings_are_sections_of_the_page_that_they_name() {
+fn heads_of_experiments_are_short_and_name_existing_sections_of_findings() {
     let (mut files, mut sections) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
     walk(&root().join("experiments"), "toml", &mut files);
     assert!(files.len() > 80, "the walk found only {} experiments", files.len());

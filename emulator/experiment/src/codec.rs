@@ -37,7 +37,7 @@ const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
 /// The reason why bytes could not be decoded, or a value could not be encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CodecError {
-    #[error("a frame of {bytes} bytes where {limit} are the most")]
+    #[error("a frame of {bytes} bytes, more than the limit of {limit}")]
     Oversize { bytes: usize, limit: usize },
     /// The frame ends before its value does.
     #[error("a frame that ends early")]

@@ -36,7 +36,7 @@ pub struct Files(Arc<Store>);
 struct Store {
     /// Whether other files may be read from the disk.
     disk: bool,
-    /// Folders in which traces are searched, besides the experiment's folder.
+    /// Folders that are searched for traces, besides the experiment's folder.
     folders: Vec<PathBuf>,
     /// The contents read so far; `None` if a file was streamed from the disk, which keeps no content.
     held: Mutex<BTreeMap<PathBuf, Option<Arc<[u8]>>>>,
@@ -45,7 +45,7 @@ struct Store {
 /// Files to send, made by [`Files::pack`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pack {
-    /// Folders in which traces are searched, besides the experiment's folder.
+    /// Folders that are searched for traces, besides the experiment's folder.
     #[serde(deserialize_with = "few")]
     pub folders: Vec<PathBuf>,
     /// Contents by the names that the experiment uses.
@@ -135,7 +135,7 @@ impl Files {
         Self(Arc::new(Store { disk, folders, held: Mutex::new(held) }))
     }
 
-    /// Folders in which traces are searched, besides the experiment's folder.
+    /// Folders that are searched for traces, besides the experiment's folder.
     pub fn folders(&self) -> &[PathBuf] {
         &self.0.folders
     }

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn replications_have_intervals_and_open_jobs_a_column() {
+    fn tables_of_replications_show_intervals_and_unfinished_jobs() {
         let mut study = study(3);
         study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
         let text = text(&study, &TableStyle::default());

@@ -137,7 +137,7 @@ fn write(
     if let Some(own) = own
         && study.missing > 0
     {
-        tracing::warn!("this runs what is missing: {}", args::command(&study.manifest.argv, own));
+        tracing::warn!("to run what is missing: {}", args::command(&study.manifest.argv, own));
     }
     folder.write(study, RENDER.unwrap_or(|_| RenderedReport::default()))?;
     Ok(RENDER.map(|_| format!("report: {}", folder.root().join(storage::REPORT).display())))

@@ -97,7 +97,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
-                "the run stops early; finished runs are in {}; this runs the rest: {}",
+                "the run stops early; finished runs are in {}; to run the rest: {}",
                 run.out.display(),
                 args::command(&run.argv, &run.out)
             );
@@ -206,10 +206,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                 let file = storage::failure_path(&run.out, &failure.id);
                 tracing::error!("{} was {}; that is in {}", failure.name(), failure.reason(), file.display());
             }
-            tracing::error!(
-                "interrupted; {there}; this runs the rest: {}",
-                args::command(&run.argv, &run.out)
-            );
+            tracing::error!("interrupted; {there}; to run the rest: {}", args::command(&run.argv, &run.out));
             true
         }
         RunState::Failed => {
@@ -231,7 +228,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                     "in virtual time a run fails again under the same seed: change the experiment, and run it into another folder"
                 );
             } else {
-                tracing::error!("{first}this runs what failed: {}", args::command(&run.argv, &run.out));
+                tracing::error!("{first}to run what failed: {}", args::command(&run.argv, &run.out));
             }
             true
         }

@@ -74,7 +74,7 @@ fn row_schema(table: TableKind) -> Value {
     json!({ "description": table.about().trim(), "type": "object", "properties": columns })
 }
 
-/// The same as [`row_schema`], as text for readers.
+/// The content of [`row_schema`], as text for readers.
 fn row_text(table: TableKind) -> String {
     let rows = table.all_meanings().into_iter();
     let rows: String = rows.map(|(name, meaning)| format!("  {name}: {meaning}\n")).collect();

@@ -54,8 +54,8 @@ pub(super) struct Options {
     /// No progress bar.
     #[arg(long)]
     quiet: bool,
-    /// Exit with status 1 if a run with a faithful certificate diverges by more than 5 % in a quantile, if a run did
-    /// other jobs, or if all runs are degraded.
+    /// Exit with status 1 if a run with a faithful certificate diverges by more than 5 % in a quantile, if a run
+    /// finished other jobs than the reference, or if all runs are degraded.
     #[arg(long)]
     check: bool,
 }
@@ -108,7 +108,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let control = control(options.quiet, None)?;
     let validation = validate(&|variant| options.load(variant), &plan, &control).inspect_err(|error| {
         if matches!(error, Error::Broken { .. }) {
-            tracing::error!("this runs what is missing: {}", args::command(&plan.argv, &plan.out));
+            tracing::error!("to run what is missing: {}", args::command(&plan.argv, &plan.out));
         }
     })?;
     let kept = plan.out.join(KEPT);

@@ -98,13 +98,13 @@ pub struct ComparedPoint {
     /// Whether some run of the first is degraded.
     #[serde(default)]
     pub a_degraded: bool,
-    /// The same for the second.
+    /// Whether some run of the second is degraded.
     #[serde(default)]
     pub b_degraded: bool,
     /// Whether interference was injected into some run of the first.
     #[serde(default)]
     pub a_injected: bool,
-    /// The same for the second.
+    /// Whether interference was injected into some run of the second.
     #[serde(default)]
     pub b_injected: bool,
     /// Whether injections differed between runs of one seed, so that no difference is judged.
@@ -141,7 +141,7 @@ pub struct MetricDifference {
     pub metric: String,
     /// Mean over the compared replications of the first study.
     pub a: Option<f64>,
-    /// The same of the second.
+    /// Mean over the compared replications of the second study.
     pub b: Option<f64>,
     /// `b - a`.
     pub difference: Option<f64>,

@@ -43,8 +43,8 @@ pub struct MetricDivergence {
     /// Whether the value is within the bar of the reference, or within the spread of the runs; absent for metrics that
     /// are only shown.
     pub within: Option<bool>,
-    /// The same relative to [`found`](Self::found): whether everything except the cores behaved as in the reference.
-    /// Whether the cores behaved as requested is in the certificate.
+    /// Whether the value is within the bar of [`found`](Self::found), so that everything except the cores behaved as in
+    /// the reference. The certificate says whether the cores behaved as requested.
     #[serde(default)]
     pub within_found: Option<bool>,
     /// The likely cause of a difference of more than 1 %.

@@ -29,7 +29,7 @@ const TABLES: usize = 40;
 pub struct StudyComparison {
     /// Experiment and runtime of the first study, and its state if it did not finish.
     pub a: String,
-    /// The same for the second.
+    /// Experiment and runtime of the second study, and its state if it did not finish.
     pub b: String,
     /// Differences between the two experiments except claims, as `key: first A, second B`.
     #[serde(default)]

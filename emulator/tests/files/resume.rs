@@ -51,11 +51,11 @@ fn an_interrupted_run_is_resumed() {
     assert_eq!(ended.status.code(), Some(3));
     let err = text(&ended.stderr);
     let rest = "run e.toml --json --quiet --threads 1 --resume --out r\n";
-    assert!(err.contains("this runs the rest: ") && err.contains(rest), "{err}");
+    assert!(err.contains("to run the rest: ") && err.contains(rest), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let (table, said) = expect(here, "report r", 0);
     assert!(table.contains("of 4 runs: interrupted"), "{table}");
-    assert!(said.contains("this runs what is missing: ") && said.contains(rest), "{said}");
+    assert!(said.contains("to run what is missing: ") && said.contains(rest), "{said}");
     let kept = finished(&here.join("r")).len();
     assert!((1..4).contains(&kept), "{kept} cells of 4");
     let all = |out: &str| results(&expect(here, &format!("{args} {out}"), 0).0);

@@ -279,7 +279,7 @@ async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
     let mut rash = Control::<_, ()>::new(&peer.connection, peer.streams, LARGEST_FRAME);
     within(rash.send(&fixture.load())).await.unwrap();
     let end = within(peer.connection.ended()).await.to_string();
-    assert!(end.contains("where 64 are the most"), "{end}");
+    assert!(end.contains("more than the limit of 64"), "{end}");
     let mut first = fixture.controller().await;
     let mut second = fixture.claim().await;
     assert!(matches!(second.receive().await, AgentMessage::Busy { controller } if controller.contains(':')));

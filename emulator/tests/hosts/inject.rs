@@ -326,7 +326,7 @@ inject p.toml --hosts ids/hosts.toml --for 0s | 2 | --for 0s
 inject p.toml --hosts ids/hosts.toml --host h9 | 2 | --host h9 | h1, h2, h3
 inject p.toml --hosts ids/hosts.toml | 3 | the hosts run nothing | volary run
 "#;
-/// The same during a run.
+/// Commands that are refused during a run.
 const RUNNING: &str = r#"
 inject p.toml --hosts ids/hosts.toml --node 24 | 2 | `node:24` | there are 24 nodes, 0 to 23
 inject p.toml --hosts ids/hosts.toml --node x | 2 | `node:x`

@@ -79,7 +79,7 @@ fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
             2,
             "{log}"
         );
-        assert_eq!(log.matches("over after").count(), 2, "{log}");
+        assert_eq!(log.matches("the run ended after").count(), 2, "{log}");
     }
     let replayed = lines(&expect(cluster.path(), "replay there --json", 0).0);
     assert_eq!(replayed.len(), 2);
@@ -183,7 +183,10 @@ fn a_host_that_dies_ends_the_run_with_its_measurements() {
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
     // The log and the inputs of the lost host until then are kept.
-    assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
+    assert!(
+        cluster.log("r", "h2").contains("shard 1 of 3")
+            && cluster.log("r", "h3").contains("the run ended after")
+    );
     let (replayed, _) = expect(cluster.path(), "replay r", 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
     assert!(replayed.contains("the log of shard 1 of 3, host h2, ends early, at "), "{replayed}");
@@ -205,7 +208,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     cluster.agents[1].kill().unwrap();
     let said = finish(run, 3);
     assert!(said.contains("host h2 was lost during the run"), "{said}");
-    assert!(said.contains("going on without h2, on h1, h3"), "{said}");
+    assert!(said.contains("continuing without h2, on h1, h3"), "{said}");
     assert!(said.contains("start its agent again") && said.contains("--resume --out r"), "{said}");
     let summary = cluster.summary("r");
     let names = |run: &Value| -> Vec<String> {

@@ -166,7 +166,7 @@ async fn a_wrong_hello_is_refused() {
         (hello_of("0.0.0-elsewhere", "h3"), "runs volary 0.0.0-elsewhere"),
         (hello_of(&build, "h3"), &both),
         (hello("h2"), "h3 claims to be h2"),
-        (vec![255; 64], "where 1024 are the most"),
+        (vec![255; 64], "more than the limit of 1024"),
         (frame(&[VERSION, 200, 3, 4]), "ends early"),
         (Vec::new(), "no hello within"),
     ] {
@@ -248,7 +248,7 @@ async fn broken_control_frames_end_their_connection_only() {
     for (bytes, words) in [
         (frame(&[VERSION, 250]), "ends early"),
         (frame(&[VERSION, 3, 1, 1, 1, 1]), "1 bytes after the end"),
-        (((8 << 20) + 1_u32).to_le_bytes().to_vec(), "8388609 bytes where 8388608 are the most"),
+        (((8 << 20) + 1_u32).to_le_bytes().to_vec(), "8388609 bytes, more than the limit of 8388608"),
     ] {
         let mut peer = RawPeer::join(&mut rig).await;
         peer.control(&bytes).await;

@@ -1,5 +1,5 @@
-//! Link classes of shapes in which distance alone decides, and of a topology that lists its switches and links: one
-//! for each two switches.
+//! Link classes of shapes in which distance alone decides, and of a topology that lists its switches and links: one for
+//! every pair of switches.
 
 use volary_actors::base::{DistributionSpec, Span};
 
@@ -60,7 +60,7 @@ pub(super) fn tree(
     Ok((classes, Scheme { host: HOST, rack, pod, zones: ground.zones.len() as u32, between }))
 }
 
-/// The class of each two regions, row by row.
+/// The class of every pair of regions, row by row.
 fn between(
     link: &LinkClasses,
     ground: &Ground,
@@ -145,10 +145,10 @@ pub(super) fn host(link: &LinkClasses) -> LinkClass {
     class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
 }
 
-/// Maximum number of switches. The path between each two is a class, and numbers of classes are limited.
+/// Maximum number of switches. The path between every pair is a class, and the number of classes is limited.
 const MOST_SWITCHES: usize = 256;
 
-/// Joins each two switches by the path of least mean delay.
+/// Joins every pair of switches by the path of least mean delay.
 pub(super) fn graph(graph: &GraphShape, link: &LinkClasses) -> Result<(Vec<LinkClass>, Scheme), Error> {
     let LinkClasses { host: _, rack, pod, fabric, region, between } = link;
     if [rack, pod, fabric, region].iter().any(|class| class.is_some()) || !between.is_empty() {

@@ -22,7 +22,7 @@ fn independent_loss_is_as_asked() {
 const BURSTS: &str = "loss = { gilbert-elliott = { p = 0.01, r = 0.2 } }";
 
 #[test]
-fn gilbert_elliott_has_its_rate_and_its_bursts() {
+fn gilbert_elliott_loss_has_the_configured_rate_and_burst_length() {
     let mut links = fabric(BURSTS);
     let lost: Vec<_> =
         (0..N).map(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).collect();
@@ -38,7 +38,7 @@ fn gilbert_elliott_has_its_rate_and_its_bursts() {
 }
 
 #[test]
-fn partial_bad_states_lose_their_share() {
+fn each_state_of_gilbert_elliott_has_its_loss_probability() {
     let mut links =
         fabric("loss = { gilbert-elliott = { p = 0.1, r = 0.3, good_loss = 0.02, bad_loss = 0.6 } }");
     let lost = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).count();

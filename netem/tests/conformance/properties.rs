@@ -23,7 +23,7 @@ const EVERYTHING: &str = "
     degrade = { a = ['schedulers'], at = '1s', for = '5s', delay_factor = 2.0, loss = 0.1 }
 ";
 
-/// A message: when in ms, from, to, whether a stream.
+/// A message: the time at which it is sent (ms), its sender, its receiver, and whether it goes on a stream.
 type Sent = (u64, u32, u32, bool);
 
 fn traffic() -> impl Strategy<Value = Vec<Sent>> {

@@ -468,7 +468,7 @@ mod tests {
         TaskUse { cpu: of(&[(1.0, 1.0), (2.0, 1.0)]), memory: of(&[(100.0 * MIB, 1.0)]), request: 2.0 }
     }
 
-    /// CPU above the largest expected value for a minute, memory only at times.
+    /// The CPU use is above the largest expected value for a minute, the memory only at times.
     #[test]
     fn constantly_reported_use_replaces_the_expected_use() {
         let (expected, mut seen) = (expected(), ObservedUse::default());

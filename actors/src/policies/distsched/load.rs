@@ -538,7 +538,7 @@ mod sum_tests {
 
     /// Single values between grid points add up exactly.
     #[test]
-    fn points_are_exact() {
+    fn sums_of_single_values_are_exact() {
         let (third, tenth) = (Distribution::point(1.0 / 3.0), Distribution::point(0.1));
         let full = sum(1.0, &[(&third, 2), (&tenth, 3)]);
         assert_eq!(full.above(1.0), 0.0);

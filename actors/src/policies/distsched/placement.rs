@@ -403,7 +403,8 @@ mod tests {
         close(expected(loads.nodes(), &[2, 2], &tasks, time), 10.0 / 4.0);
     }
 
-    /// The memory of two tasks is 2 × 4 or 2 × 8 on a node with 10 of 16 left.
+    /// Nodes of 16, of which the first has 10 left: two tasks of 4 each fit there (probability 3/4), two of 8 each do
+    /// not (1/4).
     #[test]
     fn evicted_jobs_are_worth_nothing() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);

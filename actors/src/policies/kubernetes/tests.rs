@@ -191,8 +191,9 @@ fn without_a_retry_queue_a_failed_task_goes_to_the_tail() {
     assert_eq!(jobs(&mut pending), [2, 3, 1]);
 }
 
-/// Back-off of 1, 2, 4, 8, 10, 10 s. Freed room brings back tasks after their back-off, at once or at the next full
-/// second; without an event a task waits at least a minute, until the next half minute.
+/// Back-offs are 1, 2, 4, 8, 10 and 10 s. When room is freed, a task is queued again at once if its back-off is over,
+/// and otherwise at the first full second after it. Without an event a task waits for at least a minute, up to the next
+/// half minute.
 #[test]
 fn events_bring_back_tasks_after_their_back_off() {
     let waits: Vec<_> =

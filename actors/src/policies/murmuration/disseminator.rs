@@ -210,7 +210,7 @@ const fn epoch_of(number: u32) -> u32 {
 pub(super) struct SeenWindow {
     /// Number of the first missing update of each origin's current epoch.
     next: Vec<u32>,
-    /// The same for earlier epochs: origin and number.
+    /// Number of the first missing update of each earlier epoch: origin and number.
     past: Vec<(u32, u32)>,
     /// Updates applied out of order, by origin and number.
     early: BTreeMap<(u32, u32), Gossip>,

@@ -333,8 +333,8 @@ fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
     assert_eq!(next(MurmurationRank::Job, 0.7, None), 6, "job 5 lets 3.5 s past, job 6 4.2 s");
 }
 
-/// A restarted scheduler copies a cache. Updates contained in the copy are not applied twice, those under way are
-/// applied once; the naive variant applies both.
+/// A restarted scheduler copies a cache. It applies updates that the copy lacks, and no update that the copy contains;
+/// the naive variant applies both.
 #[test]
 fn updates_contained_in_a_copied_cache_are_not_applied_again() {
     for copy in [Copying::Numbered, Copying::Naive] {

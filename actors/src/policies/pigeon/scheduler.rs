@@ -559,7 +559,7 @@ mod split_tests {
     }
 
     #[test]
-    fn larger_blocks_fall_evenly_on_all_masters() {
+    fn every_master_gets_a_larger_block_equally_often() {
         for split in [TaskSplit::Blocks, TaskSplit::RoundRobin, TaskSplit::InOrder] {
             let (mut splitter, mut rng) = (Splitter::new(split, 5), Rng::new(1, 2, 0));
             let mut larger = [0u32; 5];

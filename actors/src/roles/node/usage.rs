@@ -217,7 +217,7 @@ mod tests {
 
     /// Best-effort copies go before those with deadlines, then larger ones, and only until there is enough memory.
     #[test]
-    fn the_least_important_and_largest_is_evicted() {
+    fn the_largest_copy_of_the_least_importance_is_evicted() {
         let mut node = node();
         for (job, mib) in [(0, 10), (1, 40), (2, 20)] {
             assert_eq!(uses(&mut node, job, 1000, mib), []);
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }
 
-    /// The scheduler must learn of it, or the task is lost.
+    /// A scheduler that does not learn of an eviction would lose the task.
     #[test]
     fn an_undelivered_eviction_is_reported_again() {
         let mut node = node();

@@ -64,7 +64,7 @@ pub struct Decision {
     pub cycles: u32,
 }
 
-/// Length and place of the run of a job.
+/// The run of a finished job: its length, and whether it was on nodes that the job prefers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobRun {
     /// Time from its launch to its end.

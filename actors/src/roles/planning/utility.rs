@@ -215,7 +215,7 @@ mod tests {
         let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
     }
-    /// A job that has waited for 30 s of the 100 s in which it becomes worthless.
+    /// The utility of a job falls to zero within 100 s of its arrival, of which it has waited for 30 s.
     #[test]
     fn the_utility_of_a_best_effort_job_falls_from_its_arrival_to_its_completion() {
         let valuation = Valuation { completion: Some(100.0), ..VALUATION };

@@ -33,7 +33,8 @@ fn submit(bench: &mut Harness) -> Vec<(ActorId, Row)> {
     rows(&sends(&bench.submit(0)))
 }
 
-/// Table II: the square, and the messages to each server as tasks 0, 1, 2 complete on s1, s2, s3.
+/// Table II of the paper: the order of tasks on each server, and the messages that the servers get when tasks 0, 1 and
+/// 2 complete on s1, s2 and s3.
 #[test]
 fn table_ii_step_by_step() {
     let mut bench = bench(LATIN, 3, 9);
@@ -170,7 +171,8 @@ fn rows_go_to_the_nodes_that_are_free_first() {
     assert_eq!(bench.receive(b, claim), [(b, Probe::Nothing { job: JOB, group: 0 }.into())]);
 }
 
-/// All nodes die, one of them with a row; when it is back it gets that row again, and a place for the other.
+/// All nodes crash, one of them with a row. When that node is back, it gets the row again, and a place for the other
+/// row.
 #[test]
 fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
     let mut bench = bench(Design { order: 2, columns: 1, choices: 2, late: true, ..LATIN }, 2, 2);
@@ -225,7 +227,7 @@ fn a_dead_server_is_replaced_by_one_the_branch_does_not_have() {
 }
 
 #[test]
-fn the_shortest_come_first_and_the_silent_last() {
+fn nodes_are_sorted_by_queue_length_and_silent_nodes_come_last() {
     let mut choice = Choice::new(6, &[1, 2, 3, 4].map(ActorId));
     for (node, length) in [(3, 2), (4, -1), (9, -7), (3, 5), (2, 5)] {
         assert!(!choice.answer(ActorId(node), length));

@@ -66,7 +66,7 @@ impl WorkIntegral {
         Span(self.left.div_ceil(1 << FRACTION) as u64)
     }
 
-    /// The same without the last `rest` of the work.
+    /// This integral without the last `rest` of its work.
     pub(super) const fn until_left(self, rest: Span) -> Self {
         Self { at: self.at, left: self.left.saturating_sub((rest.0 as u128) << FRACTION) }
     }

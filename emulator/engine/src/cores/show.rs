@@ -166,7 +166,7 @@ impl Injection {
         text
     }
 
-    /// The same in the form of [`Show::json`].
+    /// The slowdowns of cores, in the form of [`Show::json`].
     pub fn json(&self, table: &CoreTable, cores: usize, most: Span) -> Value {
         rows_json("core", &self.rows(table, cores, most).0)
     }

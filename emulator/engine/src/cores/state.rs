@@ -1,5 +1,5 @@
-//! The cores of a run: the copy on each, and the time at which it finishes; on shared nodes the copies' start,
-//! shares and end.
+//! The cores of a run: the copy on each core, and when it finishes. On shared nodes: the start, share of the CPU and
+//! end of each copy.
 
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;

@@ -232,7 +232,7 @@ impl<'a> CacheTracker<'a> {
         }
     }
 
-    /// A decision for a node, by the order in which that serves.
+    /// Makes the record of a decision for `node`; `order`, in which the node serves tasks, determines the rank.
     fn decision(&self, now: Time, copy: CopyId, node: u32, believed: i64, order: ServiceOrder) -> Decision {
         let job = copy.task.job;
         let (estimate, arrival) = (self.workload.job_estimate(job), self.workload.job(job).arrival);

@@ -15,7 +15,7 @@ use super::Findings;
 pub enum Origin {
     /// The text, a figure or a table of one of the papers that the experiments reproduce.
     Paper,
-    /// The same of another paper, such as that on a baseline (Hawk, LATE, Mantri) by its own authors.
+    /// The text, a figure or a table of another paper, such as that on a baseline (Hawk, LATE, Mantri).
     OtherPaper,
     /// Outputs that the authors published beside a paper. What was run may differ from what the text describes.
     Outputs,

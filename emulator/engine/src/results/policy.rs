@@ -285,15 +285,15 @@ pub struct DecisionRow {
     pub best: u32,
     /// Age of synchronisation, s.
     pub age: f64,
-    /// The same of the best node, s.
+    /// Age of synchronisation of the best node, s.
     pub age_best: f64,
     /// Age of information, s; NaN without snapshots.
     pub information: f64,
-    /// The same of the best node, s.
+    /// Age of information of the best node, s.
     pub information_best: f64,
     /// Version age.
     pub versions: u64,
-    /// The same of the best node.
+    /// Version age of the best node.
     pub versions_best: u64,
     /// The wait that the scheduler expected at the node, s.
     pub believed: f64,

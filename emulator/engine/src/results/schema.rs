@@ -389,11 +389,11 @@ pub struct RunLine<'a> {
 #[serde(untagged)]
 #[schemars(title = "volary results, a line")]
 pub enum Line {
-    /// A run: one cell, one policy, one seed. All lines of `summary.jsonl`.
+    /// A run: one cell, one policy, one seed. Every line of `summary.jsonl` is one.
     Run(RunLine<'static>),
     /// The claims, at the end of `--json`.
     Claims(ClaimsLine),
-    /// A claim. All lines of `claims.jsonl`.
+    /// A claim. Every line of `claims.jsonl` is one.
     Claim(ClaimResult),
 }
 

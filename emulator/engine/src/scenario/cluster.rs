@@ -187,7 +187,7 @@ impl Cluster {
             return Ok(());
         }
         Err(format!(
-            "{actors} actors, {added} {name}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"
+            "the run has {actors} actors ({added} of them {name}s), above the limit of {MOST_ACTORS}; lower nodes"
         ))
     }
 

@@ -38,7 +38,7 @@ pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     longest(point, workload, &machines, &faults)
 }
 
-/// The same on machines and with faults that are resolved.
+/// Like [`longest_quiet`], with machines and faults that are resolved already.
 pub(crate) fn longest(
     point: &Point,
     workload: &Workload,

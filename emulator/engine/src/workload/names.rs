@@ -253,8 +253,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// A name has one user and one mean for each stage; a name of a job's own is seen once. Neither the number of
-        /// clients nor that of jobs moves a name or a draw.
+        /// Jobs of one name have one user and, in each stage, one mean; a name that a job has to itself occurs once.
+        /// Names and draws do not depend on the numbers of clients and of jobs.
         #[test]
         fn jobs_of_a_name_are_alike(
             seed in any::<u64>(),

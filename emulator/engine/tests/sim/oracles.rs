@@ -72,19 +72,19 @@ fn columns<'a, const N: usize>(row: &'a str, by: &str) -> [&'a str; N] {
 }
 
 #[test]
-fn queues() {
+fn mean_times_of_queues_equal_closed_forms() {
     check_all(QUEUES);
 }
 
 #[test]
-fn small_systems_and_copies() {
+fn mean_times_of_small_systems_equal_closed_forms() {
     check_all(SMALL);
     check_all(COPIES);
 }
 
 /// Tasks that never wait for each other: service models of the latin-square paper, Table IV.
 #[test]
-fn light_load() {
+fn response_times_at_light_load_equal_closed_forms() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
     let source = "O-L3, 100 tasks at light load";
     for (policy, correlated, homogeneous, expected, tolerance) in [
@@ -148,7 +148,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
 
 /// Without queueing and with constants everything is exact: hops × 10 ms + 1 s.
 #[test]
-fn hops() {
+fn a_lone_task_takes_its_work_and_its_hops() {
     for (policy, hops, source) in HOPS {
         let run = run(&one_task(8, 1, policy, ""));
         check(policy, &run, "response_s", 1.0 + 0.01 * f64::from(*hops), 0.0, source);
@@ -160,7 +160,7 @@ fn hops() {
 
 /// The job arrives when the first of eight nodes sends one of its heartbeats, one a second.
 #[test]
-fn heartbeats() {
+fn a_lone_task_waits_for_a_heartbeat() {
     for policy in ["yarn-fifo = {}", "big-c = {}"] {
         check(
             policy,
@@ -175,7 +175,7 @@ fn heartbeats() {
 
 /// The job arrives after a second: in the middle of a cycle of two seconds, or early in one of fifteen.
 #[test]
-fn cycles() {
+fn a_lone_task_waits_for_the_end_of_a_cycle() {
     for (policy, expected) in [("3sigma = {}", 2.02), ("prio = {}", 2.02), ("distsched = {}", 15.02)] {
         let run = run(&one_task(1, 1, policy, ""));
         check(policy, &run, "response_s", expected, 0.0, "end of the cycle, row, completed");
@@ -185,7 +185,7 @@ fn cycles() {
 /// Four equal tasks of 100 s, one of them on a core of a tenth of the speed, and a fifth core: when is the
 /// straggler backed up? It runs for 100 s more, and a message takes 10 ms.
 #[test]
-fn stragglers() {
+fn a_straggler_is_backed_up_when_its_policy_says() {
     let slow = [
         "workload.synthetic.tasks=4",
         "service.demand=100s",

@@ -26,7 +26,7 @@ fn equal_tasks_unqueued(workers: u32, rho: f64, tasks: i32) -> f64 {
     task_unqueued(workers, rho).powi(tasks)
 }
 
-/// The same under Sparrow with two probes a task, equation 4.
+/// The share of such jobs that do not wait under Sparrow with two probes a task, equation 4.
 fn sparrow_unqueued(rho: f64, tasks: u32) -> f64 {
     // The logarithm of C(2F, i).
     let (probes, mut choose, mut sum) = (2 * tasks, 0.0f64, 0.0);
@@ -51,7 +51,7 @@ fn near(value: f64, expected: f64, what: &str) {
 
 /// O-P1: equations 1, 2 and 6.
 #[test]
-fn queueing_of_a_group() {
+fn shares_and_waits_of_a_group_equal_equations_1_2_and_6() {
     for (workers, rho, task, wait, job) in [
         (50, 0.8, 0.913047, 0.008695, 0.905143),
         (50, 0.9, 0.636136, 0.072773, 0.591486),
@@ -67,7 +67,7 @@ fn queueing_of_a_group() {
 
 /// O-P2: equations 3 and 4.
 #[test]
-fn equal_tasks() {
+fn shares_of_equal_tasks_equal_equations_3_and_4() {
     for (tasks, rho, expected) in [
         (50, 0.4, 0.98324),
         (50, 0.5, 0.53980),

@@ -24,7 +24,7 @@ impl Observer for Log {
     }
 }
 
-/// A master is down for long enough that its standby takes over, and all of a group for so long that a worker does.
+/// Crashes of masters: the standby of `master:1` takes over; in the group whose masters stay down, a worker does.
 const MASTERS: &str = r#"
 [[network.fault]]
 crash = { who = ["master:1"], at = "1200ms", for = "800ms" }
@@ -40,7 +40,7 @@ pub(crate) fn lockstep(world: &World, shards: u16, recorder: Recorder<'_>) -> (V
 /// Events after which a run on lossy hosts counts as endless.
 const MOST_EVENTS: u64 = 1 << 27;
 
-/// The same on two hosts, between which the real network loses this percentage of datagrams.
+/// Like [`lockstep`], on two hosts between which the real network loses this percentage of datagrams.
 pub(crate) fn lossy_lockstep(world: &World, percent: u32) -> Vec<JobRow> {
     let mut dice = Rng::new(world.seed(), 0, 7);
     let lost = |class| class == Class::Datagram && dice.below(100) < percent;

@@ -79,7 +79,7 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
 }
 
-/// Checks the scheduled injections on the machines of a policy: all policies have the same nodes.
+/// Checks the scheduled injections. The machines of the first policy suffice, since all policies have the same nodes.
 pub(super) fn injections(document: &Document<'_>, file: &File, world: &Resolved) -> Result<(), ConfigError> {
     let Some(entry) = file.policy.first().filter(|_| !world.injections.is_empty()) else { return Ok(()) };
     let machines = world.cluster.machines(&entry.spec, file.seed);

@@ -209,7 +209,8 @@ fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(abridged)
 }
 
-/// Names of the abridged lists. Others, such as faults and classes, are read back from manifests.
+/// Names of the lists that are abridged in manifests. Other lists, such as faults and classes, are read back from there
+/// and stay whole.
 const ABRIDGED: [&str; 2] = ["rows", "values"];
 
 fn abridge(name: &str, value: &mut Value) {

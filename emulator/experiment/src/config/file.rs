@@ -135,8 +135,8 @@ pub struct RunSection {
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
-    /// Have copies burn real cores, in `local` and `hosts`; if absent, they are timed. `virtual` ignores it and
-    /// calculates them.
+    /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
+    /// key and calculates when copies end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real: Option<RealSection>,
     /// Data kept beside the summaries.

@@ -136,7 +136,8 @@ fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
     (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
 }
 
-/// The work of the jobs of a run; a single job has no rate.
+/// The work per second that the jobs of a run bring, as drawn under `seed`; `None` if they all arrive at once, or have
+/// too many tasks.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;

@@ -30,7 +30,7 @@ use crate::stats::{t_975, wilson};
 
 /// Lateness, as a part of the median delay, from which a delivery counts as late.
 pub const DELAY_PART: f64 = 0.1;
-/// The same as a part of the median copy, if messages take no time.
+/// Lateness, as a part of the median copy, from which a delivery counts as late if messages take no time.
 pub const ZERO_DELAY_PART: f64 = 0.01;
 /// Lateness, as a part of the median copy, from which a timer or the end of a copy counts as late.
 pub const TASK_PART: f64 = 0.05;

@@ -178,7 +178,7 @@ pub struct Failure {
     /// Values of the swept keys.
     pub cell: Cell,
     pub seed: u64,
-    /// The error, and the last lines of its log.
+    /// The error of the run, and the last lines of its log.
     pub log: String,
     /// The measurements up to the failure, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -35,7 +35,7 @@ pub struct RunRecord {
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Messages of the nodes of these cores, and the load of the cluster.
     pub activity: Activity,
-    /// Whether executions or intervals were left out to stay small.
+    /// Whether executions or intervals were left out to keep the record small.
     pub cut: bool,
     /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,

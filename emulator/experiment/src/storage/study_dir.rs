@@ -399,7 +399,7 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     let others = store.runs().filter(|(id, _)| !kept.contains(id)).count();
     if others > 0 {
         tracing::warn!(
-            "{} of an earlier plan, which this command does not ask for, {} kept in {} and left out of the results",
+            "{} of an earlier plan {} not part of this one: kept in {}, but left out of the results",
             plural(others as u64, "finished run"),
             if others == 1 { "is" } else { "are" },
             root.join(RUNS).display()

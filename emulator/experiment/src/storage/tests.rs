@@ -420,7 +420,7 @@ fn slices_merge_into_one_study() {
     assert!(merge(&[]).is_err());
 }
 
-/// Two slices of two runs each, of which the second was run with another seed.
+/// Two slices of two runs each; the second slice was run with another seed.
 #[test]
 fn slices_of_different_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -25,9 +25,9 @@ pub(super) fn is_instances(file: &Path) -> bool {
 /// The error for the table of instances that is read by itself.
 pub(super) fn alone(instances: &Path) -> WorkloadError {
     WorkloadError::Trace(format!(
-        "{}: Alibaba's table of instances has no header, and is read beside that of tasks; put it and {TASKS} into a \
-         FOLDER: `volary trace describe FOLDER` describes them, `volary trace convert FOLDER X.tr` makes a trace for \
-         experiments of them",
+        "{}: Alibaba's table of instances cannot be read alone, because it has no header and needs the table of \
+         tasks; put it and {TASKS} into a FOLDER, and run `volary trace describe FOLDER`, or `volary trace convert \
+         FOLDER X.tr` to make a trace for experiments",
         instances.display()
     ))
 }
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// These are more tasks than a trace may have with durations of their own.
+    /// The file has more instances than a trace may have tasks with durations of their own.
     #[test]
     fn instances_that_take_the_same_time_are_only_counted() {
         let equal: String =

@@ -29,9 +29,9 @@ pub(super) fn is_part(file: &Path) -> bool {
 /// The error for a part that is read by itself.
 pub(super) fn alone(part: &Path) -> WorkloadError {
     WorkloadError::Trace(format!(
-        "{}: a part of Google's event tables has no header, and jobs begin and end in several parts; put the parts into \
-         FOLDER/{JOBS}/, those of tasks into FOLDER/{TASKS}/, and name FOLDER: `volary trace describe FOLDER` describes \
-         it, `volary trace convert FOLDER X.tr` makes a trace for experiments of it",
+        "{}: one part of Google's event tables cannot be read alone, because it has no header and jobs span several \
+         parts; put the parts for jobs into FOLDER/{JOBS}/ and those for tasks into FOLDER/{TASKS}/, and run \
+         `volary trace describe FOLDER`, or `volary trace convert FOLDER X.tr` to make a trace for experiments",
         part.display()
     ))
 }

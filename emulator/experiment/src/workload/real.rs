@@ -122,7 +122,7 @@ fn cloudera_reads_from_job_level_csv() {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn alibaba_and_swf_read_whole() {
+fn traces_of_alibaba_and_swf_are_read_completely() {
     let d = describe("alibaba2018/alibaba_10k_HEAD.tr.xz");
     assert_eq!((d.jobs, d.tasks, d.reference), (10_000, 86_583, Some(Reference::Alibaba)));
     assert_eq!((d.fan_out.p50, d.fan_out.p90), (3.0, 3.0));

@@ -192,7 +192,7 @@ pub enum AgentMessage {
 }
 
 impl AgentMessage {
-    /// The same with every text on one line, without control characters of terminals.
+    /// This value with every text on one line and without control characters of terminals.
     pub(crate) fn sanitized(mut self) -> Self {
         let clean = |text: &mut String| {
             if let Cow::Owned(line) = sanitize::line(text) {
@@ -219,7 +219,7 @@ impl AgentMessage {
 }
 
 impl AgentStatus {
-    /// The same with every text on one line, without control characters of terminals.
+    /// This value with every text on one line and without control characters of terminals.
     pub(crate) fn sanitized(self) -> Self {
         let clean = |text: String| sanitize::line(&text).into_owned();
         let run = self.run.map(|run| RunStatus {
@@ -233,7 +233,7 @@ impl AgentStatus {
 }
 
 impl InjectReply {
-    /// The same with every text on one line, without control characters of terminals.
+    /// This value with every text on one line and without control characters of terminals.
     pub(crate) fn sanitized(self) -> Self {
         let clean = |text: String| sanitize::line(&text).into_owned();
         let share = |share: InjectionShare| InjectionShare {

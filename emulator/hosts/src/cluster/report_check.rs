@@ -23,7 +23,7 @@ use super::protocol::{AgentMessage, Datagrams, FinalReport};
 
 /// The largest count of a host: sums over all hosts fit into 64 bits.
 const MOST: u64 = 1 << 47;
-/// The same for sums of time in a unit that is finer than nanoseconds.
+/// The largest sum of time that a host may report in a unit finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
 /// Maximum time of a report in the future, s of real time: clocks differ, and so do delays of messages.
 const AHEAD_S: f64 = 5.0;

@@ -143,9 +143,9 @@ impl Default for Gain {
 impl Gain {
     /// Weight of the latest value.
     const WEIGHT: f64 = 0.1;
-    /// Smaller values are discarded: another thread had the CPU.
+    /// Smallest value that counts. Smaller ones are discarded, because another thread had the CPU.
     const MIN: f64 = 0.8;
-    /// Shorter times are discarded, because they consist of single chunks, ns.
+    /// Shortest time that counts, ns. Shorter ones are discarded, because they consist of single chunks.
     const MIN_TIME: u64 = 200_000;
 
     /// Updates the mean when the competitor is awake again.

@@ -351,7 +351,7 @@ fn the_cost_of_context_switches_is_corrected_at_the_end_of_a_slot() {
 }
 
 #[test]
-fn a_step_takes_a_period() {
+fn the_competitor_is_steered_once_per_period() {
     let (_, _, steps) = steered(1e8, 2.0, &[0.0], &[0.0], 0.0);
     assert!((45..=55).contains(&steps), "{steps} steps in 50 periods");
 }

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_names_has_all_of_them() {
+    fn an_axis_of_names_shows_every_name() {
         let mut plot = plot(vec![(0.0, 1.0), (1.0, 30.0), (2.0, 900.0)]);
         let names = ["exponential 62.5ms", "a very long law of many parameters", "constant 1s"];
         plot.x = PlotAxis::of_names("interarrival", names.map(str::to_owned).to_vec());

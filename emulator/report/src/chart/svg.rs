@@ -65,7 +65,7 @@ pub(super) enum Mark {
         upright: bool,
         text: String,
     },
-    /// Marks in the colour of a hue.
+    /// Marks drawn in the colour of `hue`.
     Group {
         hue: Hue,
         marks: Vec<Self>,
@@ -156,9 +156,9 @@ pub enum Letters {
 
 /// The source of the colours of marks.
 enum Styling {
-    /// By classes.
+    /// Classes, which the style sheet of a page colours.
     Page,
-    /// By attributes, for marks in a group with a hue.
+    /// Attributes of each mark, in a file; marks in a group have its hue.
     File(Letters, Option<Hue>),
 }
 

@@ -24,7 +24,7 @@ use super::state::Dashboard;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum real time between two samples of a page without viewers, as a multiple of the duration of the last one.
 const UNSEEN: u32 = 200;
-/// The same for a page with viewers.
+/// Minimum real time between two samples of a page with viewers, as a multiple of the duration of the last one.
 const SEEN: u32 = 40;
 /// Maximum number of jobs whose response times are in a sample.
 const JOBS: u32 = 20_000;

@@ -116,8 +116,8 @@ pub(crate) fn timelines(
 /// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
 type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
 
-/// The bursts that runs without injections recorded, each with the latest end that any of them recorded: policies meet
-/// the same interference under the same seed.
+/// The bursts of each seed, from runs without injections. All policies meet the same bursts under one seed; the end of
+/// a burst is the latest that one of the runs recorded.
 fn shared_bursts<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BurstsBySeed {
     let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();
     for run in runs.filter(|run| run.summary.injections.is_empty()) {

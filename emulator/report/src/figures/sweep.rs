@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_leaves_an_axis_of_decades_logarithmic() {
+    fn an_axis_with_zero_can_be_logarithmic() {
         let axis = SweptAxis::Numbers(TickUnit::Seconds).axis("one_way", &[0.0, 0.001, 1.0]);
         assert_eq!((axis.spread, axis.zero), (AxisScale::Log, true));
         assert!(axis.range.is_some_and(|(low, high)| low > 0.000_9 && high >= 1.0), "{axis:?}");

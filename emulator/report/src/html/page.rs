@@ -303,7 +303,7 @@ struct Bodies {
     /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if
     /// there are none.
     packed: String,
-    /// The same for the cells of each file beside the page.
+    /// The compressed bodies of the cells of each file beside the page.
     files: Vec<String>,
     /// Number of cells per file; 0 if there are no files.
     of_file: usize,

@@ -48,7 +48,7 @@ struct JobState {
     details: Details,
     /// CPU that each task requests, as a share of the largest machine.
     cpu: f32,
-    /// The same of memory.
+    /// Memory that each task requests, as a share of the largest machine.
     memory: f32,
     tasks: Vec<TaskState>,
 }

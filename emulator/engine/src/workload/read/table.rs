@@ -504,7 +504,7 @@ impl Words {
 #[derive(Default)]
 pub(super) struct WordNumbers(BTreeMap<Box<str>, u32>);
 
-/// Limit on the length of a word in bytes: each is kept once.
+/// Maximum length of a word in bytes, since every distinct word is kept in memory.
 const MOST_WORD: usize = 1024;
 
 /// The error of a word that has no number.

@@ -259,7 +259,7 @@ fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     text
 }
 
-/// Deadlines, preferred nodes and history, each of some worlds.
+/// Draws whether jobs have deadlines, preferred nodes and a history.
 fn goals(dice: &mut Dice, jobs: u32, site: &Site) -> String {
     let mut text = String::new();
     if dice.chance(25) {
@@ -288,7 +288,7 @@ fn size(dice: &mut Dice, tasks: u32) -> String {
     }
 }
 
-/// A distribution of gaps between arrivals with this mean, or of none.
+/// A distribution of the gaps between arrivals: with this mean, or always zero.
 fn gaps(dice: &mut Dice, gap: f64) -> String {
     match dice.below(10) {
         0 => "\"0s\"".to_owned(),

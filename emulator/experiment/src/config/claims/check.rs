@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked() {
+    fn unknown_names_in_claims_are_refused() {
         let axes = BTreeMap::from([("service.correlated".to_owned(), vec![Value::Bool(true)])]);
         let labels = ["latin-square".to_owned(), "sparrow".to_owned()];
         let classes = BTreeSet::from(["short".to_owned(), "long".to_owned()]);

@@ -299,7 +299,7 @@ pub(super) fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { doing, source }
 }
 
-/// Fingerprint of the message types: a message is encoded as its position in them.
+/// Fingerprint of the list of message types. The log states a type by its position in that list.
 pub(super) fn vocabulary() -> u32 {
     frames::vocabulary(kinds().map(|(name, _)| name))
 }

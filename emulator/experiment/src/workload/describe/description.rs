@@ -172,7 +172,7 @@ pub struct Outcomes {
     pub successful_time: f64,
     /// Cores of successful jobs, or their tasks if the trace has no cores (Fig. 3.8).
     pub successful_size: Quantiles,
-    /// The same of all other jobs.
+    /// Cores of all other jobs, or their tasks if the trace has no cores.
     pub unsuccessful_size: Quantiles,
     /// Share of successful jobs among the tenth of the jobs with the most CPU time.
     pub successful_of_longest: f64,
@@ -296,8 +296,8 @@ const DAY: u64 = Span::from_secs(86_400).0;
 /// Limit on the number of parts, so that a single wrong arrival does not make millions.
 const MOST: usize = 5_000;
 
-/// The complete parts of `days` days of a trace that has at least two such parts, from the first arrival on.
-/// `durations` are those of its jobs, s.
+/// Divides a trace into periods of `days` days from its first arrival on. A last incomplete period is left out; a trace
+/// of fewer than two periods gives none. `durations` are those of the jobs, s.
 pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period> {
     let (jobs, durations) = (&trace.jobs()[trace.early()..], &durations[trace.early()..]);
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };

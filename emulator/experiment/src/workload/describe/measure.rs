@@ -176,8 +176,8 @@ fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
     })
 }
 
-/// Share of the users with at least three jobs whose durations have a CoV above 1. Deviations are those of samples:
-/// with that of the population, the CoV of two jobs is never above 1.
+/// Share of the users with at least three jobs whose durations have a CoV above 1. The CoV uses the sample standard
+/// deviation (divisor n − 1).
 fn highly_variable<'a>(jobs_of: impl Iterator<Item = &'a Vec<(&'a Measured, f64)>>) -> f64 {
     let cov = |jobs: &Vec<(&Measured, f64)>| {
         let count = jobs.len() as f64;

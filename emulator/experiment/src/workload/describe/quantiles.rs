@@ -106,7 +106,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_weight_is_that_many_equal_values(values in prop::collection::vec((0u32..50, 0u32..5), 1..30)) {
+        fn a_value_of_weight_n_counts_as_n_equal_values(values in prop::collection::vec((0u32..50, 0u32..5), 1..30)) {
             let weighted = Quantiles::weighted(values.iter().map(|&(x, n)| (f64::from(x), n)));
             let expanded = values.iter().flat_map(|&(x, n)| (0..n).map(move |_| f64::from(x)));
             let plain = Quantiles::of(expanded);

@@ -85,7 +85,7 @@ impl Agent {
                 _ = term.recv() => tracing::info!("ending on a signal"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("ending on a signal"),
                 () = state.served_one(), if once => {}
-                () = state.idle_too_long(), if once => tracing::warn!("no controller came"),
+                () = state.idle_too_long(), if once => tracing::warn!("ending, as no controller connected in time"),
             }
             state.transport.close("the agent ends").await;
             Ok(())

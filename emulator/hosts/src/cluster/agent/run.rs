@@ -193,7 +193,7 @@ impl HostRun<'_> {
         }
         driven.map_err(|error| error.to_string())?;
         self.context.check_panic()?;
-        tracing::info!("over after {:.3} s: {} events", stats.elapsed_s(), shard.events());
+        tracing::info!("the run ended after {:.3} s: {} events", stats.elapsed_s(), shard.events());
         Ok(Box::new(FinalReport {
             tally: Counters::of(&shard),
             reading: shard.observer.gauge.reading(),

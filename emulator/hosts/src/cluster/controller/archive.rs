@@ -103,7 +103,7 @@ impl Archive {
             let name = |logs: &Vec<HostLog>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
             let name = tokio::task::block_in_place(|| name(&guard(&self.logs)));
             tracing::warn!(
-                "host {name} sends inputs {why}: they are not kept, and the log of its run has a gap"
+                "host {name} sends inputs {why}: they are dropped, so the input log of its run has a gap"
             );
         }
     }

@@ -95,7 +95,7 @@ impl Controller {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
             let left: Vec<&str> = self.members().iter().map(|member| member.name.as_str()).collect();
-            tracing::warn!("going on without {}, on {}", lost.join(", "), left.join(", "));
+            tracing::warn!("continuing without {}, on {}", lost.join(", "), left.join(", "));
         }
     }
 

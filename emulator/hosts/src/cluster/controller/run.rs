@@ -27,9 +27,10 @@ use crate::real_time::monitor::Monitor;
 /// Time from the decision to start to the start: at least this long, and this many round trips. The message takes half
 /// a round trip; the rest allows for its loss and retransmission.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// The same for the final report of a host, which can be several megabytes on a path that was idle.
+/// Timeout for the final report of a host, which can be several megabytes on a path that was idle: at least this long,
+/// and this many round trips.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
-/// The same where the user waits for the end of an interrupted run.
+/// Timeout for the final report where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
 /// Maximum number of observations that wait until every host has reported as far; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
