@@ -8,15 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
-use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Note, Timer};
-use crate::message::{Job, Launch, Message, Row};
+use crate::base::{ActorId, CopyId, Rng, Span, TaskId, Time, parameters};
+use crate::layout::Layout;
+use crate::machine::{Effects, Machine, Note, Timer};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
 use crate::roles::client::CentralJobs;
-use crate::roles::job_table::{JobTable, OpenJob};
+use crate::roles::dispatcher::{Dispatcher, OpenTasks, Rule};
 use crate::roles::min_wait_index::MinWaitIndex;
-use crate::roles::{RETRY_AFTER, resend};
 
 parameters! {
     /// Parameters of Kubernetes.
@@ -66,22 +64,22 @@ impl Policy for Kubernetes {
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let pending = Pending::new(self.retry, self.retry_after, self.restamp);
-        Box::new(KubernetesScheduler::new(self.attempt, pending, context.layout))
+        let nodes = Nodes::new(context.layout);
+        let (attempt, trying, freed, woken) = (self.attempt, None, false, None);
+        let rule = KubernetesRule { attempt, pending, nodes, trying, freed, woken };
+        Box::new(Dispatcher::with(rule, context.layout))
     }
 }
 
 /// Ticks of the end of an attempt, and of the next check of waiting tasks.
-const DECIDE: u32 = 0;
-const WAKE: u32 = 1;
-/// Tick of node 0. The tick of a node ends the time in which it is avoided.
-const NODES: u32 = 2;
+const DECIDE: Timer = Timer::Tick(0);
+const WAKE: Timer = Timer::Tick(1);
 
 #[derive(Clone, Debug)]
-struct KubernetesScheduler {
+struct KubernetesRule {
     attempt: Span,
     pending: Pending,
     nodes: Nodes,
-    jobs: JobTable<OpenJob>,
     /// The task for which a node is being looked for.
     trying: Option<Pod>,
     /// Whether room was freed since the attempt began.
@@ -90,64 +88,15 @@ struct KubernetesScheduler {
     woken: Option<Time>,
 }
 
-impl KubernetesScheduler {
-    fn new(attempt: Span, pending: Pending, layout: &Layout) -> Self {
-        Self {
-            attempt,
-            pending,
-            nodes: Nodes::new(layout),
-            jobs: JobTable::default(),
-            trying: None,
-            freed: false,
-            woken: None,
-        }
-    }
-
-    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
-        let attempt = open.attempts(1);
-        for index in 0..open.spec.tasks {
-            self.pending.add(Pod::new(job.task(index).copy(attempt), open.spec.arrival), fx.now());
-        }
-        self.jobs.open(job, open);
-        self.work(fx);
-    }
-
-    fn is_open(&mut self, task: TaskId) -> bool {
-        self.jobs.get_mut(task.job).is_some_and(|open| !open.is_done(task.index))
-    }
-
-    /// Tries the next tasks, until none is left or an attempt takes time.
-    fn work(&mut self, fx: &mut Effects<'_>) {
-        while self.trying.is_none()
-            && let Some(pod) = self.pending.pop()
-        {
-            if !self.is_open(pod.copy.task) {
-                continue;
-            }
-            self.freed = false;
-            self.trying = Some(pod);
-            if self.attempt > Span::ZERO {
-                fx.arm(Timer::Tick(DECIDE), self.attempt);
-            } else {
-                self.decide(fx);
-            }
-        }
-        self.wake_later(fx);
-    }
-
-    fn decide(&mut self, fx: &mut Effects<'_>) {
-        let Some(pod) = self.trying.take() else { return };
-        let task = pod.copy.task;
-        if !self.is_open(task) {
-            return;
-        }
+impl KubernetesRule {
+    fn decide(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let Some(pod) = self.trying.take().filter(|pod| tasks.needs_node(pod.task)) else { return };
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
-                self.nodes.take(node, pod.copy);
-                fx.note(Note::Bound { copy: pod.copy });
-                let repeated = self.jobs.get_mut(task.job).is_some_and(|o| o.is_repeated(pod.copy.attempt));
-                fx.send_as(repeated, fx.layout().node(node), Launch::Row(Row::single(pod.copy)));
+                let copy = tasks.next_copy(pod.task);
+                self.nodes.take(node, copy);
+                fx.note(Note::Bound { copy });
+                tasks.launch(copy, fx.layout().node(node), fx);
             }
             None => self.pending.failed(pod, self.freed, fx.now()),
         }
@@ -158,99 +107,68 @@ impl KubernetesScheduler {
             && self.woken.is_none_or(|woken| woken > due)
         {
             self.woken = Some(due);
-            fx.arm(Timer::Tick(WAKE), due.since(fx.now()));
+            fx.arm(WAKE, due.since(fx.now()));
         }
-    }
-
-    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        self.release(from, copy, fx);
-        self.jobs.complete(copy.task, |open| open, fx);
-        self.work(fx);
-    }
-
-    /// Removes a copy from a node; returns whether it was there.
-    fn release(&mut self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
-        let was = self.nodes.release(fx.layout().node_number(node), copy);
-        if was {
-            self.freed = true;
-            self.pending.freed(fx.now());
-        }
-        was
-    }
-
-    /// Queues a lost task again.
-    fn again(&mut self, task: TaskId, fx: &Effects<'_>) {
-        if let Some(open) = self.jobs.get_mut(task.job)
-            && !open.is_done(task.index)
-        {
-            let copy = task.copy(open.attempts(1));
-            self.pending.add(Pod::new(copy, open.spec.arrival), fx.now());
-        }
-    }
-
-    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
-        if !self.release(node, row.copy(0), fx) {
-            // The node was reported down meanwhile, and its tasks are queued again already.
-            return;
-        }
-        let number = fx.layout().node_number(node);
-        self.nodes.avoid(number, true);
-        fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
-        self.again(row.copy(0).task, fx);
-        self.work(fx);
-    }
-
-    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        match tick {
-            DECIDE => self.decide(fx),
-            // An earlier tick may have been armed after this one, which is then outdated.
-            WAKE if self.woken.is_none_or(|due| due > fx.now()) => return,
-            WAKE => {
-                self.woken = None;
-                self.pending.wake(fx.now());
-            }
-            node => {
-                self.nodes.avoid(node - NODES, false);
-                self.pending.freed(fx.now());
-            }
-        }
-        self.work(fx);
     }
 }
 
-impl Machine for KubernetesScheduler {
-    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { from, msg } => match msg {
-                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-                Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
-                _ => fx.unexpected(&msg),
-            },
-            Input::Undelivered { to, msg } => {
-                if let Some(row) = resend(to, msg, fx)
-                    && let Role::Node(_) = fx.layout().role(to)
-                {
-                    self.refused(to, row, fx);
-                }
+impl Rule for KubernetesRule {
+    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let Some(spec) = tasks.spec(task.job) {
+            self.pending.add(Pod::new(task, spec.arrival), fx.now());
+        }
+    }
+
+    /// Tries the next tasks, until none is left or an attempt takes time.
+    fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        while self.trying.is_none()
+            && let Some(pod) = self.pending.pop()
+        {
+            if !tasks.needs_node(pod.task) {
+                continue;
             }
-            Input::Down { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    for copy in self.nodes.down(node) {
-                        self.again(copy.task, fx);
-                    }
-                    self.work(fx);
-                }
+            self.freed = false;
+            self.trying = Some(pod);
+            if self.attempt > Span::ZERO {
+                fx.arm(DECIDE, self.attempt);
+            } else {
+                self.decide(tasks, fx);
             }
-            Input::Up { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    self.nodes.up(node);
-                    self.pending.freed(fx.now());
-                    self.work(fx);
-                }
-            }
-            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
-            _ => {}
+        }
+        self.wake_later(fx);
+    }
+
+    fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        if self.nodes.release(fx.layout().node_number(node), copy) {
+            self.freed = true;
+            self.pending.freed(fx.now());
+        }
+    }
+
+    fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.nodes.down(fx.layout().node_number(node));
+    }
+
+    fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.nodes.up(fx.layout().node_number(node));
+        self.pending.freed(fx.now());
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        self.nodes.avoid(fx.layout().node_number(node), !can);
+        if can {
+            self.pending.freed(fx.now());
+        }
+        true
+    }
+
+    fn fire(&mut self, timer: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if timer == DECIDE {
+            self.decide(tasks, fx);
+        } else if self.woken.is_some_and(|due| due <= fx.now()) {
+            // An earlier tick may have been armed after this one, which is then outdated.
+            self.woken = None;
+            self.pending.wake(fx.now());
         }
     }
 }
@@ -336,13 +254,12 @@ impl Nodes {
         }
     }
 
-    /// Marks a node as down; returns the tasks it had.
-    fn down(&mut self, node: u32) -> Vec<CopyId> {
+    /// Marks a node as down, without tasks.
+    fn down(&mut self, node: u32) {
         let host = &mut self.hosts[node as usize];
         host.up = false;
-        let lost = std::mem::take(&mut host.tasks);
+        host.tasks.clear();
         self.rank(node);
-        lost
     }
 
     /// Marks a node as up, without tasks.
@@ -386,8 +303,7 @@ const FORGOTTEN: Span = Span::from_secs(60);
 /// A task that has no node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Pod {
-    /// The copy to be launched.
-    pub copy: CopyId,
+    task: TaskId,
     /// When its job arrived.
     created: Time,
     /// Attempts that failed.
@@ -395,8 +311,8 @@ struct Pod {
 }
 
 impl Pod {
-    const fn new(copy: CopyId, created: Time) -> Self {
-        Self { copy, created, failures: 0 }
+    const fn new(task: TaskId, created: Time) -> Self {
+        Self { task, created, failures: 0 }
     }
 
     /// Its back-off after the last failure.

@@ -307,6 +307,7 @@ mod tests {
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;
     use crate::message::Row;
+    use crate::roles::dispatcher::REACH;
 
     const JOB: JobId = JobId(0);
 
@@ -383,8 +384,8 @@ mod tests {
         let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
         let again = scheduler.step(Input::Undelivered { to: a, msg: row });
         assert_ne!(sends(&again)[0].0, a);
-        assert!(again.contains(&Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(1) }));
-        scheduler.step(Input::Fire(Timer::Tick(0)));
+        assert!(again.contains(&Effect::Arm { timer: Timer::Tick(REACH), after: Span::from_secs(1) }));
+        scheduler.step(Input::Fire(Timer::Tick(REACH)));
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 

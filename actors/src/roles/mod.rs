@@ -6,6 +6,7 @@
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
 //! | [`node_queue`] | the queue of a node and its order |
+//! | [`dispatcher`] | what every scheduler owes its jobs, around a policy's rule: attempts, crashes, messages that return |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
 //! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
@@ -29,6 +30,7 @@
 
 pub mod backlog;
 pub mod client;
+pub mod dispatcher;
 pub mod early_binding;
 pub mod heartbeats;
 pub mod job_table;

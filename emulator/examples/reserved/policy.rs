@@ -4,9 +4,10 @@ use volary_actors::base::Span;
 use volary_actors::layout::Layout;
 use volary_actors::machine::Machine;
 use volary_actors::policies::{BuildContext, Policy};
+use volary_actors::roles::dispatcher::Dispatcher;
 
 use crate::node::ReservingNode;
-use crate::scheduler::Reserving;
+use crate::scheduler::ShortestOfFew;
 
 volary_actors::parameters! {
     /// Parameters of the least loaded of a few nodes, with reservations.
@@ -38,7 +39,8 @@ impl Policy for Reserved {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(Reserving::new(self.probes, self.probe_timeout, context.layout, context.lossy))
+        let timeout = context.lossy.then_some(self.probe_timeout);
+        Box::new(Dispatcher::with(ShortestOfFew::new(self.probes, timeout), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

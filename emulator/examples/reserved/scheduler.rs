@@ -1,232 +1,123 @@
 //! The scheduler: asks nodes for places, and sends each task to the shortest queue.
 
-#![allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "a scheduler has a use for a few messages: the others count as unexpected"
-)]
+use std::collections::{BTreeMap, BTreeSet};
 
 use volary_actors::base::{ActorId, JobId, Span, TaskId};
-use volary_actors::layout::Layout;
-use volary_actors::machine::{Effects, Input, Machine, Timer};
-use volary_actors::message::{CustomProtocol as _, Job, Launch, Message, Row};
-use volary_actors::roles::job_table::{JobTable, OpenJob};
-use volary_actors::roles::membership::Membership;
-use volary_actors::roles::resend;
+use volary_actors::machine::{Effects, Timer};
+use volary_actors::message::{CustomProtocol as _, Message};
+use volary_actors::roles::back_off;
+use volary_actors::roles::dispatcher::{OpenTasks, Rule};
 
 use crate::messages::Reservation;
 
-/// What is known about a task.
-#[derive(Clone, Default, Debug)]
-struct Choice {
-    /// How often nodes were asked; answers to earlier questions are ignored.
+/// The nodes that were asked about a task.
+#[derive(Clone, Debug)]
+struct Question {
+    /// Number of the question; answers to earlier ones are ignored.
     round: u32,
-    /// Nodes that were asked and have not answered.
+    /// Nodes that have not answered.
     asked: Vec<ActorId>,
     /// The shortest queue, and its node.
     best: Option<(i32, ActorId)>,
-    /// Where the task is, and its attempt number there.
-    sent: Option<(ActorId, u32)>,
-    /// Whether the task was ever sent to a node.
-    launched: bool,
 }
 
+/// Each task goes to the shortest queue of a few random nodes. The dispatcher does everything else.
 #[derive(Clone, Debug)]
-struct PlacedJob {
-    open: OpenJob,
-    tasks: Vec<Choice>,
-    /// Whether a look at missing answers is armed.
-    checking: bool,
-}
-
-impl PlacedJob {
-    /// Sends a task to the shortest queue, if one is known.
-    fn launch(&mut self, task: TaskId, fx: &mut Effects<'_>) {
-        let choice = &mut self.tasks[task.index as usize];
-        let Some((_, node)) = choice.best.take() else { return };
-        let first = !std::mem::replace(&mut choice.launched, true);
-        // No two launches of a task share an attempt number. The job takes the first when it is submitted.
-        let attempt = if first { self.open.first_attempt() } else { self.open.attempts(1) };
-        choice.sent = Some((node, attempt));
-        choice.asked.clear();
-        fx.send_as(!first, node, Launch::Row(Row::single(task.copy(attempt))));
-    }
-
-    /// Whether a task is neither done nor at a node.
-    fn is_unplaced(&self, index: u32) -> bool {
-        self.tasks[index as usize].sent.is_none() && !self.open.is_done(index)
-    }
-}
-
-/// A scheduler that asks before it binds.
-#[derive(Clone, Debug)]
-pub(crate) struct Reserving {
+pub(crate) struct ShortestOfFew {
     probes: usize,
-    timeout: Span,
-    lossy: bool,
-    members: Membership,
-    jobs: JobTable<PlacedJob>,
+    /// First wait before nodes are asked again; `None` if no answer can be lost.
+    timeout: Option<Span>,
+    rounds: u32,
+    questions: BTreeMap<TaskId, Question>,
+    /// Jobs with an armed check of their questions.
+    checked: BTreeSet<JobId>,
 }
 
-impl Reserving {
-    /// A scheduler that asks `probes` nodes for each task, and again after `timeout` if datagrams can be lost.
-    pub(crate) fn new(probes: u32, timeout: Span, layout: &Layout, lossy: bool) -> Self {
-        let (probes, members) = (probes as usize, Membership::new(layout));
-        Self { probes, timeout, lossy, members, jobs: JobTable::default() }
+impl ShortestOfFew {
+    pub(crate) fn new(probes: u32, timeout: Option<Span>) -> Self {
+        let (questions, checked) = (BTreeMap::new(), BTreeSet::new());
+        Self { probes: probes as usize, timeout, rounds: 0, questions, checked }
     }
 
-    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        // `None`: the job is open, and this is an old submission.
-        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
-        open.attempts(1);
-        let tasks = vec![Choice::default(); open.spec.tasks as usize];
-        self.jobs.open(job, PlacedJob { open, tasks, checking: false });
-        self.place(Some(job), false, |placed, index| placed.is_unplaced(index), fx);
+    /// Asks random nodes about a task; if all are down, some that come back are asked.
+    fn ask(&mut self, task: TaskId, repair: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.rounds += 1;
+        let (round, mut asked) = (self.rounds, Vec::new());
+        tasks.members().sample(fx.rng(), self.probes, &mut asked);
+        for &node in &asked {
+            fx.send_as(repair, node, Reservation::Ask { task, round, repair });
+        }
+        self.questions.insert(task, Question { round, asked, best: None });
     }
 
-    /// Asks nodes about the tasks of open jobs, or of one of them, that `which` selects.
-    fn place(
-        &mut self,
-        only: Option<JobId>,
-        repair: bool,
-        which: impl Fn(&PlacedJob, u32) -> bool,
-        fx: &mut Effects<'_>,
-    ) {
-        for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job)) {
-            let mut some = false;
-            for index in 0..placed.open.spec.tasks {
-                if which(placed, index) {
-                    some = true;
-                    let choice = &mut placed.tasks[index as usize];
-                    ask(&mut self.members, self.probes, job.task(index), repair, choice, fx);
-                }
+    /// Sends a task to the shortest queue that is known, or asks again.
+    fn launch_or_ask(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        match self.questions.remove(&task).and_then(|question| question.best) {
+            _ if !tasks.needs_node(task) => {}
+            Some((_, node)) => {
+                let copy = tasks.next_copy(task);
+                tasks.launch(copy, node, fx);
             }
-            if some && self.lossy && !placed.checking {
-                placed.checking = true;
-                fx.arm(Timer::Recheck { job, attempt: 0 }, self.timeout);
-            }
+            None => self.ask(task, true, tasks, fx),
+        }
+    }
+}
+
+impl Rule for ShortestOfFew {
+    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.ask(task, tasks.is_lost(task), tasks, fx);
+        if let Some(timeout) = self.timeout
+            && self.checked.insert(task.job)
+        {
+            fx.arm(Timer::Recheck { job: task.job, attempt: 0 }, timeout);
         }
     }
 
-    fn answer(&mut self, from: ActorId, task: TaskId, round: u32, length: i32, fx: &mut Effects<'_>) {
-        let Some(placed) = self.jobs.get_mut(task.job) else { return };
-        let choice = &mut placed.tasks[task.index as usize];
+    fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        let Some(Reservation::Length { task, round, length }) = Reservation::of(msg) else { return false };
+        let Some(question) = self.questions.get_mut(&task).filter(|question| question.round == round) else {
+            return true;
+        };
         // An answer that arrives twice is the answer of one node.
-        let Some(at) = choice.asked.iter().position(|node| *node == from) else { return };
-        if choice.round != round {
-            return;
-        }
-        choice.asked.swap_remove(at);
-        if choice.best.is_none_or(|(shortest, _)| length < shortest) {
-            choice.best = Some((length, from));
-        }
-        if choice.asked.is_empty() {
-            placed.launch(task, fx);
-        }
-    }
-
-    /// Handles the timeout of questions: tasks with any answer go to the best; nodes are asked anew about the others.
-    fn recheck(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
-        let Some(placed) = self.jobs.get_mut(job) else { return };
-        for index in 0..placed.open.spec.tasks {
-            placed.launch(job.task(index), fx);
-        }
-        if !(0..placed.open.spec.tasks).any(|index| placed.is_unplaced(index)) {
-            placed.checking = false;
-            return;
-        }
-        let wait = Span(self.timeout.0.saturating_mul(1 << (attempt + 1).min(16)));
-        fx.arm(Timer::Recheck { job, attempt: attempt + 1 }, wait);
-        self.place(Some(job), true, PlacedJob::is_unplaced, fx);
-    }
-
-    /// Places a task again whose node could not be reached.
-    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
-        let task = row.copy(0).task;
-        let lost = move |placed: &PlacedJob, index: u32| {
-            index == task.index && placed.tasks[index as usize].sent == Some((node, row.attempt))
-        };
-        self.place(
-            Some(row.job),
-            true,
-            move |placed, index| lost(placed, index) && !placed.open.is_done(index),
-            fx,
-        );
-    }
-
-    /// Places the tasks of a crashed node again, and no longer waits for its answers.
-    fn down(&mut self, node: ActorId, fx: &mut Effects<'_>) {
-        for (job, placed) in self.jobs.iter_mut() {
-            for index in 0..placed.open.spec.tasks {
-                let choice = &mut placed.tasks[index as usize];
-                let before = choice.asked.len();
-                choice.asked.retain(|asked| *asked != node);
-                choice.best = choice.best.filter(|(_, best)| *best != node);
-                if before > choice.asked.len() && choice.asked.is_empty() {
-                    placed.launch(job.task(index), fx);
-                }
+        if let Some(at) = question.asked.iter().position(|node| *node == from) {
+            question.asked.swap_remove(at);
+            if question.best.is_none_or(|(shortest, _)| length < shortest) {
+                question.best = Some((length, from));
+            }
+            if question.asked.is_empty() {
+                self.launch_or_ask(task, tasks, fx);
             }
         }
-        let lost = |placed: &PlacedJob, index: u32| {
-            let choice = &placed.tasks[index as usize];
-            let unasked = choice.sent.is_none() && choice.asked.is_empty();
-            (unasked || choice.sent.is_some_and(|(at, _)| at == node)) && !placed.open.is_done(index)
-        };
-        self.place(None, true, lost, fx);
+        true
     }
-}
 
-/// Asks a sample of the nodes about a task. If none is alive, nobody is asked until one is up.
-fn ask(
-    members: &mut Membership,
-    probes: usize,
-    task: TaskId,
-    repair: bool,
-    choice: &mut Choice,
-    fx: &mut Effects<'_>,
-) {
-    choice.round += 1;
-    (choice.best, choice.sent) = (None, None);
-    choice.asked.clear();
-    members.sample(fx.rng(), probes, &mut choice.asked);
-    for &node in &choice.asked {
-        fx.send_as(repair, node, Reservation::Ask { task, round: choice.round, repair });
-    }
-}
-
-impl Machine for Reserving {
-    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { from, msg } => match msg {
-                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-                Message::Launch(Launch::Completed { copy }) => {
-                    self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
-                }
-                _ => match Reservation::of(&msg) {
-                    Some(Reservation::Length { task, round, length }) => {
-                        self.answer(from, task, round, length, fx);
-                    }
-                    _ => fx.unexpected(&msg),
-                },
-            },
-            Input::Fire(Timer::Recheck { job, attempt }) => self.recheck(job, attempt, fx),
-            Input::Undelivered { to, msg } => {
-                if let Some(row) = resend(to, msg, fx) {
-                    self.refused(to, row, fx);
-                }
-            }
-            Input::Down { actor } => {
-                self.members.down(actor, fx.layout());
-                self.down(actor, fx);
-            }
-            Input::Up { actor } => {
-                self.members.up(actor, fx.layout());
-                let stranded = |placed: &PlacedJob, index: u32| {
-                    placed.is_unplaced(index) && placed.tasks[index as usize].asked.is_empty()
-                };
-                self.place(None, true, stranded, fx);
-            }
-            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
-            _ => {}
+    /// Tasks with any answer go to the best; nodes are asked again about the others.
+    fn fire(&mut self, timer: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let (Timer::Recheck { job, attempt }, Some(timeout)) = (timer, self.timeout) else { return };
+        tasks.without_node(Some(job)).into_iter().for_each(|task| self.launch_or_ask(task, tasks, fx));
+        if tasks.without_node(Some(job)).is_empty() {
+            self.checked.remove(&job);
+            self.questions.retain(|task, _| task.job != job);
+        } else {
+            fx.arm(Timer::Recheck { job, attempt: attempt + 1 }, back_off(timeout, attempt + 1));
         }
+    }
+
+    /// Its answers are void, and the ones that are missing will not come.
+    fn crashed(&mut self, node: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let mut answered = Vec::new();
+        for (task, question) in &mut self.questions {
+            question.asked.retain(|asked| *asked != node);
+            question.best = question.best.filter(|(_, best)| *best != node);
+            answered.extend(question.asked.is_empty().then_some(*task));
+        }
+        answered.into_iter().for_each(|task| self.launch_or_ask(task, tasks, fx));
+    }
+
+    fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let unasked =
+            |task: &TaskId| self.questions.get(task).is_none_or(|question| question.asked.is_empty());
+        let unasked: Vec<_> = tasks.without_node(None).into_iter().filter(unasked).collect();
+        unasked.into_iter().for_each(|task| self.launch_or_ask(task, tasks, fx));
     }
 }
