@@ -7,7 +7,7 @@ use super::world::{Failure, Move, Setting, World};
 /// Number of random streams that are tried for a move that draws.
 const STREAMS: u64 = 6;
 /// Number of events within which a kind world must end.
-const KIND: usize = 20_000;
+const LONGEST: usize = 20_000;
 /// Number of events after the end of all jobs within which the world must become quiet.
 const QUIET: usize = 2_000;
 /// Largest number of states of the frontier that are kept whole; others are made again from their history.
@@ -21,7 +21,7 @@ pub(crate) type Step = (Move, u64);
 pub(crate) struct Explored {
     /// Number of different states.
     pub(crate) states: usize,
-    /// Whether these are all states.
+    /// Whether these are all states that the streams lead to.
     pub(crate) complete: bool,
     /// The failure with the shortest history.
     pub(crate) failure: Option<(Failure, Vec<Step>)>,
@@ -115,7 +115,7 @@ fn finish_with(from: &World<'_>, down: bool, good: &mut Good) -> Result<(), (Fai
             break;
         }
         passed.push(identity);
-        if at == KIND {
+        if at == LONGEST {
             return Err((Failure::Endless(world.open_jobs()), path));
         }
         let open = world.open_jobs();

@@ -10,7 +10,9 @@ use std::fmt::{self, Debug, Write};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, TaskId, Time};
+use volary_actors::base::{
+    ATTEMPTS_PER_ROUND, ActorId, Class, CopyId, JobId, Rng, Score, Span, TaskId, Time,
+};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note, Oracle, Timer};
@@ -37,8 +39,11 @@ impl Jobs {
     }
 
     fn work(&self, copy: CopyId) -> Span {
-        let CopyId { task: TaskId { job, index }, .. } = copy;
-        self.job_estimate(job) + Span::from_millis(100 * u64::from(index) + 10 * u64::from(job.0))
+        let CopyId { task: TaskId { job, index }, attempt } = copy;
+        let first =
+            self.job_estimate(job) + Span::from_millis(100 * u64::from(index) + 10 * u64::from(job.0));
+        // A later copy is shorter, so that it can end before an earlier one.
+        Span(first.0 / (1 + u64::from(attempt % ATTEMPTS_PER_ROUND)))
     }
 }
 
@@ -136,6 +141,8 @@ pub(crate) struct Flying {
     from: ActorId,
     to: ActorId,
     msg: Message,
+    /// Number of restarts of its sender. What comes back to a later life of the sender is void.
+    epoch: u32,
     /// When it returns to its sender, if it does not arrive.
     returned: Option<Time>,
     passive: bool,
@@ -224,19 +231,24 @@ pub(crate) struct World<'a> {
 }
 
 thread_local! {
-    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The text of the last panic of a machine; `None` while none is stepped.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps the texts of panics instead of printing them.
+/// Keeps the texts of panics of machines instead of printing them.
 pub(crate) fn keep_panics() {
-    std::panic::set_hook(Box::new(|info| {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if PANIC.with_borrow(Option::is_none) {
+            return others(info);
+        }
         let text = info.payload();
         let text = text
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| text.downcast_ref::<&str>().copied());
         let at = info.location().map(ToString::to_string).unwrap_or_default();
-        PANIC.with_borrow_mut(|panic| *panic = format!("{} at {at}", text.unwrap_or_default()));
+        PANIC.set(Some(format!("{} at {at}", text.unwrap_or_default())));
     }));
 }
 
@@ -300,10 +312,16 @@ impl<'a> World<'a> {
         self.texts.hash(&mut all);
         // In any order.
         let flying = self.flying.iter().map(hash_of).fold(0, u64::wrapping_add);
-        let timers = self.timers.iter().map(hash_of).fold(0, u64::wrapping_add);
-        (flying, timers, self.now, self.cut).hash(&mut all);
+        (flying, self.now, self.cut).hash(&mut all);
+        // Those of one actor go off in the order in which they were armed.
+        let mut timers = vec![0; self.machines.len()];
+        for timer in &self.timers {
+            let of = &mut timers[timer.1.index()];
+            *of = hash_of(&(*of, timer));
+        }
+        timers.hash(&mut all);
         hash_of(&(&self.cores, &self.health, &self.epochs, &self.oracle)).hash(&mut all);
-        hash_of(&(&self.open, &self.completed, &self.finished, &self.faulty)).hash(&mut all);
+        hash_of(&(&self.open, &self.started, &self.completed, &self.finished, &self.faulty)).hash(&mut all);
         self.successors.iter().for_each(|successor| hash_of(successor).hash(&mut all));
         all.finish()
     }
@@ -339,9 +357,11 @@ impl<'a> World<'a> {
     }
 
     fn deliver(&mut self, message: Flying) -> Result<(), Failure> {
-        let Flying { from, to, msg, returned, passive } = message;
+        let Flying { from, to, msg, returned, passive, .. } = message;
         if returned.is_some() {
             self.dispatch(from, Input::Undelivered { to, msg }, false)
+        } else if !self.up(to) {
+            Ok(()) // a datagram
         } else {
             self.dispatch(to, Input::Deliver { from, msg }, passive)
         }
@@ -349,7 +369,7 @@ impl<'a> World<'a> {
 
     /// A message does not arrive: a stream message returns.
     fn fail(&mut self, message: Flying) {
-        if !message.is_datagram() {
+        if !message.is_datagram() && message.epoch == self.epochs[message.from.index()] {
             self.flying.push(Flying { returned: Some(self.now + PEER_TIMEOUT), ..message });
         }
     }
@@ -373,8 +393,11 @@ impl<'a> World<'a> {
             if passive {
                 fx = fx.passive();
             }
-            if catch_unwind(AssertUnwindSafe(|| machine.step(input, &mut fx))).is_err() {
-                return Err(Failure::Panicked(PANIC.take()));
+            PANIC.set(Some(String::new()));
+            let stepped = catch_unwind(AssertUnwindSafe(|| machine.step(input, &mut fx)));
+            let text = PANIC.take();
+            if stepped.is_err() {
+                return Err(Failure::Panicked(text.unwrap_or_default()));
             }
             self.drew |= rng != before;
             self.texts[me.index()] = hash_of(machine);
@@ -389,7 +412,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn send(&mut self, message: Flying) -> Result<(), Failure> {
+    fn send(&mut self, mut message: Flying) -> Result<(), Failure> {
         let Flying { from, to, msg, .. } = message;
         if !msg.check(from, to, &self.setting.layout, &self.setting.jobs) {
             return Err(Failure::NotChecked(format!(
@@ -398,7 +421,11 @@ impl<'a> World<'a> {
                 self.setting.name(to)
             )));
         }
-        if self.up(to) && !self.is_cut(from, to) {
+        message.epoch = self.epochs[from.index()];
+        let datagram = message.is_datagram();
+        // A datagram may meet the next life of its receiver; a stream message waits for the end of a cut.
+        let flies = if self.is_cut(from, to) { !datagram } else { datagram || self.up(to) };
+        if flies {
             self.flying.push(message);
         } else {
             self.fail(message);
@@ -422,13 +449,13 @@ impl<'a> World<'a> {
                 }
             }
             Effect::Send { to, msg, .. } => {
-                self.send(Flying { from: me, to, msg, returned: None, passive: false })?;
+                self.send(Flying { from: me, to, msg, epoch: 0, returned: None, passive: false })?;
             }
             Effect::Broadcast { msg } => {
                 for to in
                     (0..layout.schedulers()).map(|i| self.setting.layout.scheduler(i)).filter(|to| *to != me)
                 {
-                    self.send(Flying { from: me, to, msg, returned: None, passive: true })?;
+                    self.send(Flying { from: me, to, msg, epoch: 0, returned: None, passive: true })?;
                 }
             }
             Effect::Arm { timer, after } => {

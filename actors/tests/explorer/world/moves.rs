@@ -10,10 +10,13 @@ use super::{Failure, Flying, Health, LAST, Row, World, hash_of};
 /// One possible next event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Move {
-    /// The message in flight with this number arrives.
+    /// The message in flight with this number arrives; if it was undeliverable, it returns before the peer timeout,
+    /// since its receiver restarted.
     Deliver(usize),
-    /// It returns to its sender after the peer timeout.
+    /// An undeliverable message returns to its sender after the peer timeout.
     Return(usize),
+    /// A stream message that waits for the end of a cut is given up.
+    GiveUp(usize),
     /// It is lost.
     Lose(usize),
     /// It arrives, and remains in flight.
@@ -42,17 +45,20 @@ impl World<'_> {
         self.cut == Some((a, b)) || self.cut == Some((b, a))
     }
 
-    /// When the next timer goes off or copy ends.
+    /// When the next timer goes off, copy ends or undeliverable message returns.
     fn due(&self) -> Option<Time> {
         let timers = self.timers.iter().map(|timer| timer.0).filter(|due| *due < LAST);
-        timers.chain(self.cores.iter().flatten().map(|&(_, end)| end)).min()
+        let returns = self.flying.iter().filter_map(|message| message.returned);
+        timers.chain(returns).chain(self.cores.iter().flatten().map(|&(_, end)| end)).min()
     }
 
-    /// Timers and ends of copies that are next, by time.
+    /// Returns, timers and ends of copies that are next, by time.
     fn next(&self) -> Vec<Move> {
         let Some(due) = self.due() else { return Vec::new() };
         let timers = self.timers.iter();
-        let mut next = Vec::new();
+        let returns = |message: &Flying| message.returned == Some(due);
+        let mut next: Vec<_> =
+            (0..self.flying.len()).filter(|at| returns(&self.flying[*at])).map(Move::Return).collect();
         for &(_, actor, timer) in timers.filter(|timer| timer.0 == due) {
             // Timers of one actor go off in the order in which they were armed.
             if !next.iter().any(|other| matches!(other, Move::Fire(of, _) if *of == actor)) {
@@ -64,6 +70,16 @@ impl World<'_> {
         next
     }
 
+    /// Whether a message in flight may arrive now.
+    fn arrives(&self, message: &Flying) -> bool {
+        message.returned.is_none() && self.up(message.to) && !self.is_cut(message.from, message.to)
+    }
+
+    /// Whether a message in flight may arrive before time goes on.
+    pub(super) fn is_talking(&self) -> bool {
+        self.flying.iter().any(|message| self.arrives(message))
+    }
+
     /// All events that may come next.
     pub(crate) fn moves(&self) -> Vec<Move> {
         let busy = self.cores.iter().any(Option::is_some);
@@ -72,28 +88,11 @@ impl World<'_> {
         }
         let mut moves = Vec::new();
         for (at, message) in self.flying.iter().enumerate() {
-            if self.flying[..at].contains(message) {
-                continue;
-            }
-            moves.push(Move::Deliver(at));
-            if message.returned.is_none() && message.is_datagram() {
-                if self.budget.losses > 0 {
-                    moves.push(Move::Lose(at));
-                }
-                if self.budget.duplicates > 0 {
-                    moves.push(Move::Duplicate(at));
-                }
-            }
-            let pair = Move::Cut(message.from, message.to);
-            if self.budget.partitions > 0
-                && self.cut.is_none()
-                && message.returned.is_none()
-                && !moves.contains(&pair)
-            {
-                moves.push(pair);
+            if !self.flying[..at].contains(message) {
+                self.moves_of(at, message, &mut moves);
             }
         }
-        if self.flying.is_empty() || self.budget.overtakes > 0 {
+        if !self.is_talking() || self.budget.overtakes > 0 {
             moves.extend(self.next());
         }
         let layout = &self.setting.layout;
@@ -111,6 +110,32 @@ impl World<'_> {
         }
         moves.extend(self.cut.map(|_| Move::Heal));
         moves
+    }
+
+    /// The events that may befall a message in flight.
+    fn moves_of(&self, at: usize, message: &Flying, moves: &mut Vec<Move>) {
+        let Flying { from, to, returned, .. } = *message;
+        if returned.is_some() {
+            // The receiver restarted, and does not know the stream.
+            moves.extend((self.up(to) && !self.is_cut(from, to)).then_some(Move::Deliver(at)));
+            return;
+        }
+        let datagram = message.is_datagram();
+        if self.is_cut(from, to) {
+            moves.push(Move::GiveUp(at));
+        } else {
+            moves.push(Move::Deliver(at));
+        }
+        if datagram && self.budget.losses > 0 {
+            moves.push(Move::Lose(at));
+        }
+        if datagram && self.budget.duplicates > 0 {
+            moves.push(Move::Duplicate(at));
+        }
+        let pair = Move::Cut(from.min(to), from.max(to));
+        if self.budget.partitions > 0 && self.cut.is_none() && !moves.contains(&pair) {
+            moves.push(pair);
+        }
     }
 
     /// The next event if the world is kind: faults end, messages arrive in order, then time goes on. If `down`, nodes
@@ -133,14 +158,7 @@ impl World<'_> {
         if let Some(at) = self.flying.iter().position(|message| message.returned.is_none()) {
             return Some(Move::Deliver(at));
         }
-        let returns =
-            self.flying.iter().enumerate().filter_map(|(at, message)| Some((message.returned?, at)));
-        let back = returns.min();
-        let next = self.next();
-        match (back, self.due()) {
-            (Some((due, at)), other) if other.is_none_or(|other| due <= other) => Some(Move::Return(at)),
-            _ => next.first().copied(),
-        }
+        self.next().first().copied()
     }
 
     /// Whether a node is down that others can replace.
@@ -165,7 +183,9 @@ impl World<'_> {
             format!("{what}{kind} {} to {}", name(from), name(to))
         };
         match step {
-            Move::Deliver(at) | Move::Return(at) => format!("deliver {}", message(at)),
+            Move::Deliver(at) => format!("deliver {}", message(at)),
+            Move::Return(at) => format!("after the peer timeout deliver {}", message(at)),
+            Move::GiveUp(at) => format!("give up {}", message(at)),
             Move::Lose(at) => format!("lose {}", message(at)),
             Move::Duplicate(at) => format!("duplicate {}", message(at)),
             Move::Fire(actor, timer) => format!("fire {} {timer:?}", name(actor)),
@@ -187,7 +207,13 @@ impl World<'_> {
                 let message = self.flying.remove(at);
                 self.deliver(message)
             }
+            Move::GiveUp(at) => {
+                let message = self.flying.remove(at);
+                self.fail(message);
+                Ok(())
+            }
             Move::Return(at) => {
+                self.overtake();
                 let message = self.flying.remove(at);
                 self.now = self.now.max(message.returned.unwrap_or_default());
                 self.deliver(message)
@@ -202,6 +228,7 @@ impl World<'_> {
                 self.dispatch(actor, Input::Fire(timer), false)
             }
             Move::Duplicate(at) => {
+                self.record(step);
                 self.budget.duplicates -= 1;
                 self.faulty = true;
                 self.deliver(self.flying[at])
@@ -243,10 +270,10 @@ impl World<'_> {
         self.faulty = true;
         self.cut = Some((a, b));
         for message in std::mem::take(&mut self.flying) {
-            if message.returned.is_some() || !self.is_cut(message.from, message.to) {
+            // A stream message waits for the end of the cut.
+            let lost = message.is_datagram() && self.is_cut(message.from, message.to);
+            if !lost {
                 self.flying.push(message);
-            } else {
-                self.fail(message);
             }
         }
     }
@@ -268,7 +295,7 @@ impl World<'_> {
     }
 
     fn overtake(&mut self) {
-        if !self.flying.is_empty() {
+        if self.is_talking() {
             self.budget.overtakes = self.budget.overtakes.saturating_sub(1);
         }
     }
@@ -313,7 +340,8 @@ impl World<'_> {
     }
 
     fn notify_all(&mut self, about: ActorId, input: Input) -> Result<(), Failure> {
-        for who in (0..self.setting.layout.endpoints()).map(ActorId) {
+        // Schedulers before clients, as in the engine.
+        for who in (0..self.setting.layout.endpoints()).rev().map(ActorId) {
             if self.up(who) && self.is_notified_of(who, about) {
                 self.dispatch(who, input, false)?;
             }
@@ -338,7 +366,7 @@ impl World<'_> {
         if let Role::Node(node) = layout.role(actor) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
                 self.machines[worker.index()] = Some(self.setting.build(worker));
-                self.texts[worker.index()] = hash_of(&self.machines[worker.index()]);
+                self.texts[worker.index()] = self.machines[worker.index()].as_ref().map_or(0, hash_of);
             }
         }
         self.dispatch(actor, Input::Start { epoch: self.epochs[actor.index()] }, false)?;
