@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
 use crate::roles::client::CentralJobs;
-use crate::roles::dispatcher::{Dispatcher, OpenTasks, Rule};
+use crate::roles::dispatcher::{Dispatcher, OpenTasks, DispatchRule};
 use crate::roles::min_wait_index::MinWaitIndex;
 
 parameters! {
@@ -112,7 +112,7 @@ impl KubernetesRule {
     }
 }
 
-impl Rule for KubernetesRule {
+impl DispatchRule for KubernetesRule {
     fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let Some(spec) = tasks.spec(task.job) {
             self.pending.add(Pod::new(task, spec.arrival), fx.now());

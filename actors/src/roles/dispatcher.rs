@@ -1,4 +1,4 @@
-//! What every scheduler owes its jobs, around a policy's rule.
+//! Scheduler that owns what every scheduler owes its jobs, around a policy's rule.
 //!
 //! The dispatcher owns the open jobs, the number of each copy, and who has which task. It reacts to crashes, to
 //! messages that return, to duplicates, and to evictions. A rule decides which ready task goes to which node, and when.
@@ -15,7 +15,7 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of the node and the moment of each launch.
-pub trait Rule: Clone + Debug + Send + 'static {
+pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A task needs a node: its job arrived, or the node that had it is gone. The rule [launches](OpenTasks::launch) it
     /// now or later.
     fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
@@ -181,7 +181,7 @@ pub struct Dispatcher<R> {
     tasks: OpenTasks,
 }
 
-impl<R: Rule> Dispatcher<R> {
+impl<R: DispatchRule> Dispatcher<R> {
     /// A scheduler with this rule.
     pub fn with(rule: R, layout: &Layout) -> Self {
         Self { rule, tasks: OpenTasks { members: Membership::new(layout), jobs: JobTable::default() } }
@@ -264,7 +264,7 @@ impl<R: Rule> Dispatcher<R> {
     }
 }
 
-impl<R: Rule> Machine for Dispatcher<R> {
+impl<R: DispatchRule> Machine for Dispatcher<R> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::dispatcher::{Dispatcher, OpenTasks, Rule};
+use super::dispatcher::{Dispatcher, OpenTasks, DispatchRule};
 use super::membership::Membership;
 use crate::base::{ActorId, CopyId, TaskId};
 use crate::layout::Layout;
@@ -54,7 +54,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
 #[derive(Clone, Debug)]
 pub struct Early<P>(P);
 
-impl<P: PlacementRule> Rule for Early<P> {
+impl<P: PlacementRule> DispatchRule for Early<P> {
     fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(node) = self.0.place(task, tasks.members(), fx) else { return };
         let copy = tasks.next_copy(task);

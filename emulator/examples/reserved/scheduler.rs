@@ -6,7 +6,7 @@ use volary_actors::base::{ActorId, JobId, Span, TaskId};
 use volary_actors::machine::{Effects, Timer};
 use volary_actors::message::{CustomProtocol as _, Message};
 use volary_actors::roles::back_off;
-use volary_actors::roles::dispatcher::{OpenTasks, Rule};
+use volary_actors::roles::dispatcher::{OpenTasks, DispatchRule};
 
 use crate::messages::Reservation;
 
@@ -63,7 +63,7 @@ impl ShortestOfFew {
     }
 }
 
-impl Rule for ShortestOfFew {
+impl DispatchRule for ShortestOfFew {
     fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         self.ask(task, tasks.is_lost(task), tasks, fx);
         if let Some(timeout) = self.timeout
