@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
 use crate::roles::client::CentralJobs;
-use crate::roles::dispatcher::{Dispatcher, OpenTasks, DispatchRule};
+use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::min_wait_index::MinWaitIndex;
 
 parameters! {

@@ -44,7 +44,7 @@ impl Registered {
             name,
             card: card::<P>,
             default: || Arc::new(P::default()),
-            read: read::<P>,
+            read: |value| read(value, |value| Ok(Arc::new(P::deserialize(value)?))),
             schema: |generator| generator.subschema_for::<P>(),
         }
     }
@@ -67,20 +67,20 @@ fn card<P: Policy>(name: &'static str) -> Card {
     }
 }
 
-fn read<P: Policy>(value: &Value) -> Result<Arc<dyn DynPolicy>, String> {
+type Parse = fn(&Value) -> serde_json::Result<Arc<dyn DynPolicy>>;
+
+fn read(value: &Value, parse: Parse) -> Result<Arc<dyn DynPolicy>, String> {
     // Experiment files have no null: it stands for a number that is not finite.
     let mut parameters = value.as_object().into_iter().flatten();
     if let Some((key, _)) = parameters.find(|(_, value)| has_null(value)) {
         return Err(format!("in `{key}`: invalid value: not a finite number, expected a finite one"));
     }
-    let error = match P::deserialize(value) {
-        Ok(policy) => return Ok(Arc::new(policy)),
-        Err(error) => error.to_string(),
-    };
+    let parsed = parse(value).map_err(|error| error.to_string());
+    let Err(error) = parsed else { return parsed };
     // serde does not say where the error is. Parameters may be absent, so the one that is refused alone is the cause.
     let refused = |key: &str, value: &Value| {
         let alone = Value::Object(Map::from_iter([(key.to_owned(), value.clone())]));
-        P::deserialize(alone).is_err_and(|alone| alone.to_string() == error)
+        parse(&alone).is_err_and(|alone| alone.to_string() == error)
     };
     let own = |key: &str| !error.starts_with(&format!("unknown field `{key}`"));
     let cause = value.as_object().into_iter().flatten().find(|(key, value)| own(key) && refused(key, value));

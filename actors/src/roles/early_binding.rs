@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::dispatcher::{Dispatcher, OpenTasks, DispatchRule};
+use super::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use super::membership::Membership;
 use crate::base::{ActorId, CopyId, TaskId};
 use crate::layout::Layout;

@@ -32,8 +32,8 @@ struct SpeculatedJob {
 
 /// A scheduler that speculates.
 #[derive(Clone, Debug)]
-pub struct SpeculatingScheduler<R, B> {
-    rule: R,
+pub struct SpeculatingScheduler<B> {
+    rule: Box<dyn Rule>,
     binding: B,
     /// Whether nodes report the start of copies that wait there.
     starts: bool,
@@ -56,6 +56,7 @@ pub fn speculate(
     reports: bool,
     lossy: bool,
 ) -> Box<dyn Machine> {
+    let rule = Box::new(rule);
     match binding {
         CopyBinding::Central => Box::new(SpeculatingScheduler::new(rule, FreeCores::new(layout), false)),
         CopyBinding::Sparrow => {
@@ -65,9 +66,9 @@ pub fn speculate(
     }
 }
 
-impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
+impl<B: NodeBinding> SpeculatingScheduler<B> {
     /// A scheduler; `starts` says whether nodes report the start of copies.
-    pub fn new(rule: R, binding: B, starts: bool) -> Self {
+    pub fn new(rule: Box<dyn Rule>, binding: B, starts: bool) -> Self {
         Self {
             rule,
             binding,
@@ -310,7 +311,7 @@ fn gain(from: Score, to: Score) -> i64 {
     i64::from(to.0) - i64::from(from.0)
 }
 
-impl<R: Rule, B: NodeBinding> Machine for SpeculatingScheduler<R, B> {
+impl<B: NodeBinding> Machine for SpeculatingScheduler<B> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {

@@ -6,7 +6,7 @@ use volary_actors::base::{ActorId, JobId, Span, TaskId};
 use volary_actors::machine::{Effects, Timer};
 use volary_actors::message::{CustomProtocol as _, Message};
 use volary_actors::roles::back_off;
-use volary_actors::roles::dispatcher::{OpenTasks, DispatchRule};
+use volary_actors::roles::dispatcher::{DispatchRule, OpenTasks};
 
 use crate::messages::Reservation;
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use dyn_clone::DynClone;
+
 use crate::base::{ActorId, Score, Span, Time};
 
 /// A job as a rule sees it.
@@ -66,7 +68,7 @@ pub enum Action {
 }
 
 /// A decision rule. Only [`look`](Self::look) is required.
-pub trait Rule: Clone + Debug + Send + 'static {
+pub trait Rule: DynClone + Debug + Send {
     /// Decides on actions for a job, the most urgent first; actions without a node to carry them out are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
@@ -88,6 +90,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     /// nodes was sent.
     fn finished(&mut self, _class: u8, _after: Span) {}
 }
+
+dyn_clone::clone_trait_object!(Rule);
 
 /// The rule without backups.
 #[derive(Clone, Copy, Debug)]
