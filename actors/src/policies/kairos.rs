@@ -4,16 +4,15 @@
 //! runs least attained service, and reports it to the central scheduler.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
-use crate::layout::{Layout, Role};
+use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Job, Launch, Message, NodeReport};
+use crate::message::{Core, Launch, Message, NodeReport};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::heartbeats::{BEAT, Heartbeats};
-use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
 use crate::roles::min_wait_index::MinWaitIndex;
 use crate::roles::task_queue::TaskQueue;
-use crate::roles::{RETRY_AFTER, resend};
 
 parameters! {
     /// Parameters of Kairos.
@@ -111,7 +110,7 @@ impl Policy for Kairos {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(KairosScheduler::new(self, context.layout))
+        Box::new(Dispatcher::with(KairosRule::new(self, context.layout), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -120,147 +119,97 @@ impl Policy for Kairos {
 }
 
 /// The tick at which tasks are dealt.
-const DEAL: u32 = 0;
-/// Tick of node 0. The tick of a node ends the time in which it is avoided.
-const NODES: u32 = 1;
+const DEAL: Timer = Timer::Tick(0);
 
-/// The one scheduler of a run.
+/// The rule of the one scheduler of a run (algorithm 2).
 #[derive(Clone, Debug)]
-struct KairosScheduler {
+struct KairosRule {
     interval: Span,
     eager: bool,
     nodes: DealtNodes,
     queue: TaskQueue,
-    jobs: JobTable<OpenJob>,
     /// Whether the next round is armed.
     ticking: bool,
 }
 
-impl KairosScheduler {
+impl KairosRule {
     fn new(config: &Kairos, layout: &Layout) -> Self {
         Self {
             interval: config.interval,
             eager: config.pass == KairosPass::Eager,
             nodes: DealtNodes::new(config, layout),
             queue: TaskQueue::default(),
-            jobs: JobTable::default(),
             ticking: false,
         }
     }
 
-    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
-        let attempt = open.attempts(1);
-        self.queue.add(job, 0..open.spec.tasks, attempt);
-        self.jobs.open(job, open);
-    }
-
-    /// Deals tasks now, or at the end of the interval if there will be something to do.
-    fn proceed(&mut self, fx: &mut Effects<'_>) {
-        if self.eager {
-            self.deal(fx);
-        } else if !self.ticking && !self.queue.is_empty() && self.nodes.has_room() {
-            self.ticking = true;
-            let since = fx.now().0 % self.interval.0;
-            fx.arm(Timer::Tick(DEAL), Span(self.interval.0 - since));
-        }
-    }
-
     /// Deals tasks until none waits or no node may get one.
-    fn deal(&mut self, fx: &mut Effects<'_>) {
-        while !self.queue.is_empty()
-            && self.nodes.has_room()
-            && let Some(copy) = self.pop()
+    fn deal(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        while self.nodes.has_room()
+            && let Some(task) = self.pop(tasks)
             && let Some(node) = self.nodes.next(fx.rng())
         {
+            let copy = tasks.next_copy(task);
             self.nodes.deal(node, copy, fx.now());
-            let repeated =
-                self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
-            fx.send_as(repeated, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
+            tasks.launch_by(Launch::Task { copy, at: fx.now() }, copy, fx.layout().node(node), fx);
         }
         self.nodes.end_round();
     }
 
-    /// The next task without a finished copy.
-    fn pop(&mut self) -> Option<CopyId> {
-        loop {
-            let copy = self.queue.pop()?;
-            let TaskId { job, index } = copy.task;
-            if self.jobs.get_mut(job).is_some_and(|open| !open.is_done(index)) {
-                return Some(copy);
-            }
-        }
-    }
-
-    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        self.nodes.release(fx.layout().node_number(from), copy);
-        self.jobs.complete(copy.task, |open| open, fx);
-    }
-
-    /// Queues a lost task again.
-    fn again(&mut self, task: TaskId) {
-        if let Some(open) = self.jobs.get_mut(task.job)
-            && !open.is_done(task.index)
-        {
-            let attempt = open.attempts(1);
-            self.queue.add_copy(task.copy(attempt));
-        }
-    }
-
-    /// Queues a task again that could not be delivered, and avoids its node for a while.
-    fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        let number = fx.layout().node_number(node);
-        // Otherwise the node was reported down meanwhile, and its tasks are queued again already.
-        if self.nodes.release(number, copy) {
-            self.nodes.avoid(number, true);
-            fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
-            self.again(copy.task);
-        }
-    }
-
-    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
-        match *msg {
-            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-            Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
-            Message::NodeReport(NodeReport::Service { tasks, attained_ms, spread_ms, at }) => {
-                self.nodes.report(fx.layout().node_number(from), (tasks, attained_ms, spread_ms), at);
-            }
-            _ => fx.unexpected(msg),
-        }
+    /// The next task that still needs a node.
+    fn pop(&mut self, tasks: &mut OpenTasks) -> Option<TaskId> {
+        std::iter::from_fn(|| self.queue.pop()).map(|copy| copy.task).find(|task| tasks.needs_node(*task))
     }
 }
 
-impl Machine for KairosScheduler {
-    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
-            Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
-                self.refused(to, copy, fx);
-            }
-            Input::Undelivered { to, msg } => {
-                let _ = resend(to, msg, fx);
-            }
-            Input::Down { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    for (copy, _) in self.nodes.down(node, fx.now()) {
-                        self.again(copy.task);
-                    }
-                }
-            }
-            Input::Up { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    self.nodes.up(node);
-                }
-            }
-            Input::Fire(Timer::Tick(DEAL)) => {
-                self.ticking = false;
-                self.deal(fx);
-            }
-            Input::Fire(Timer::Tick(node)) => self.nodes.avoid(node - NODES, false),
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
-            _ => {}
+impl DispatchRule for KairosRule {
+    fn submitted(&mut self, job: JobId, count: u32, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.queue.add(job, 0..count, 0);
+    }
+
+    fn ready(&mut self, task: TaskId, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.queue.add_copy(task.copy(0));
+    }
+
+    /// Deals tasks now, or at the end of the interval if there will be something to do.
+    fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if self.eager {
+            self.deal(tasks, fx);
+        } else if !self.ticking && !self.queue.is_empty() && self.nodes.has_room() {
+            self.ticking = true;
+            let since = fx.now().0 % self.interval.0;
+            fx.arm(DEAL, Span(self.interval.0 - since));
         }
-        self.proceed(fx);
+    }
+
+    fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        self.nodes.release(fx.layout().node_number(node), copy);
+    }
+
+    fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.nodes.down(fx.layout().node_number(node), fx.now());
+    }
+
+    fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.nodes.up(fx.layout().node_number(node));
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        self.nodes.avoid(fx.layout().node_number(node), !can);
+        true
+    }
+
+    fn receive(&mut self, from: ActorId, msg: &Message, _: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        let Message::NodeReport(NodeReport::Service { tasks, attained_ms, spread_ms, at }) = *msg else {
+            return false;
+        };
+        self.nodes.report(fx.layout().node_number(from), (tasks, attained_ms, spread_ms), at);
+        true
+    }
+
+    fn fire(&mut self, _: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.ticking = false;
+        self.deal(tasks, fx);
     }
 }
 
@@ -382,13 +331,13 @@ impl DealtNodes {
         self.rank(index);
     }
 
-    /// Removes a copy that left a node; returns whether it was there.
-    fn release(&mut self, index: u32, copy: CopyId) -> bool {
+    /// Removes a copy that left a node.
+    fn release(&mut self, index: u32, copy: CopyId) {
         let node = &mut self.nodes[index as usize];
-        let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) else { return false };
-        node.copies.swap_remove(at);
-        self.rank(index);
-        true
+        if let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) {
+            node.copies.swap_remove(at);
+            self.rank(index);
+        }
     }
 
     /// Takes note of a report, unless it is older than the last one.
@@ -409,14 +358,13 @@ impl DealtNodes {
         }
     }
 
-    /// Marks a node as down at `now`; returns the copies it had. Reports sent before are of its earlier life.
-    fn down(&mut self, index: u32, now: Time) -> Vec<(CopyId, Time)> {
+    /// Marks a node as down at `now`, without copies. Reports sent before are of its earlier life.
+    fn down(&mut self, index: u32, now: Time) {
         let node = &mut self.nodes[index as usize];
         (node.up, node.reported) = (false, now);
         node.report = (0, 0, 0);
-        let lost = std::mem::take(&mut node.copies);
+        node.copies.clear();
         self.rank(index);
-        lost
     }
 
     /// Marks a node as up, without copies.

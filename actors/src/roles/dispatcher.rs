@@ -20,6 +20,11 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// now or later.
     fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
 
+    /// A job arrived, with this number of tasks.
+    fn submitted(&mut self, job: JobId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        (0..count).for_each(|index| self.ready(job.task(index), tasks, fx));
+    }
+
     /// Called after every input, when all tasks that it made ready are known.
     fn settle(&mut self, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
@@ -144,10 +149,15 @@ impl OpenTasks {
 
     /// Launches a [copy](Self::next_copy) on a node.
     pub fn launch(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        self.launch_by(Launch::Row(Row::single(copy)), copy, node, fx);
+    }
+
+    /// Launches a copy by a message of another form.
+    pub fn launch_by(&mut self, launch: Launch, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
         let Some(dispatched) = self.jobs.get_mut(copy.task.job) else { return };
         let state = &mut dispatched.tasks[copy.task.index as usize];
         state.place = Some((node, copy.attempt));
-        fx.send_as(std::mem::take(&mut state.lost), node, Launch::Row(Row::single(copy)));
+        fx.send_as(std::mem::take(&mut state.lost), node, launch);
     }
 
     /// Takes a copy back that its node no longer has; returns whether the node had it.
@@ -193,7 +203,7 @@ impl<R: DispatchRule> Dispatcher<R> {
         let count = open.spec.tasks;
         let tasks = vec![TaskState::default(); count as usize];
         self.tasks.jobs.open(job, DispatchedJob { open, tasks, evictions: Vec::new() });
-        (0..count).for_each(|index| self.rule.ready(job.task(index), &mut self.tasks, fx));
+        self.rule.submitted(job, count, &mut self.tasks, fx);
     }
 
     fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
@@ -228,9 +238,8 @@ impl<R: DispatchRule> Dispatcher<R> {
         }
     }
 
-    /// Makes the task of an undeliverable row ready, and avoids its node for a while.
-    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
-        let copy = row.copy(0);
+    /// Makes the task of an undeliverable launch ready, and avoids its node for a while.
+    fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         if !self.tasks.take_back(node, copy, true) {
             // The node crashed, and the task was made ready when that was reported.
             return;
@@ -268,9 +277,12 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
+                self.refused(to, copy, fx);
+            }
             Input::Undelivered { to, msg } => {
                 if let Some(row) = resend(to, msg, fx) {
-                    self.refused(to, row, fx);
+                    self.refused(to, row.copy(0), fx);
                 }
             }
             Input::Down { actor } => {
