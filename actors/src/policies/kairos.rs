@@ -3,7 +3,7 @@
 //! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager
 //! runs least attained service, and reports it to the central scheduler.
 
-use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
@@ -146,29 +146,28 @@ impl KairosRule {
     /// Deals tasks until none waits or no node may get one.
     fn deal(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         while self.nodes.has_room()
-            && let Some(task) = self.pop(tasks)
+            && let Some(copy) = self.pop(tasks)
             && let Some(node) = self.nodes.next(fx.rng())
         {
-            let copy = tasks.next_copy(task);
             self.nodes.deal(node, copy, fx.now());
             tasks.launch_by(Launch::Task { copy, at: fx.now() }, copy, fx.layout().node(node), fx);
         }
         self.nodes.end_round();
     }
 
-    /// The next task that still needs a node.
-    fn pop(&mut self, tasks: &mut OpenTasks) -> Option<TaskId> {
-        std::iter::from_fn(|| self.queue.pop()).map(|copy| copy.task).find(|task| tasks.needs_node(*task))
+    /// The next copy that still waits.
+    fn pop(&mut self, tasks: &mut OpenTasks) -> Option<CopyId> {
+        std::iter::from_fn(|| self.queue.pop()).find(|copy| tasks.waits(*copy))
     }
 }
 
 impl DispatchRule for KairosRule {
-    fn submitted(&mut self, job: JobId, count: u32, _: &mut OpenTasks, _: &mut Effects<'_>) {
-        self.queue.add(job, 0..count, 0);
+    fn submitted(&mut self, job: JobId, count: u32, attempt: u32, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.queue.add(job, 0..count, attempt);
     }
 
-    fn ready(&mut self, task: TaskId, _: &mut OpenTasks, _: &mut Effects<'_>) {
-        self.queue.add_copy(task.copy(0));
+    fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.queue.add_copy(copy);
     }
 
     /// Deals tasks now, or at the end of the interval if there will be something to do.

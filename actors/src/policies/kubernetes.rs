@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::base::{ActorId, CopyId, Rng, Span, TaskId, Time, parameters};
+use crate::base::{ActorId, CopyId, Rng, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
@@ -90,10 +90,10 @@ struct KubernetesRule {
 
 impl KubernetesRule {
     fn decide(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        let Some(pod) = self.trying.take().filter(|pod| tasks.needs_node(pod.task)) else { return };
+        let Some(pod) = self.trying.take().filter(|pod| tasks.waits(pod.copy)) else { return };
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
-                let copy = tasks.next_copy(pod.task);
+                let copy = pod.copy;
                 self.nodes.take(node, copy);
                 fx.note(Note::Bound { copy });
                 tasks.launch(copy, fx.layout().node(node), fx);
@@ -113,9 +113,9 @@ impl KubernetesRule {
 }
 
 impl DispatchRule for KubernetesRule {
-    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        if let Some(spec) = tasks.spec(task.job) {
-            self.pending.add(Pod::new(task, spec.arrival), fx.now());
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let Some(spec) = tasks.spec(copy.task.job) {
+            self.pending.add(Pod::new(copy, spec.arrival), fx.now());
         }
     }
 
@@ -124,7 +124,7 @@ impl DispatchRule for KubernetesRule {
         while self.trying.is_none()
             && let Some(pod) = self.pending.pop()
         {
-            if !tasks.needs_node(pod.task) {
+            if !tasks.waits(pod.copy) {
                 continue;
             }
             self.freed = false;
@@ -303,7 +303,7 @@ const FORGOTTEN: Span = Span::from_secs(60);
 /// A task that has no node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Pod {
-    task: TaskId,
+    copy: CopyId,
     /// When its job arrived.
     created: Time,
     /// Attempts that failed.
@@ -311,8 +311,8 @@ struct Pod {
 }
 
 impl Pod {
-    const fn new(task: TaskId, created: Time) -> Self {
-        Self { task, created, failures: 0 }
+    const fn new(copy: CopyId, created: Time) -> Self {
+        Self { copy, created, failures: 0 }
     }
 
     /// Its back-off after the last failure.

@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use super::job_table::{JobTable, OpenJob};
+use super::job_table::{Completion, JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, back_off, resend};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
@@ -16,20 +16,30 @@ use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
-    /// A task needs a node: its job arrived, or the node that had it is gone. The rule [launches](OpenTasks::launch) it
-    /// now or later.
-    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
-
-    /// A job arrived, with this number of tasks.
-    fn submitted(&mut self, job: JobId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        (0..count).for_each(|index| self.ready(job.task(index), tasks, fx));
+    /// A job arrived, with this number of tasks, whose first copies have this attempt number.
+    fn submitted(
+        &mut self,
+        job: JobId,
+        count: u32,
+        attempt: u32,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
+        (0..count).for_each(|index| self.ready(job.task(index).copy(attempt), tasks, fx));
     }
 
-    /// Called after every input, when all tasks that it made ready are known.
+    /// A task needs a node: its job arrived, or the node that had it is gone. The rule [launches](OpenTasks::launch)
+    /// this copy of it now or later.
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
+
+    /// Called after every input, when all copies that it made ready are known.
     fn settle(&mut self, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A copy left a node: it ended or was evicted there, or never reached it.
     fn left(&mut self, _copy: CopyId, _node: ActorId, _fx: &mut Effects<'_>) {}
+
+    /// The last task of a job has finished.
+    fn finished(&mut self, _job: JobId) {}
 
     /// A node crashed; its tasks are ready after this call.
     fn crashed(&mut self, _node: ActorId, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
@@ -53,6 +63,9 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
+    /// A message of the rule came back.
+    fn returned(&mut self, _to: ActorId, _msg: Message, _fx: &mut Effects<'_>) {}
+
     /// A timer of the rule went off: a tick below [`REACH`], or a check of a job.
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 }
@@ -61,11 +74,12 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
 pub const REACH: u32 = 1 << 31;
 
 /// The state of a task.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct TaskState {
-    /// The node that has it, and the attempt that went there.
-    place: Option<(ActorId, u32)>,
-    launched: bool,
+    /// The attempt number of the copy that waits or is at a node.
+    attempt: u32,
+    /// The node that has it.
+    node: Option<ActorId>,
     /// Whether its next launch repairs a loss.
     lost: bool,
 }
@@ -92,8 +106,14 @@ impl DispatchedJob {
     }
 
     /// Whether a task is neither finished nor at a node.
-    fn needs_node(&self, index: u32) -> bool {
-        self.tasks[index as usize].place.is_none() && !self.open.is_done(index)
+    fn waits(&self, index: u32) -> bool {
+        self.tasks[index as usize].node.is_none() && !self.open.is_done(index)
+    }
+
+    /// Takes a task from its node; its next copy gets a number of its own.
+    fn take(&mut self, index: u32, lost: bool) {
+        let attempt = self.open.attempts(1);
+        self.tasks[index as usize] = TaskState { attempt, node: None, lost };
     }
 }
 
@@ -115,9 +135,26 @@ impl OpenTasks {
         self.jobs.get_mut(job).map(|dispatched| dispatched.open.spec)
     }
 
-    /// Whether a task is neither finished nor at a node.
-    pub fn needs_node(&mut self, task: TaskId) -> bool {
-        self.jobs.get_mut(task.job).is_some_and(|dispatched| dispatched.needs_node(task.index))
+    /// The copy of a task that waits for a node; `None` if the task is finished or at a node.
+    pub fn waiting(&mut self, task: TaskId) -> Option<CopyId> {
+        let dispatched = self.jobs.get_mut(task.job).filter(|dispatched| dispatched.waits(task.index))?;
+        Some(task.copy(dispatched.tasks[task.index as usize].attempt))
+    }
+
+    /// Whether a copy waits for a node.
+    pub fn waits(&mut self, copy: CopyId) -> bool {
+        self.waiting(copy.task) == Some(copy)
+    }
+
+    /// The copies that wait for a node, of all open jobs or of one.
+    pub fn all_waiting(&mut self, only: Option<JobId>) -> Vec<CopyId> {
+        let mut copies = Vec::new();
+        for (job, dispatched) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job))
+        {
+            let waiting = (0..).zip(&dispatched.tasks).filter(|(index, _)| dispatched.waits(*index));
+            copies.extend(waiting.map(|(index, state)| job.task(index).copy(state.attempt)));
+        }
+        copies
     }
 
     /// Whether the node that had a task lost it, so that its next launch is a repair.
@@ -125,29 +162,7 @@ impl OpenTasks {
         self.jobs.get_mut(task.job).is_some_and(|dispatched| dispatched.tasks[task.index as usize].lost)
     }
 
-    /// The tasks that are neither finished nor at a node, of all open jobs or of one.
-    pub fn without_node(&mut self, only: Option<JobId>) -> Vec<TaskId> {
-        let mut tasks = Vec::new();
-        for (job, dispatched) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job))
-        {
-            let indices = 0..dispatched.open.spec.tasks;
-            tasks.extend(indices.filter(|index| dispatched.needs_node(*index)).map(|index| job.task(index)));
-        }
-        tasks
-    }
-
-    /// The copy of a task that is launched next. No two launches of a task share an attempt number.
-    ///
-    /// # Panics
-    /// If the job is not open.
-    pub fn next_copy(&mut self, task: TaskId) -> CopyId {
-        let dispatched = self.jobs.get_mut(task.job).expect("the job of a ready task is open");
-        let launched = std::mem::replace(&mut dispatched.tasks[task.index as usize].launched, true);
-        let open = &mut dispatched.open;
-        task.copy(if launched { open.attempts(1) } else { open.first_attempt() })
-    }
-
-    /// Launches a [copy](Self::next_copy) on a node.
+    /// Launches a copy that waits on a node.
     pub fn launch(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
         self.launch_by(Launch::Row(Row::single(copy)), copy, node, fx);
     }
@@ -156,31 +171,35 @@ impl OpenTasks {
     pub fn launch_by(&mut self, launch: Launch, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
         let Some(dispatched) = self.jobs.get_mut(copy.task.job) else { return };
         let state = &mut dispatched.tasks[copy.task.index as usize];
-        state.place = Some((node, copy.attempt));
+        state.node = Some(node);
         fx.send_as(std::mem::take(&mut state.lost), node, launch);
     }
 
-    /// Takes a copy back that its node no longer has; returns whether the node had it.
-    fn take_back(&mut self, node: ActorId, copy: CopyId, lost: bool) -> bool {
-        let Some(dispatched) = self.jobs.get_mut(copy.task.job) else { return false };
-        let state = &mut dispatched.tasks[copy.task.index as usize];
-        let had = state.place.take_if(|place| *place == (node, copy.attempt)).is_some();
-        state.lost |= had && lost;
-        had
+    /// Takes back a copy that its node no longer has, or must give up; returns the copy that waits in its place, unless
+    /// the node had none or the task is finished.
+    pub fn take_back(&mut self, node: ActorId, copy: CopyId, lost: bool) -> Option<CopyId> {
+        let CopyId { task, attempt } = copy;
+        let dispatched = self.jobs.get_mut(task.job)?;
+        let state = dispatched.tasks[task.index as usize];
+        if (state.node, state.attempt) != (Some(node), attempt) || dispatched.open.is_done(task.index) {
+            return None;
+        }
+        dispatched.take(task.index, lost);
+        self.waiting(task)
     }
 
-    /// Takes back all copies of a node.
-    fn take_all(&mut self, node: ActorId) -> Vec<TaskId> {
-        let mut tasks = Vec::new();
+    /// Takes back all copies of a node that crashed; returns those that wait in their places.
+    fn take_all(&mut self, node: ActorId) -> Vec<CopyId> {
+        let mut copies = Vec::new();
         for (job, dispatched) in self.jobs.iter_mut() {
-            for (index, state) in (0..).zip(&mut dispatched.tasks) {
-                if state.place.is_some_and(|(at, _)| at == node) && !dispatched.open.is_done(index) {
-                    (state.place, state.lost) = (None, true);
-                    tasks.push(job.task(index));
+            for index in 0..dispatched.open.spec.tasks {
+                if dispatched.tasks[index as usize].node == Some(node) && !dispatched.open.is_done(index) {
+                    dispatched.take(index, true);
+                    copies.push(job.task(index).copy(dispatched.tasks[index as usize].attempt));
                 }
             }
         }
-        tasks
+        copies
     }
 }
 
@@ -199,11 +218,10 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.tasks.jobs.admit(job, round, fx.catalog()) else { return };
-        open.attempts(1);
-        let count = open.spec.tasks;
-        let tasks = vec![TaskState::default(); count as usize];
+        let (attempt, count) = (open.attempts(1), open.spec.tasks);
+        let tasks = vec![TaskState { attempt, node: None, lost: false }; count as usize];
         self.tasks.jobs.open(job, DispatchedJob { open, tasks, evictions: Vec::new() });
-        self.rule.submitted(job, count, &mut self.tasks, fx);
+        self.rule.submitted(job, count, attempt, &mut self.tasks, fx);
     }
 
     fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
@@ -211,7 +229,10 @@ impl<R: DispatchRule> Dispatcher<R> {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => {
                 self.rule.left(copy, from, fx);
-                self.tasks.jobs.complete(copy.task, |dispatched| &mut dispatched.open, fx);
+                let ended = self.tasks.jobs.complete(copy.task, |dispatched| &mut dispatched.open, fx);
+                if ended == Completion::Job {
+                    self.rule.finished(copy.task.job);
+                }
             }
             Message::Contention(Contention::Evicted { copy, .. }) => self.evicted(from, copy, fx),
             // Nodes are chosen without regard to use.
@@ -226,33 +247,25 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     /// Makes an evicted task ready after a while, in which memory of its node may have been freed.
     fn evicted(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        let CopyId { task: TaskId { job, index }, .. } = copy;
-        if self.tasks.jobs.get_mut(job).is_some_and(|dispatched| dispatched.open.is_done(index)) {
-            return;
-        }
-        if self.tasks.take_back(node, copy, false)
-            && let Some(dispatched) = self.tasks.jobs.get_mut(job)
+        if self.tasks.take_back(node, copy, false).is_some()
+            && let Some(dispatched) = self.tasks.jobs.get_mut(copy.task.job)
         {
             self.rule.left(copy, node, fx);
-            fx.arm(Timer::Task(copy.task), dispatched.wait_after_eviction(index));
+            fx.arm(Timer::Task(copy.task), dispatched.wait_after_eviction(copy.task.index));
         }
     }
 
     /// Makes the task of an undeliverable launch ready, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        if !self.tasks.take_back(node, copy, true) {
-            // The node crashed, and the task was made ready when that was reported.
-            return;
-        }
+        // If the node crashed, the task was made ready when that was reported.
+        let Some(next) = self.tasks.take_back(node, copy, true) else { return };
         self.rule.left(copy, node, fx);
         if self.rule.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
         {
             fx.arm(Timer::Tick(REACH + number), RETRY_AFTER);
         }
-        if self.tasks.needs_node(copy.task) {
-            self.rule.ready(copy.task, &mut self.tasks, fx);
-        }
+        self.rule.ready(next, &mut self.tasks, fx);
     }
 
     fn fire(&mut self, timer: Timer, fx: &mut Effects<'_>) {
@@ -264,8 +277,8 @@ impl<R: DispatchRule> Dispatcher<R> {
                 }
             }
             Timer::Task(task) => {
-                if self.tasks.needs_node(task) {
-                    self.rule.ready(task, &mut self.tasks, fx);
+                if let Some(copy) = self.tasks.waiting(task) {
+                    self.rule.ready(copy, &mut self.tasks, fx);
                 }
             }
             _ => self.rule.fire(timer, &mut self.tasks, fx),
@@ -280,18 +293,17 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
             Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
                 self.refused(to, copy, fx);
             }
-            Input::Undelivered { to, msg } => {
-                if let Some(row) = resend(to, msg, fx) {
-                    self.refused(to, row.copy(0), fx);
-                }
-            }
+            Input::Undelivered { to, msg } => match resend(to, msg, fx) {
+                Some(row) => self.refused(to, row.copy(0), fx),
+                None => self.rule.returned(to, msg, fx),
+            },
             Input::Down { actor } => {
                 self.tasks.members.down(actor, fx.layout());
                 if let Role::Node(_) = fx.layout().role(actor) {
                     let lost = self.tasks.take_all(actor);
                     self.rule.crashed(actor, &mut self.tasks, fx);
-                    for task in lost {
-                        self.rule.ready(task, &mut self.tasks, fx);
+                    for copy in lost {
+                        self.rule.ready(copy, &mut self.tasks, fx);
                     }
                 }
             }

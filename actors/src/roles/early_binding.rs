@@ -55,14 +55,13 @@ impl<P: PlacementRule> EarlyBinding<P> {
 pub struct Early<P>(P);
 
 impl<P: PlacementRule> DispatchRule for Early<P> {
-    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        let Some(node) = self.0.place(task, tasks.members(), fx) else { return };
-        let copy = tasks.next_copy(task);
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let Some(node) = self.0.place(copy.task, tasks.members(), fx) else { return };
         if let Some((believed, order)) = self.0.expected() {
             fx.note(CacheNote::Placed { copy, node: fx.layout().node_number(node), believed, order });
         }
         tasks.launch(copy, node, fx);
-        self.0.sent(task, node, fx);
+        self.0.sent(copy.task, node, fx);
     }
 
     fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
@@ -75,8 +74,8 @@ impl<P: PlacementRule> DispatchRule for Early<P> {
 
     fn back(&mut self, node: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         self.0.crashed(node, true, fx);
-        for task in tasks.without_node(None) {
-            self.ready(task, tasks, fx);
+        for copy in tasks.all_waiting(None) {
+            self.ready(copy, tasks, fx);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use volary_actors::base::{ActorId, JobId, Span, TaskId};
+use volary_actors::base::{ActorId, CopyId, JobId, Span, TaskId};
 use volary_actors::machine::{Effects, Timer};
 use volary_actors::message::{CustomProtocol as _, Message};
 use volary_actors::roles::back_off;
@@ -52,19 +52,18 @@ impl ShortestOfFew {
 
     /// Sends a task to the shortest queue that is known, or asks again.
     fn launch_or_ask(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        match self.questions.remove(&task).and_then(|question| question.best) {
-            _ if !tasks.needs_node(task) => {}
-            Some((_, node)) => {
-                let copy = tasks.next_copy(task);
-                tasks.launch(copy, node, fx);
-            }
-            None => self.ask(task, true, tasks, fx),
+        let best = self.questions.remove(&task).and_then(|question| question.best);
+        match (tasks.waiting(task), best) {
+            (Some(copy), Some((_, node))) => tasks.launch(copy, node, fx),
+            (Some(_), None) => self.ask(task, true, tasks, fx),
+            (None, _) => {}
         }
     }
 }
 
 impl DispatchRule for ShortestOfFew {
-    fn ready(&mut self, task: TaskId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let task = copy.task;
         self.ask(task, tasks.is_lost(task), tasks, fx);
         if let Some(timeout) = self.timeout
             && self.checked.insert(task.job)
@@ -94,8 +93,10 @@ impl DispatchRule for ShortestOfFew {
     /// Tasks with any answer go to the best; nodes are asked again about the others.
     fn fire(&mut self, timer: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let (Timer::Recheck { job, attempt }, Some(timeout)) = (timer, self.timeout) else { return };
-        tasks.without_node(Some(job)).into_iter().for_each(|task| self.launch_or_ask(task, tasks, fx));
-        if tasks.without_node(Some(job)).is_empty() {
+        for copy in tasks.all_waiting(Some(job)) {
+            self.launch_or_ask(copy.task, tasks, fx);
+        }
+        if tasks.all_waiting(Some(job)).is_empty() {
             self.checked.remove(&job);
             self.questions.retain(|task, _| task.job != job);
         } else {
@@ -117,7 +118,8 @@ impl DispatchRule for ShortestOfFew {
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let unasked =
             |task: &TaskId| self.questions.get(task).is_none_or(|question| question.asked.is_empty());
-        let unasked: Vec<_> = tasks.without_node(None).into_iter().filter(unasked).collect();
+        let waiting = tasks.all_waiting(None).into_iter().map(|copy| copy.task);
+        let unasked: Vec<_> = waiting.filter(unasked).collect();
         unasked.into_iter().for_each(|task| self.launch_or_ask(task, tasks, fx));
     }
 }

@@ -158,11 +158,11 @@ fn at(s: u64) -> Time {
 }
 
 fn pod(job: u32) -> Pod {
-    Pod::new(JobId(job).task(0), at(u64::from(job)))
+    Pod::new(JobId(job).task(0).copy(0), at(u64::from(job)))
 }
 
 fn jobs(pending: &mut Pending) -> Vec<u32> {
-    std::iter::from_fn(|| pending.pop()).map(|pod| pod.task.job.0).collect()
+    std::iter::from_fn(|| pending.pop()).map(|pod| pod.copy.task.job.0).collect()
 }
 
 #[test]
