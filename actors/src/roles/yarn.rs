@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 
 pub use node::ContainerNode;
 
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
-use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, NodeReport, Preemption, TaskRange};
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::layout::Layout;
+use crate::machine::{Effects, Timer};
+use crate::message::{Launch, Message, NodeReport, Preemption, TaskRange};
+use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::task_queue::TaskQueue;
-use crate::roles::{RETRY_AFTER, resend};
 
 // Options of the resource manager.
 
@@ -48,55 +47,53 @@ pub struct Reclaiming {
 }
 
 /// The tick at which queues are compared with their shares.
-const MONITOR: u32 = 0;
-/// Tick of node 0. The tick of a node ends the time in which it is avoided.
-const NODES: u32 = 1;
+const MONITOR: Timer = Timer::Tick(0);
 
 /// The one scheduler of a run.
+pub type ResourceManager = Dispatcher<ContainerRule>;
+
+impl ResourceManager {
+    /// A manager of all nodes of a layout.
+    pub fn new(options: YarnOptions, layout: &Layout) -> Self {
+        let queues = LeafQueues::new(options.reclaiming.as_ref());
+        let hosts = ContainerHosts::new(layout);
+        Self::with(ContainerRule { options, queues, hosts, monitoring: false }, layout)
+    }
+}
+
+/// The rule of the resource manager.
 #[derive(Clone, Debug)]
-pub struct ResourceManager {
+pub struct ContainerRule {
     options: YarnOptions,
-    jobs: JobTable<OpenJob>,
     queues: LeafQueues,
     hosts: ContainerHosts,
     /// Whether the next check of the queues is armed.
     monitoring: bool,
 }
 
-impl ResourceManager {
-    /// A manager of all nodes of a layout.
-    pub fn new(options: YarnOptions, layout: &Layout) -> Self {
-        Self {
-            options,
-            jobs: JobTable::default(),
-            queues: LeafQueues::new(options.reclaiming.as_ref()),
-            hosts: ContainerHosts::new(layout),
-            monitoring: false,
-        }
-    }
-
-    fn submit(&mut self, job: JobId, round: u32, fx: &Effects<'_>) {
-        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
-        let (attempt, leaf) = (open.attempts(1), self.queues.of(open.spec.class));
-        self.queues.get(leaf).waiting.add(job, 0..open.spec.tasks, attempt);
-        self.jobs.open(job, open);
+impl ContainerRule {
+    /// The queue of a job, which is open.
+    fn leaf(&mut self, job: JobId, tasks: &mut OpenTasks) -> &mut LeafQueue {
+        let class = tasks.spec(job).map_or(0, |spec| spec.class);
+        let leaf = self.queues.of(class);
+        self.queues.get(leaf)
     }
 
     /// Gives containers on a node that has reported room.
-    fn heartbeat(&mut self, node: u32, slots: u32, at: Time, fx: &mut Effects<'_>) {
+    fn heartbeat(&mut self, node: u32, slots: u32, at: Time, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if !self.hosts.record_heartbeat(node, at) {
             return;
         }
         let mut room = slots.min(self.hosts.get(node).room());
-        while room > 0 && self.give(node, fx) {
+        while room > 0 && self.give(node, tasks, fx) {
             room -= 1;
         }
     }
 
     /// Gives one container on a node to the queue that is least served for its share: a suspended container of it goes
     /// on before a new one is given. Returns whether there was any.
-    fn give(&mut self, node: u32, fx: &mut Effects<'_>) -> bool {
-        self.skip_done();
+    fn give(&mut self, node: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        self.skip_done(tasks);
         let wants = |leaf, queue: &LeafQueue| {
             let next = queue.waiting.next().map(|copy| copy.task.job);
             next.is_some_and(|job| !self.lacks_master(job) || self.may_have_master(job))
@@ -112,30 +109,25 @@ impl ResourceManager {
         }
         match self.queues.get(leaf).waiting.next().map(|copy| copy.task.job) {
             Some(job) if self.lacks_master(job) => self.give_master(node, job),
-            _ => self.give_task(node, leaf, fx),
+            _ => self.give_task(node, leaf, tasks, fx),
         }
     }
 
-    /// Removes tasks from the heads of the queues that have a finished copy.
-    fn skip_done(&mut self) {
+    /// Removes copies from the heads of the queues that no longer wait.
+    fn skip_done(&mut self, tasks: &mut OpenTasks) {
         for queue in self.queues.iter_mut() {
-            while let Some(TaskId { job, index }) = queue.waiting.next().map(|copy| copy.task)
-                && self.jobs.get_mut(job).is_none_or(|open| open.is_done(index))
-            {
+            while queue.waiting.next().is_some_and(|copy| !tasks.waits(copy)) {
                 let _ = queue.waiting.pop();
             }
         }
     }
 
-    fn give_task(&mut self, node: u32, leaf: usize, fx: &mut Effects<'_>) -> bool {
+    fn give_task(&mut self, node: u32, leaf: usize, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
         let queue = self.queues.get(leaf);
         let Some(copy) = queue.waiting.pop() else { return false };
         queue.used += 1;
         self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
-        // Where containers are killed, most tasks launched again were not lost: they count as the policy's own.
-        let kills = self.options.reclaiming.is_some_and(|options| options.kill);
-        let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
-        fx.send_as(repeated && !kills, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
+        tasks.launch_by(Launch::Task { copy, at: fx.now() }, copy, fx.layout().node(node), fx);
         true
     }
 
@@ -163,67 +155,33 @@ impl ResourceManager {
         true
     }
 
-    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        self.release(fx.layout().node_number(from), copy);
-        if self.jobs.complete(copy.task, |open| open, fx) == Completion::Job {
-            self.hosts.remove_master(copy.task.job);
-        }
-    }
-
-    /// Removes a container; returns whether it was there.
-    fn release(&mut self, node: u32, copy: CopyId) -> bool {
-        let Some(container) = self.hosts.remove(node, copy) else { return false };
-        self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
-        true
-    }
-
-    /// Queues a lost task again.
-    fn again(&mut self, task: TaskId) {
-        if let Some(open) = self.jobs.get_mut(task.job)
-            && !open.is_done(task.index)
-        {
-            let (copy, leaf) = (task.copy(open.attempts(1)), self.queues.of(open.spec.class));
-            self.queues.get(leaf).waiting.add_copy(copy);
-        }
-    }
-
-    fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        let number = fx.layout().node_number(node);
-        // Otherwise the node was reported down meanwhile, and its tasks are queued again already.
-        if self.release(number, copy) {
-            self.hosts.get(number).avoided = true;
-            fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
-            self.again(copy.task);
-        }
-    }
-
-    /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
-    fn repeat(&mut self, to: ActorId, order: Preemption, fx: &mut Effects<'_>) {
-        let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
-        let node = fx.layout().node_number(to);
-        if self.hosts.find(node, copy).is_some_and(|container| container.turn == turn) {
-            fx.recover(to, order);
-        }
-    }
-
     /// Takes containers back from queues that are over their share while another one wants them.
-    fn monitor(&mut self, options: Reclaiming, fx: &mut Effects<'_>) {
+    fn monitor(&mut self, options: Reclaiming, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let excess = self.queues.excess(&options, self.hosts.total().saturating_sub(self.hosts.masters()));
         for (leaf, count) in (0..).zip(excess) {
             if count > 0 {
                 for (node, copy) in self.hosts.newest(leaf).into_iter().take(count as usize) {
-                    self.take_back(node, copy, options.kill, fx);
+                    self.take_back(node, copy, options.kill, tasks, fx);
                 }
             }
         }
     }
 
-    fn take_back(&mut self, node: u32, copy: CopyId, kill: bool, fx: &mut Effects<'_>) {
+    fn take_back(
+        &mut self,
+        node: u32,
+        copy: CopyId,
+        kill: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
         let to = fx.layout().node(node);
         if kill {
-            self.release(node, copy);
+            self.left(copy, to, fx);
             fx.send(to, Launch::Drop(TaskRange::one(copy.task, copy.attempt + 1)));
-            self.again(copy.task);
+            if let Some(next) = tasks.take_back(to, copy, false) {
+                self.ready(next, tasks, fx);
+            }
         } else if let Some(container) = self.hosts.find(node, copy) {
             container.turn += 1;
             let Container { leaf, turn, .. } = *container;
@@ -231,33 +189,48 @@ impl ResourceManager {
             fx.send(to, Preemption::Suspend { copy, turn });
         }
     }
+}
+
+impl DispatchRule for ContainerRule {
+    fn submitted(
+        &mut self,
+        job: JobId,
+        count: u32,
+        attempt: u32,
+        tasks: &mut OpenTasks,
+        _: &mut Effects<'_>,
+    ) {
+        self.leaf(job, tasks).waiting.add(job, 0..count, attempt);
+    }
+
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.leaf(copy.task.job, tasks).waiting.add_copy(copy);
+    }
 
     /// Arms the next check of the queues while tasks wait.
-    fn arm(&mut self, fx: &mut Effects<'_>) {
+    fn settle(&mut self, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let Some(Reclaiming { every, .. }) = self.options.reclaiming
             && !self.monitoring
             && self.queues.is_waiting()
         {
             self.monitoring = true;
-            fx.arm(Timer::Tick(MONITOR), Span(every.0 - fx.now().0 % every.0));
+            fx.arm(MONITOR, Span(every.0 - fx.now().0 % every.0));
         }
     }
 
-    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        match self.options.reclaiming {
-            Some(options) if tick == MONITOR => {
-                self.monitoring = false;
-                self.monitor(options, fx);
-            }
-            _ => self.hosts.get(tick - NODES).avoided = false,
-        }
-    }
-
-    /// Handles the loss of a node with its containers.
-    fn down(&mut self, node: u32) {
-        for container in self.hosts.down(node) {
+    fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        if let Some(container) = self.hosts.remove(fx.layout().node_number(node), copy) {
             self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
-            self.again(container.copy.task);
+        }
+    }
+
+    fn finished(&mut self, job: JobId) {
+        self.hosts.remove_master(job);
+    }
+
+    fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        for container in self.hosts.down(fx.layout().node_number(node)) {
+            self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
         }
         while let Some(newest) =
             self.hosts.newest_master().filter(|_| self.hosts.masters() >= self.hosts.total())
@@ -266,44 +239,36 @@ impl ResourceManager {
         }
     }
 
-    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
-        match *msg {
-            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-            Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
-            Message::NodeReport(NodeReport::Room { slots, at }) => {
-                self.heartbeat(fx.layout().node_number(from), slots, at, fx);
-            }
-            _ => fx.unexpected(msg),
+    fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.hosts.up(fx.layout().node_number(node));
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        self.hosts.get(fx.layout().node_number(node)).avoided = !can;
+        true
+    }
+
+    fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        let Message::NodeReport(NodeReport::Room { slots, at }) = *msg else { return false };
+        self.heartbeat(fx.layout().node_number(from), slots, at, tasks, fx);
+        true
+    }
+
+    /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
+    fn returned(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+        let Message::Preemption(order) = msg else { return };
+        let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
+        let node = fx.layout().node_number(to);
+        if self.hosts.find(node, copy).is_some_and(|container| container.turn == turn) {
+            fx.recover(to, order);
         }
     }
-}
 
-impl Machine for ResourceManager {
-    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
-            Input::Undelivered { to, msg } => match msg {
-                Message::Launch(Launch::Task { copy, .. }) => self.refused(to, copy, fx),
-                Message::Preemption(order) => self.repeat(to, order, fx),
-                _ => {
-                    let _ = resend(to, msg, fx);
-                }
-            },
-            Input::Down { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    self.down(node);
-                }
-            }
-            Input::Up { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    self.hosts.up(node);
-                }
-            }
-            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
-            _ => {}
+    fn fire(&mut self, _: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let Some(options) = self.options.reclaiming {
+            self.monitoring = false;
+            self.monitor(options, tasks, fx);
         }
-        self.arm(fx);
     }
 }
 
