@@ -19,7 +19,7 @@ use crate::roles::planning::{CorePool, PlannedJob, Situation};
 fn demand_is_the_probability_that_a_task_still_runs() {
     assert_eq!(demand(&Distribution::uniform(0.0, 10.0), 2.5, 8), [1.0, 0.75, 0.5, 0.25]);
     assert_eq!(demand(&Distribution::uniform(2.5, 7.5), 2.5, 8), [1.0, 1.0, 0.5]);
-    assert_eq!(demand(&Distribution::point(5.0), 2.5, 8), [1.0, 1.0], "it has ended after two slots");
+    assert_eq!(demand(&Distribution::point(5.0), 2.5, 8), [1.0, 1.0], "the task has ended after two slots");
     assert_eq!(demand(&Distribution::point(50.0), 2.5, 3), [1.0; 3]);
 }
 

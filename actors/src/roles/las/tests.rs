@@ -97,7 +97,7 @@ impl Bench {
                 self.input(Input::Deliver { from: worker, msg: Core::Suspended { copy, left }.into() });
             }
             Core::Ask { copy } => {
-                // A worker does not answer for another copy.
+                // A worker does not answer for a copy that it does not run.
                 let Some((_, due)) = self.running[core].filter(|(running, _)| *running == copy) else {
                     return;
                 };
