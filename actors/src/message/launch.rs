@@ -84,7 +84,7 @@ pub struct TaskRange {
     pub base: u32,
     /// Number of tasks, at least one.
     pub len: u32,
-    /// Upper limit, exclusive, of attempt numbers, within the same submission of the job as the attempt before it. Later
+    /// Exclusive upper limit of attempt numbers, within the same submission of the job as the attempt before it. Later
     /// launches are not affected, nor is another scheduler that has the job from another submission.
     pub below: u32,
 }

@@ -14,8 +14,8 @@ use crate::roles::min_wait_index::MinWaitIndex;
 parameters! {
     /// Parameters of Yaq-d.
     struct YaqD {
-        /// Period at which a node reports its wait. The recommended value is 8 s; the Murmuration paper divides it by the
-        /// speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
+        /// Period at which a node reports its wait. The recommended value is 8 s. The Murmuration paper divides it by
+        /// the speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
         heartbeat: Span = Span::from_secs(8),
         /// All nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
         together: bool = false,

@@ -1,8 +1,9 @@
-//! YARN's resource manager and node managers: containers given on heartbeats, in one queue or in two with shares.
+//! YARN's resource manager and node managers, which give containers on heartbeats, from one queue or from two with
+//! shares.
 //!
-//! This file has the resource manager: on a node's heartbeat it gives the node's room to the oldest applications.
-//! It counts the containers that it gave each node, and gives a node no more than that count leaves of the room
-//! that it reports: a heartbeat does not know of containers under way.
+//! This file has the resource manager. On a node's heartbeat it gives the node's room to the oldest applications. A
+//! heartbeat does not know of containers under way. The manager therefore counts the containers that it gave each node,
+//! and gives no more than this count leaves of the reported room.
 
 mod node;
 
@@ -25,15 +26,15 @@ use crate::roles::{RETRY_AFTER, resend};
 pub struct YarnOptions {
     /// Whether an application master keeps a container for the life of its job.
     pub masters: bool,
-    /// Two queues, and how containers are taken back from them; `None` for one queue.
+    /// Two queues and the rules for taking containers back from them; `None` for one queue.
     pub reclaiming: Option<Reclaiming>,
 }
 
-/// Two queues with shares, for short and for long jobs, and how a queue over its share is cut back
-/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as Big-C has it).
+/// Two queues with shares, for short and for long jobs, and the rules by which a queue over its share is cut back
+/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as in Big-C).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reclaiming {
-    /// The share of the containers that is guaranteed to short jobs; the rest is for long ones.
+    /// The share of the containers that is guaranteed to short jobs; the rest is for long jobs.
     pub short_share: f64,
     /// Period at which queues are compared with their shares.
     pub every: Span,
@@ -41,7 +42,7 @@ pub struct Reclaiming {
     pub over: f64,
     /// Largest fraction of all containers that is taken back at once.
     pub round: f64,
-    /// Fraction of the containers to be taken back that is taken at once.
+    /// Fraction of the containers to be taken back that is taken back at once.
     pub damping: f64,
     /// Whether containers are killed instead of suspended.
     pub kill: bool,
@@ -49,10 +50,10 @@ pub struct Reclaiming {
 
 /// The tick at which queues are compared with their shares.
 const MONITOR: u32 = 0;
-/// Tick of node 0. The tick of a node ends the time in which it is avoided.
+/// Tick of node 0. The tick of a node ends the time during which the node is avoided.
 const NODES: u32 = 1;
 
-/// The one scheduler of a run.
+/// The only scheduler of a run.
 #[derive(Clone, Debug)]
 pub struct ResourceManager {
     options: YarnOptions,
@@ -93,8 +94,8 @@ impl ResourceManager {
         }
     }
 
-    /// Gives one container on a node to the queue that is least served for its share: a suspended container of it goes
-    /// on before a new one is given. Returns whether there was any.
+    /// Gives one container on a node to the queue that is least served for its share. A suspended container of the
+    /// queue resumes before a new one is given. Returns whether any queue got one.
     fn give(&mut self, node: u32, fx: &mut Effects<'_>) -> bool {
         self.skip_done();
         let wants = |leaf, queue: &LeafQueue| {
@@ -116,7 +117,7 @@ impl ResourceManager {
         }
     }
 
-    /// Removes tasks from the heads of the queues that have a finished copy.
+    /// Removes finished tasks from the heads of the queues.
     fn skip_done(&mut self) {
         for queue in self.queues.iter_mut() {
             while let Some(TaskId { job, index }) = queue.waiting.next().map(|copy| copy.task)
@@ -132,7 +133,8 @@ impl ResourceManager {
         let Some(copy) = queue.waiting.pop() else { return false };
         queue.used += 1;
         self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
-        // Where containers are killed, most tasks launched again were not lost: they count as the policy's own.
+        // Where containers are killed, most relaunched tasks were not lost, so their messages count as the policy's
+        // own.
         let kills = self.options.reclaiming.is_some_and(|options| options.kill);
         let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
         fx.send_as(repeated && !kills, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
@@ -140,19 +142,19 @@ impl ResourceManager {
     }
 
     /// Whether a job needs a container for its master before it gets others. With a single container in the cluster
-    /// jobs do without.
+    /// jobs have no masters.
     fn lacks_master(&self, job: JobId) -> bool {
         self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
     }
 
     /// Whether a job without a master may have one. Masters never fill the cluster: where they would, the newest job
-    /// gives up its own.
+    /// gives up its master.
     fn may_have_master(&self, job: JobId) -> bool {
         self.hosts.masters() + 1 < self.hosts.total()
             || self.hosts.newest_master().is_some_and(|newest| newest > job)
     }
 
-    /// Gives a container to the master of a job that may have one, which keeps it until the job ends.
+    /// Gives a container to the master of a job that may have a master; the master keeps it until the job ends.
     fn give_master(&mut self, node: u32, job: JobId) -> bool {
         if self.hosts.masters() + 1 >= self.hosts.total()
             && let Some(newest) = self.hosts.newest_master()
@@ -170,7 +172,7 @@ impl ResourceManager {
         }
     }
 
-    /// Removes a container; returns whether it was there.
+    /// Removes a container; returns whether the node had it.
     fn release(&mut self, node: u32, copy: CopyId) -> bool {
         let Some(container) = self.hosts.remove(node, copy) else { return false };
         self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
@@ -189,7 +191,7 @@ impl ResourceManager {
 
     fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
-        // Otherwise the node was reported down meanwhile, and its tasks are queued again already.
+        // Otherwise the node has been reported down, and its tasks are queued again already.
         if self.release(number, copy) {
             self.hosts.get(number).avoided = true;
             fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
@@ -197,7 +199,7 @@ impl ResourceManager {
         }
     }
 
-    /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
+    /// Sends an undelivered order about a container again, unless a newer order has been sent since.
     fn repeat(&mut self, to: ActorId, order: Preemption, fx: &mut Effects<'_>) {
         let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
         let node = fx.layout().node_number(to);
@@ -206,7 +208,7 @@ impl ResourceManager {
         }
     }
 
-    /// Takes containers back from queues that are over their share while another one wants them.
+    /// Takes containers back from queues that are over their share while another queue wants containers.
     fn monitor(&mut self, options: Reclaiming, fx: &mut Effects<'_>) {
         let excess = self.queues.excess(&options, self.hosts.total().saturating_sub(self.hosts.masters()));
         for (leaf, count) in (0..).zip(excess) {
@@ -300,23 +302,23 @@ impl Machine for ResourceManager {
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            // A start needs no action; only ticks are armed; the other inputs are for workers.
             _ => {}
         }
         self.arm(fx);
     }
 }
 
-// The leaf queues of the resource manager, and their guaranteed shares.
+// The leaf queues of the resource manager, with their guaranteed shares.
 
 /// A queue of applications.
 #[derive(Clone, Debug)]
 struct LeafQueue {
     /// Tasks without a container.
     pub waiting: TaskQueue,
-    /// Containers that run.
+    /// Number of running containers of the queue.
     pub used: u32,
-    /// The part of all containers that is guaranteed to it.
+    /// The share of all containers that is guaranteed to the queue.
     pub share: f64,
 }
 
@@ -346,12 +348,12 @@ impl LeafQueues {
         self.0.iter_mut()
     }
 
-    /// Whether a task waits anywhere.
+    /// Whether a task waits in any queue.
     fn is_waiting(&self) -> bool {
         self.0.iter().any(|leaf| !leaf.waiting.is_empty())
     }
 
-    /// The queue that is the least served for its share among those for which `wants` holds.
+    /// The queue that is least served for its share, among the queues for which `wants` holds.
     fn least_served(&self, mut wants: impl FnMut(usize, &LeafQueue) -> bool) -> Option<usize> {
         let ratio = |leaf: usize| f64::from(self.0[leaf].used) / self.0[leaf].share;
         (0..self.0.len())
@@ -359,12 +361,13 @@ impl LeafQueues {
             .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// Number of containers to be taken from each queue now, of `total` in the cluster. A queue that exceeds its share
-    /// by more than the tolerance gives up containers that other queues want within their shares and that are not free:
-    /// its surplus or that need, times the damping. All queues together give up at most a fraction of the cluster.
+    /// Number of containers to be taken from each queue now, with `total` in the cluster. A queue that exceeds its
+    /// share by more than the tolerance gives up containers that other queues want within their shares and that are not
+    /// free. It gives up the smaller of its surplus and this need, times the damping. All queues together give up at
+    /// most a fraction of the cluster.
     ///
-    /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
-    /// would then lose its container to the other in turn, and killed tasks would never end.
+    /// No queue is cut below its share. Hadoop rounds up to whole containers. Two queues that share very few containers
+    /// would then lose their container to each other in turn, and killed tasks would never end.
     fn excess(&self, options: &Reclaiming, total: u32) -> Vec<u32> {
         let guaranteed = |leaf: &LeafQueue| leaf.share * f64::from(total);
         let used: u32 = self.0.iter().map(|leaf| leaf.used).sum();
@@ -380,7 +383,7 @@ impl LeafQueues {
             if surplus <= options.over * guaranteed(leaf) {
                 return 0;
             }
-            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus is a little below a whole number.
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus can be a little below a whole number.
             let whole = (surplus + 1e-9).floor();
             let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
             (need, most) = ((need - taken).max(0.0), most - taken);
@@ -396,9 +399,9 @@ impl LeafQueues {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Container {
     pub copy: CopyId,
-    /// The leaf queue it is charged to.
+    /// The leaf queue to which the container is charged.
     pub leaf: usize,
-    /// Orders about it so far; it is suspended while the number is odd.
+    /// Number of orders about the container so far; it is suspended while the number is odd.
     pub turn: u32,
 }
 
@@ -411,20 +414,20 @@ impl Container {
 /// A node.
 #[derive(Clone, Debug)]
 struct ContainerHost {
-    /// In the order in which they were given.
+    /// The node's containers, in the order in which they were given.
     pub containers: Vec<Container>,
-    /// Application masters that have a container here.
+    /// Number of application masters with a container on the node.
     masters: u32,
     cores: u32,
     up: bool,
-    /// When the newest of its heartbeats was sent.
+    /// Time at which the newest of the node's heartbeats was sent.
     reported: Time,
-    /// Whether it could not be reached lately.
+    /// Whether the node is avoided because it could not be reached.
     pub avoided: bool,
 }
 
 impl ContainerHost {
-    /// Containers that fit beside those that run.
+    /// Number of containers that fit beside the running ones.
     fn room(&self) -> u32 {
         if !self.up || self.avoided {
             return 0;
@@ -433,7 +436,7 @@ impl ContainerHost {
         self.cores.saturating_sub(running as u32 + self.masters)
     }
 
-    /// The suspended container of a queue that resumes first: that of the oldest application.
+    /// The suspended container of a queue that resumes first, which is that of the oldest application.
     fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
         let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
         self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)
@@ -465,12 +468,12 @@ impl ContainerHosts {
         &mut self.hosts[node as usize]
     }
 
-    /// Containers of all nodes that are up.
+    /// Number of containers of all nodes that are up.
     fn total(&self) -> u32 {
         self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
     }
 
-    /// Records a heartbeat; returns whether it is newer than those before, which can overtake it.
+    /// Records a heartbeat. Returns whether it is newer than all previous ones, which can overtake it.
     fn record_heartbeat(&mut self, node: u32, at: Time) -> bool {
         let reported = &mut self.get(node).reported;
         let newer = at >= *reported;
@@ -510,7 +513,7 @@ impl ContainerHosts {
         self.masters.contains_key(&job)
     }
 
-    /// Application masters of all nodes.
+    /// Number of application masters on all nodes.
     fn masters(&self) -> u32 {
         self.masters.len() as u32
     }
@@ -537,8 +540,8 @@ impl ContainerHosts {
         Some(containers.remove(at))
     }
 
-    /// The running containers of a queue and their nodes: those of the newest application first, and within it the task
-    /// with the highest number.
+    /// The running containers of a queue and their nodes. Those of the newest application come first, and within an
+    /// application the task with the highest number.
     fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
         let of = |(node, host): (u32, &ContainerHost)| {
             let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
@@ -574,35 +577,43 @@ mod tests {
         queues
     }
 
-    /// 114 of 120 containers are for short jobs and 6 for long ones.
+    /// 114 of 120 containers are for short jobs and 6 for long jobs.
     #[test]
     fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
         let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
-        assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
-        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
+        assert_eq!(
+            excess([0, 120], [100, 0]),
+            [0, 12],
+            "a fifth of the need of 100, but at most a tenth of all"
+        );
+        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of the need of 30");
         assert_eq!(excess([80, 40], [1, 0]), [0, 1]);
-        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten are free");
+        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten containers are free");
         assert_eq!(excess([114, 6], [100, 100]), [0, 0]);
-        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "5 % over its share");
+        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "the queue is only 5 % over its share");
         let even = Reclaiming { short_share: 0.7, ..OPTIONS };
         assert_eq!(
             queues(&even, [120, 0], [0, 50]).excess(&even, 120),
             [8, 0],
-            "a fifth of 36, which is 7.2"
+            "a fifth of the surplus of 36 is 7.2"
         );
     }
 
-    /// 0.7 of one container are for short jobs and 0.3 for long ones: the queue that has it keeps it.
+    /// 0.7 of one container is for short jobs and 0.3 for long jobs. The queue that has the container keeps it.
     #[test]
     fn no_queue_is_cut_below_its_share() {
         let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
         let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
         assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
         assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
-        assert_eq!(queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117), [0, 1], "5.85 of 117");
-        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "6 of 120");
-        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
-        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
+        assert_eq!(
+            queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117),
+            [0, 1],
+            "the share is 5.85 of 117"
+        );
+        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "the share is 6 of 120");
+        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "the share of long jobs is 0.6 of two");
+        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "the share of short jobs is 1.4 of two");
     }
 
     #[test]

@@ -390,8 +390,8 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, so that it no
-    /// longer counts as running the copy; the copy may have been replaced, or its group given up.
+    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, and then no
+    /// longer counts as running the copy. The copy may also have been replaced, or its group given up.
     fn put_back(&mut self, scheduler: u32, copy: CopyId, fx: &mut Effects<'_>) {
         let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
         let waiting = Waiting { scheduler, batch: Batch::single(copy) };

@@ -1,4 +1,4 @@
-//! The events that can come next, and what they change.
+//! The possible next events of a world, and their effects.
 
 use volary_actors::base::{ActorId, Time};
 use volary_actors::layout::Role;
@@ -12,11 +12,11 @@ use super::{Failure, Flying, Health, LAST, Row, World, hash_of};
 pub(crate) enum Move {
     /// The message in flight with this number arrives.
     Deliver(usize),
-    /// It returns to its sender after the peer timeout.
+    /// The message returns to its sender after the peer timeout.
     Return(usize),
-    /// It is lost.
+    /// The message is lost.
     Lose(usize),
-    /// It arrives, and remains in flight.
+    /// The message arrives, and a duplicate remains in flight.
     Duplicate(usize),
     /// A timer goes off.
     Fire(ActorId, Timer),
@@ -26,7 +26,7 @@ pub(crate) enum Move {
     Crash(ActorId),
     /// The failure detector reports the crash.
     Report(ActorId),
-    /// The actor comes back; the crash is reported before, if it was not.
+    /// The actor comes back. If its crash was not reported, it is reported before.
     Restart(ActorId),
     /// The link between two actors is cut.
     Cut(ActorId, ActorId),
@@ -42,13 +42,13 @@ impl World<'_> {
         self.cut == Some((a, b)) || self.cut == Some((b, a))
     }
 
-    /// When the next timer goes off or copy ends.
+    /// Time of the next timer or end of a copy.
     fn due(&self) -> Option<Time> {
         let timers = self.timers.iter().map(|timer| timer.0).filter(|due| *due < LAST);
         timers.chain(self.cores.iter().flatten().map(|&(_, end)| end)).min()
     }
 
-    /// Timers and ends of copies that are next, by time.
+    /// The next timers and ends of copies, by time.
     fn next(&self) -> Vec<Move> {
         let Some(due) = self.due() else { return Vec::new() };
         let timers = self.timers.iter();
@@ -113,8 +113,8 @@ impl World<'_> {
         moves
     }
 
-    /// The next event if the world is kind: faults end, messages arrive in order, then time goes on. If `down`, nodes
-    /// that crashed stay down while others are up.
+    /// The next event without further faults: faults end, messages arrive in order, then time goes on. If `down` is
+    /// set, crashed nodes stay down while others are up.
     pub(crate) fn kind_move(&self, down: bool) -> Option<Move> {
         if self.cut.is_some() {
             return Some(Move::Heal);
@@ -143,13 +143,13 @@ impl World<'_> {
         }
     }
 
-    /// Whether a node is down that others can replace.
+    /// Whether a node is down that other nodes can replace.
     pub(crate) fn lacks_node(&self) -> bool {
         let layout = &self.setting.layout;
         self.setting.has_spare_node() && (0..layout.nodes()).any(|node| !self.up(layout.node(node)))
     }
 
-    /// What happens after all jobs have finished: the last one arrives, once.
+    /// The move after all jobs have finished: the last job arrives, once.
     pub(crate) fn last_move(&self) -> Option<Move> {
         let waits = self.timers.iter().any(|timer| timer.0 == LAST);
         waits.then_some(Move::Last)
@@ -179,7 +179,7 @@ impl World<'_> {
         }
     }
 
-    /// Makes a move; random draws come from this stream.
+    /// Makes a move; its random draws come from this stream.
     pub(crate) fn make(&mut self, step: Move, stream: u64) -> Result<(), Failure> {
         (self.stream, self.drew) = (stream, false);
         match step {
@@ -231,7 +231,7 @@ impl World<'_> {
         }
     }
 
-    /// Records a fault, which is no actor's input.
+    /// Records a fault, which is not an input of any actor.
     fn record(&mut self, step: Move) {
         let row =
             Row { at: self.now, actor: ActorId(u32::MAX), input: self.describe(step), effects: Vec::new() };
