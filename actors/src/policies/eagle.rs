@@ -561,7 +561,7 @@ mod tests {
 
     /// After its second task job 4 has one task of 4 s left, of 12 s in all. Job 2 has 6 s.
     #[test]
-    fn without_an_oracle_a_sticky_probe_ranks_by_work_left_at_its_task() {
+    fn without_an_oracle_a_sticky_probe_ranks_by_remaining_work() {
         for rank in [EagleRank::JobLeftOracle, EagleRank::Job] {
             let layout = layout(4);
             let mut node = Eagle { rank, bypass: 1e9, ..Eagle::default() }.bench(&layout, layout.node(0), 3);

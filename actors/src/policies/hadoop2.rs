@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_backup_is_sent_until_a_twentieth_of_the_tasks_has_finished() {
+    fn no_backup_is_sent_until_a_twentieth_of_tasks_finished() {
         let table = |tasks| Table::new(tasks).finished(1, 10).at(100).running(9, 50, 0.1);
         assert_eq!((look(&table(20)), look(&table(21))), (vec![9], vec![]));
         assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NO_TASK);

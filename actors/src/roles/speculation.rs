@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(
             done(&mut bench, 0, 0, 0),
             [(c, dropped(0, 3)), (client, finished)],
-            "the job had ended before"
+            "the first copy had ended before its node was lost"
         );
     }
 

@@ -587,7 +587,7 @@ mod sum_tests {
     /// Rounding to the grid moves an amount by at most half a step. The probability for n amounts therefore lies
     /// between those of enumerations with limits (n + 1) / 2 steps lower and higher.
     #[test]
-    fn sums_of_amounts_off_the_grid_lie_within_half_a_step_each() {
+    fn sums_of_amounts_off_the_grid_are_close_to_exact_sums() {
         for seed in 0..300 {
             let mut draw = Address::new(seed, Purpose::Tool).at(1).draw();
             let amounts: Vec<_> =
