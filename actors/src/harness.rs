@@ -1,4 +1,4 @@
-//! Step tests of one machine: inputs in, effects out.
+//! A harness for step tests of one machine, which takes inputs and returns effects.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
 use crate::catalog::{Catalog, JobSpec};

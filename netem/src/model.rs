@@ -460,10 +460,10 @@ mod tests {
             (Network { reorder: one(0.1), ..ideal() }, "network.reorder: there is no delay"),
             (
                 Network { reorder_by: Some(DistributionSpec::Constant(Span(1))), ..ideal() },
-                "network.reorder_by: no datagram",
+                "network.reorder_by: `reorder` is zero",
             ),
-            (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: every peer"),
-            (Network { rto: Some(Span::ZERO), ..ideal() }, "network.rto: a lost message"),
+            (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: with zero every peer"),
+            (Network { rto: Some(Span::ZERO), ..ideal() }, "network.rto: with zero a lost message"),
             (
                 Network {
                     loss: Loss::Bernoulli(one(0.1)),
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_normal() {
+    fn normal_scores_equal_known_quantiles() {
         for (u, z) in [(0.5, 0.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306)] {
             assert!((normal_score(u) - z).abs() < 1e-6, "{u}");
         }

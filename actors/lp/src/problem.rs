@@ -114,7 +114,7 @@ fn amounts(part: &str, values: &[f64]) -> Result<(), Error> {
 fn check_job(job: &Job, sets: usize, slots: usize) -> Result<(), Error> {
     let part = format!("job {}", job.name);
     if job.tasks == 0 {
-        return Err(Error::of(part, "it has no task", "give it at least one"));
+        return Err(Error::of(part, "the job has no task", "give the job at least one task"));
     }
     for (at, block) in job.blocks.iter().enumerate() {
         let part = format!("{part}, block {}", block.name);
@@ -156,7 +156,7 @@ fn check_running(job: &Running, sets: usize) -> Result<(), Error> {
     if job.tasks.len() == sets {
         return Ok(());
     }
-    let problem = format!("it has tasks on {} sets", job.tasks.len());
+    let problem = format!("the job has tasks on {} sets", job.tasks.len());
     Err(Error::of(part, problem, format!("give a number for each of the {sets} sets")))
 }
 
@@ -284,13 +284,13 @@ mod tests {
             |_, _, capacity| capacity.truncate(1),
             "capacity: 1 capacities for 2 slots; give one for each set and slot, and at least one slot",
         );
-        refused(|job, _, _| job.tasks = 0, "job 1: it has no task; give it at least one");
+        refused(|job, _, _| job.tasks = 0, "job 1: the job has no task; give the job at least one task");
         refused(|job, _, _| job.name = 2, "job 2: another job has this name; name each job differently");
         refused(|_, job, _| job.name = 2, "job 2: another job has this name; name each job differently");
         refused(|_, job, _| job.price = f64::NAN, &format!("running job 9, price: value 0 is NaN; {amount}"));
         refused(
             |_, job, _| job.tasks.push(1),
-            "running job 9: it has tasks on 2 sets; give a number for each of the 1 sets",
+            "running job 9: the job has tasks on 2 sets; give a number for each of the 1 sets",
         );
         let block = "job 1, block 0";
         refused(|job, _, _| job.blocks[0].demand[0] = -2.0, &format!("{block}: value 0 is -2; {amount}"));

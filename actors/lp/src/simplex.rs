@@ -165,7 +165,7 @@ const STALL: u32 = 50;
 /// Number of pivots after which the next scan determines the gap.
 const CHECK: u32 = 20;
 
-/// Why the method stopped.
+/// Reason why the method stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     /// No variable is worth entering.

@@ -267,7 +267,7 @@ composed! {
     Time = (u64): |time| (time.0), |time| Self(time), |_time, _run| true;
 }
 
-/// One byte, 0 or 1.
+/// A boolean is one byte, 0 or 1.
 impl Field for bool {
     const BYTES: usize = 1;
 

@@ -176,7 +176,7 @@ pub enum Share {
         /// The job.
         job: JobId,
     },
-    /// Node → scheduler: the places are rejected, because long tasks wait or run here.
+    /// Node → scheduler: the places are rejected, because long tasks wait or run on the node.
     Rejected {
         /// The job.
         job: JobId,

@@ -128,7 +128,11 @@ mod tests {
         // Both queues use equal shares: the short queue is next by its number, then the long one.
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
         let resume = |task| (node, Message::from(Preemption::Resume { copy: copy(0, task), turn: 2 }));
-        assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "one long container against two short ones");
+        assert_eq!(
+            beat(&mut bench, 0, 1),
+            [resume(2)],
+            "the long queue has one container, the short queue two"
+        );
         let again = bench.step(Input::Undelivered { to: node, msg: resume(2).1 });
         assert_eq!(sends(&again), [resume(2)]);
         let old = Preemption::Suspend { copy: copy(0, 2), turn: 1 }.into();
@@ -163,7 +167,7 @@ mod tests {
     fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
         bench.submit(0);
-        assert_eq!(beat(&mut bench, 0, 2).len(), 1, "a master and a task");
+        assert_eq!(beat(&mut bench, 0, 2).len(), 1, "the node gets a master and a task");
         bench.submit(1);
         let node = bench.layout.node(0);
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });

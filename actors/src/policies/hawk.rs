@@ -226,7 +226,7 @@ mod tests {
                 sent = thief.receive(victim, Steal::Nothing);
             }
             let others = [0, 1, 2, 3, 5, 6, 7, 8].into_iter().filter(|&node| node != index);
-            assert_eq!(asked, others.collect(), "by node {index}");
+            assert_eq!(asked, others.collect(), "the asking node is {index}");
         }
     }
 

@@ -126,7 +126,7 @@ mod tests {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
         (1..20).for_each(|s| rule.finished(0, Span::from_secs(s)));
-        assert_eq!(table.look(&mut rule), NO_TASK, "too few have finished");
+        assert_eq!(table.look(&mut rule), NO_TASK, "too few tasks have finished");
         (20..101).for_each(|s| rule.finished(0, Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), [0]);
         assert_eq!(table.clone().free(0).look(&mut rule), NO_TASK);

@@ -58,9 +58,7 @@ impl Policy for Pigeon {
         if self.lengths > Span::ZERO {
             check_period("lengths", self.lengths)?;
             if self.split != TaskSplit::Blocks {
-                return Err(
-                    "split: has no effect with `lengths`, which sends tasks to groups with room; remove one of the two".into()
-                );
+                return Err("split: has no effect with `lengths`; remove one of the two".into());
             }
         }
         self.check_groups(layout)
@@ -94,7 +92,7 @@ impl Policy for Pigeon {
             let cores: u32 = (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).sum();
             let workers = layout.nodes();
             remarks.push(format!(
-                "`phantom_reserved` gives {workers} workers {cores} cores, and utilization counts all of them"
+                "`phantom_reserved` gives {workers} workers {cores} cores, and utilization is a share of these cores"
             ));
         }
         remarks
@@ -149,7 +147,7 @@ impl Pigeon {
             }
             if self.master_on_worker {
                 return Err(
-                    "phantom_reserved: cannot be combined with master_on_worker, which the authors' simulator lacks; remove one".into(),
+                    "phantom_reserved: the authors' simulator has no master_on_worker; remove one".into()
                 );
             }
         }

@@ -48,7 +48,7 @@ struct PriorityOrder {
     preempt: bool,
 }
 
-/// Number of cores that are still free in a decision.
+/// The free cores, and the jobs to preempt, during a decision.
 struct CoreBudget {
     /// Free cores by kind of nodes.
     free: Vec<u32>,

@@ -104,7 +104,7 @@ fn has_null(value: &Value) -> bool {
 /// # use volary_actors::policies::Registry;
 /// # use volary_actors::policies::random::Random;
 /// let registry = Registry::ours().with::<Random>("uniform");
-/// registry.install().expect("it is the first");
+/// registry.install().expect("no registry is installed yet");
 /// ```
 #[derive(Clone)]
 pub struct Registry {

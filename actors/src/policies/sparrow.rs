@@ -143,7 +143,11 @@ mod tests {
         assert!(again.iter().all(|r| r.0 != nodes[0]));
         let sent = bench.receive(again[0].0, Probe::Claim { job: JOB, group: 0, repair: false });
         let row = Row::single(JOB.task(0).copy(1));
-        assert_eq!(sent[0], (again[0].0, Probe::Grant { row, group: 0 }.into()), "a fresh attempt");
+        assert_eq!(
+            sent[0],
+            (again[0].0, Probe::Grant { row, group: 0 }.into()),
+            "the grant has a fresh attempt"
+        );
     }
 
     /// The scheduler samples three queues. A duplicate of the first answer does not count as the second.

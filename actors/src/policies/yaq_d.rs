@@ -472,7 +472,11 @@ mod tests {
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);
         node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
+        assert_eq!(
+            node.step(Input::Fire(Timer::Tick(0))).len(),
+            2,
+            "two schedulers get reports, and no further beat is armed"
+        );
         let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
         let beat = |wait, passing| Heartbeat::Wait {
             wait: Span::from_secs(wait),

@@ -184,7 +184,7 @@ fn estimators_follow_their_definitions() {
     (0..30).for_each(|k| history.learn(f64::from(k), None));
     let [mean, median, rolling, recent] = history.estimates().unwrap();
     near(mean, (30.0 + 435.0) / 32.0, 1e-12);
-    assert_eq!((median, recent), (17.0, 24.5), "of 5 to 29, and of 20 to 29");
+    assert_eq!((median, recent), (17.0, 24.5), "the median is of 5 to 29, the mean of 20 to 29");
     // With a constant step of one the rolling mean lags by 0.4 / 0.6.
     near(rolling, 29.0 - 2.0 / 3.0, 1e-9);
     assert_eq!(history.best(), (Estimator::Median, f64::INFINITY), "no estimator was tried");

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_share_the_work() {
+    fn waits_are_divided_by_the_number_of_cores() {
         let layout = Layout::new(1, 0, [2, 1]);
         let mut backlogs = Backlogs::new(&layout);
         let mut rng = Rng::new(1, 1, 1);

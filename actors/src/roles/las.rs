@@ -27,7 +27,7 @@ parameters! {
         Work,
     }
 
-    /// Protection of copies against waiting for ever behind newer ones.
+    /// Protection of copies against waiting for ever behind newer copies.
     enum LasGuard {
         /// A copy that every core of the node has passed over at `missed` consecutive ends of quanta runs next,
         /// whatever it has attained. It is then not preempted for `stretch` quanta (Kairos, section 3.2). Among several

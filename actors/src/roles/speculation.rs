@@ -614,6 +614,6 @@ mod tests {
         let score = Score(500_000_000);
         bench.receive(node, Progress::Report { copy, score, at: at.into(), age_ms: 10_000 });
         bench.now = at + Span::from_secs(1);
-        assert_eq!(look(&mut bench, 1).len(), 1, "half of the work in ten seconds");
+        assert_eq!(look(&mut bench, 1).len(), 1, "the copy did half of the work in ten seconds");
     }
 }

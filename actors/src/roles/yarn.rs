@@ -447,7 +447,7 @@ impl ContainerHost {
 #[derive(Clone, Debug)]
 struct ContainerHosts {
     hosts: Vec<ContainerHost>,
-    /// The node of the application master of each job that has one.
+    /// The node of the application master of each job that has a master.
     masters: BTreeMap<JobId, u32>,
 }
 

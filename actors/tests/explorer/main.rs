@@ -71,7 +71,7 @@ fn row(policy: &PolicySpec, world: &str, explored: &Explored, seconds: f64) -> S
 fn shown(setting: &Setting, world: &str, path: &[Step]) -> String {
     let mut out = String::new();
     let mut lines = format!("{}\n{world}\n", table(&setting.policy));
-    let mut at = World::new(setting).expect("it started before");
+    let mut at = World::new(setting).expect("this world started before");
     at.history = Some(Vec::new());
     for &(step, stream) in path {
         lines += &format!("{stream} {}\n", at.describe(step));

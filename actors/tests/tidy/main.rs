@@ -21,7 +21,7 @@ fn exactly_one_file_imports_the_codec() {
         .filter(|source| source.code.contains("bincode"))
         .map(|source| source.name)
         .collect();
-    assert_eq!(with.len(), 1, "{with:?} import bincode");
+    assert_eq!(with.len(), 1, "files that import bincode: {with:?}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn streams_survive_short_partitions_and_report_long_ones() {
 }
 
 #[test]
-fn crashes_lose_messages_under_way() {
+fn crashes_lose_messages_in_flight() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '300ms' }");
     assert_eq!(datagram(&mut links, at(980)), deliver(ms(10), 0));
     assert_eq!(

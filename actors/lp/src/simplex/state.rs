@@ -300,7 +300,7 @@ impl Inverse {
         self.entries.chunks_exact(self.size.max(1))
     }
 
-    /// Adds the product with a column to `product`, times a factor.
+    /// Adds the inverse's product with a column to `product`, times a factor.
     pub(super) fn add_product(&self, columns: &Columns, column: usize, factor: f64, product: &mut [f64]) {
         for (first, values) in columns.runs(column) {
             for (row, total) in self.rows().zip(product.iter_mut()) {
@@ -309,14 +309,14 @@ impl Inverse {
         }
     }
 
-    /// Adds the product with the unit column of a row to `product`.
+    /// Adds the inverse's product with the unit column of a row to `product`.
     pub(super) fn add_unit(&self, unit: usize, product: &mut [f64]) {
         for (row, total) in self.rows().zip(product) {
             *total += row[unit];
         }
     }
 
-    /// The product with a dense vector.
+    /// Computes the inverse's product with a dense vector.
     pub(super) fn multiply(&self, vector: &[f64], product: &mut [f64]) {
         for (row, total) in self.rows().zip(product) {
             *total = dot(row, vector);

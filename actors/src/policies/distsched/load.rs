@@ -524,7 +524,7 @@ mod sum_tests {
 
     /// Capacity 8. One task uses 1 or 3, the other 2 or 5.
     #[test]
-    fn sums_of_two_tasks_equal_values_by_hand() {
+    fn sums_of_two_tasks_equal_hand_computed_values() {
         let (a, b) = (of(&[(1.0, 0.5), (3.0, 0.5)]), of(&[(2.0, 0.75), (5.0, 0.25)]));
         let both = sum(8.0, &[(&a, 1), (&b, 1)]);
         assert!((both.mean() - 4.75).abs() < 1e-12);

@@ -203,7 +203,7 @@ fn nodes_are_filled_one_after_the_other() {
     let third = cycle(&mut bench);
     assert_eq!(enacted(&third), Some((2, 0, 0)), "six cores are left");
     bench.submit(4);
-    assert_eq!(enacted(&cycle(&mut bench)), Some((0, 0, 0)), "none is left");
+    assert_eq!(enacted(&cycle(&mut bench)), Some((0, 0, 0)), "no core is left");
 }
 
 /// Every task of the history and of the run uses one core, as requested.

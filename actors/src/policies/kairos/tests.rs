@@ -101,7 +101,7 @@ mod nodes {
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
-    /// Each of three nodes with one core and Q = 1 gets a task. They get it in their order, since no copy has attained
+    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has attained
     /// anything. Then each gets another, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {

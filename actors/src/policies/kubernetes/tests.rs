@@ -38,7 +38,7 @@ fn room_freed_while_a_task_waits_goes_to_a_later_one() {
     assert_eq!(done(&mut bench, 0, 0, 0).len(), 1, "only the end of the job is reported");
     assert_eq!(sends(&bench.submit(2)), [(bench.layout.node(0), row(2, 0))]);
     bench.now += Span::from_secs(20);
-    assert_eq!(sends(&bench.step(tick(WAKE))), [], "no room again");
+    assert_eq!(sends(&bench.step(tick(WAKE))), [], "the task finds no room again");
     bench.now += Span::from_secs(30);
     done(&mut bench, 0, 2, 0);
     assert_eq!(sends(&bench.step(tick(WAKE))), [(bench.layout.node(0), row(1, 0))]);
@@ -65,7 +65,7 @@ fn attempts_take_time_one_after_the_other() {
         assert_eq!(sends(&effects), [(bench.layout.node(0), row(0, task))]);
         assert_eq!(effects.last(), Some(&attempt));
     }
-    assert_eq!(bench.step(tick(DECIDE)), [attempt], "no room: it is tried again and again");
+    assert_eq!(bench.step(tick(DECIDE)), [attempt], "a task without room is tried again and again");
     assert_eq!(done(&mut bench, 0, 0, 1), []);
     assert_eq!(sends(&bench.step(tick(DECIDE))), [(bench.layout.node(0), row(0, 2))]);
 }
@@ -104,7 +104,7 @@ fn a_task_lost_and_then_refused_is_bound_again_once() {
     assert_eq!(bench.step(Input::Undelivered { to: node, msg: row(0, 0) }), []);
     bench.now += Span::from_secs(30);
     assert_eq!(sends(&bench.step(tick(WAKE))), [], "the task is bound already");
-    assert_eq!(sends(&bench.submit(1)), [], "there is no room for another");
+    assert_eq!(sends(&bench.submit(1)), [], "there is no room for another task");
 }
 
 /// The second of two timers that wake at the same time does nothing.
@@ -141,7 +141,7 @@ fn the_least_allocated_node_comes_first() {
     assert_eq!(order[3], 2, "a quarter stays free");
     assert_eq!(nodes.pick(&mut rng), None, "all nodes are full");
     let one = order.iter().position(|&node| node == 1).unwrap() as u32;
-    assert!(!nodes.release(0, copy(one)), "it is not there");
+    assert!(!nodes.release(0, copy(one)), "the copy is not on the node");
     assert!(nodes.release(1, copy(one)));
     nodes.avoid(1, true);
     assert_eq!(nodes.pick(&mut rng), None);
@@ -172,14 +172,18 @@ fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
     assert_eq!(pending.wakes(at(13)), Some(at(40)));
     pending.freed(at(20));
     pending.wake(at(40));
-    assert_eq!(jobs(&mut pending), [1, 3], "by arrival; the second waits for two more seconds");
+    assert_eq!(
+        jobs(&mut pending),
+        [1, 3],
+        "tasks are in order of arrival; the second waits two more seconds"
+    );
     pending.wake(at(42));
     assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
     let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), true);
     pending.failed(pod(1), true, at(10));
     pending.add(pod(3), at(13));
     pending.wake(at(40));
-    assert_eq!(jobs(&mut pending), [3, 1], "by return");
+    assert_eq!(jobs(&mut pending), [3, 1], "tasks are in order of return");
 }
 
 #[test]

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standby_follows_the_queues() {
+    fn a_standby_copies_every_change_of_the_queues() {
         let mut queues = loaded(GroupWeight::Tasks(3));
         queues.set_mirrored(true);
         let mut mirror = TaskQueues::new(&Pigeon::default());
