@@ -143,7 +143,7 @@ impl<'a> World<'a> {
         }
         while self.finished.len() < self.load.jobs as usize {
             let Some(((due, _), (to, stamp, input, passive))) = self.queue.pop_first() else {
-                panic!("{} of {} jobs finished", self.finished.len(), self.load.jobs)
+                panic!("only {} of {} jobs finished", self.finished.len(), self.load.jobs)
             };
             self.now = due;
             let void = matches!(input, Input::Done { .. })

@@ -40,7 +40,7 @@ fn main() {
         groups.number("node", Endpoint(2), ENDPOINTS - 2);
         let faults = Faults::resolve(&network.fault, &groups, ENDPOINTS).expect("cases resolve");
         let mut fabric =
-            Fabric::new(&network, Links::uniform(), ENDPOINTS, 2, faults, 1).expect("cases make sense");
+            Fabric::new(&network, Links::uniform(), ENDPOINTS, 2, faults, 1).expect("cases are valid");
         let mut best = f64::INFINITY;
         for _ in 0..5 {
             let start = Instant::now();

@@ -445,7 +445,7 @@ mod tests {
             DistributionSpec::Gamma(distribution::Gamma { shape: 100.0, mean: Span::from_millis(10) });
         // The deviation of one way is 1 ms, that of the round trip √2 ms.
         let ms = Delay::new(&[gamma]).probe_timeout().unwrap().as_secs_f64() * 1e3;
-        assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "{ms} ms");
+        assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "the timeout is {ms} ms");
         let heavy = DistributionSpec::Pareto(Scaled { scale: Span::from_millis(1), shape: 1.5 });
         assert_eq!(Delay::new(&[heavy]).probe_timeout(), None);
     }

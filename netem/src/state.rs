@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         /// For every split between rows and the sparse table, the states behave like a map from pairs.
         #[test]
-        fn states_are_found_as_in_a_map_of_pairs(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
+        fn link_states_behave_like_a_map_from_pairs(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
             let mut states = States::Counts(Table::new(hubs, 40));
             let mut model = BTreeMap::new();
             for (src, dst) in uses {

@@ -20,7 +20,7 @@ fn refused(text: &str) -> String {
 
 fn shipped(name: &str) -> Topology {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies").join(name);
-    resolve(&std::fs::read_to_string(path).expect("a shipped file"))
+    resolve(&std::fs::read_to_string(path).expect("the shipped file is readable"))
 }
 
 /// Places of `schedulers` coordinators, followed by those of all nodes.
@@ -249,8 +249,8 @@ fn syntax_errors_of_topologies_point_at_their_line() {
         (star_with("one_way = '1ms'\nspeed = 3"), 6),
     ] {
         let error = toml::from_str::<TopologyFile>(&text).expect_err(&text);
-        let at = text[..error.span().expect("a place").start].lines().count().max(1);
-        let starts_line = text[..error.span().expect("a place").start].ends_with('\n');
+        let at = text[..error.span().expect("the error has a span").start].lines().count().max(1);
+        let starts_line = text[..error.span().expect("the error has a span").start].ends_with('\n');
         assert_eq!(at + usize::from(starts_line), line, "{error}");
     }
 }

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_part_and_remedy() {
+    fn errors_name_the_part_and_the_remedy() {
         let amount = "give a finite number that is not negative";
         refused(|_, _, capacity| capacity[1] = -1.0, &format!("capacity: value 1 is -1; {amount}"));
         refused(

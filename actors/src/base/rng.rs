@@ -168,7 +168,7 @@ mod tests {
     const GOLDEN: u64 = 263_538_120_280_109_605;
 
     #[test]
-    fn unit_is_uniform_over_consecutive_ids() {
+    fn unit_draws_are_uniform_over_consecutive_ids() {
         let base = Address::new(7, Purpose::Interference).at(5);
         let n = 100_000u32;
         let mut buckets = [0u32; 10];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn below_covers_its_range_evenly() {
+    fn bounded_draws_cover_their_range_evenly() {
         let mut rng = Rng::new(3, 9, 0);
         let mut seen = [0u32; 7];
         for _ in 0..70_000 {

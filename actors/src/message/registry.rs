@@ -185,7 +185,7 @@ mod tests {
     const NO_JOB: JobId = JobId(1000);
 
     #[test]
-    fn kinds_have_distinct_names() {
+    fn kinds_of_messages_have_distinct_names() {
         let submit = Message::from(Job::Submit { job: JOB, round: 0 });
         assert_eq!(submit.name(), "job.submit");
         let reserve = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });

@@ -154,9 +154,9 @@ mod tests {
         bench.submit(1);
         let look = |bench: &mut Harness| sends(&bench.step(Input::Fire(Timer::Tick(0))));
         let order = |task| (node, Preemption::Suspend { copy: copy(0, task), turn: 1 }.into());
-        assert_eq!(look(&mut bench), [order(2)], "half of three is one and a half");
+        assert_eq!(look(&mut bench), [order(2)], "the share is half of three containers");
         assert_eq!(beat(&mut bench, 0, 1), [], "the master of the short job");
-        assert_eq!(look(&mut bench), [order(1)], "half of two");
+        assert_eq!(look(&mut bench), [order(1)], "the share is half of two containers");
         assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(1, 0))]);
         assert_eq!(look(&mut bench), []);
     }
@@ -164,7 +164,7 @@ mod tests {
     /// One of two containers can be a master's. The short job waits until the long job, which continues, gives up its
     /// container.
     #[test]
-    fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
+    fn a_job_without_a_possible_master_does_not_block_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
         bench.submit(0);
         assert_eq!(beat(&mut bench, 0, 2).len(), 1, "the node gets a master and a task");
@@ -211,7 +211,7 @@ mod tests {
         let left = Span::from_secs(2);
         node.receive(worker, Core::Suspended { copy: a, left });
         assert_eq!(node.receive(scheduler, Launch::Task { copy: b, at: Time::ZERO }), [order(Core::run(b))]);
-        assert_eq!(node.receive(scheduler, resume(a, 2)), [], "older than the last order");
+        assert_eq!(node.receive(scheduler, resume(a, 2)), [], "the order is older than the last one");
         assert_eq!(node.receive(scheduler, resume(a, 4)), [], "the copy waits for the core");
         let end = node.ended(b);
         assert_eq!(end[1], order(Core::Resume { copy: a, left }));

@@ -536,7 +536,11 @@ mod tests {
             if let Some(oracle) = &mut node.oracle {
                 (0..begin).for_each(|_| oracle.begin(JobId(6)));
             }
-            assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(next))], "{begin} begun");
+            assert_eq!(
+                node.ended(SHORT.task(0).copy(0))[1..],
+                [(scheduler, claim(next))],
+                "{begin} tasks have begun"
+            );
         }
         assert_eq!(Eagle { srpt: false, ..Eagle::default() }.traits().oracle, None);
         assert_eq!(Eagle::default().traits().oracle, Some("rank"));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_not_slow_or_ends_before_a_new_copy_gets_no_backup() {
+    fn tasks_that_are_not_slow_or_end_early_get_no_backup() {
         // The task takes 20 s in all, not more than mean plus deviation.
         assert_eq!(look(&table(5).running(4, 90, 0.5)), NO_TASK);
         // The task takes 40 s in all, but it ends at 110 s.

@@ -211,7 +211,7 @@ mod tests {
 
     /// Two of ten nodes, with numbers 4 and 9, are for short tasks only.
     #[test]
-    fn an_idle_node_asks_every_other_node_of_the_big_partition_and_no_other() {
+    fn an_idle_node_asks_exactly_the_other_nodes_of_the_big_partition() {
         for index in [0, 4, 5, 9] {
             let layout = Layout::new(1, 0, vec![1; 10]);
             let hawk = Hawk { big_partition: 0.8, steal_attempts: 1000, ..Hawk::default() };

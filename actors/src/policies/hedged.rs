@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn old_times_are_forgotten() {
+    fn task_times_outside_the_window_are_forgotten() {
         let mut rule = Recent::new(&Hedged { window: 20, quantile: 1.0, ..Hedged::default() });
         (0..20).for_each(|_| rule.finished(1, Span::from_secs(9)));
         assert_eq!(rule.classes[1].after, Some(Span::from_secs(9)));

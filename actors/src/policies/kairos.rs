@@ -443,7 +443,7 @@ struct KairosNode {
 
 // A node takes at most 700 bytes, with four cores of 104 bytes, or with one core and six places of 56 bytes for waiting
 // copies.
-const _: () = assert!(size_of::<KairosNode>() <= 256, "nodes are many");
+const _: () = assert!(size_of::<KairosNode>() <= 256, "a run has many nodes");
 
 impl KairosNode {
     fn new(config: &Kairos, context: BuildContext<'_>) -> Self {

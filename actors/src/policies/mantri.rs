@@ -234,7 +234,7 @@ mod tests {
 
     /// Reports can be wrong. If copies could be stopped any number of times, none might ever finish.
     #[test]
-    fn after_gamma_stops_the_three_running_copies_are_left_alone() {
+    fn after_gamma_stops_no_running_copy_is_stopped() {
         let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
         let twice = three.stopped(4).stopped(4);
         assert_eq!(twice.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn while_a_copy_waits_no_other_one_is_sent() {
+    fn no_copy_is_sent_while_another_copy_of_the_task_waits() {
         assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NO_TASK);
         assert_eq!(table().waiting(4).look(&mut Mantri::default()), NO_TASK);
     }
 
     /// Another task of the job has no node yet, and its first copy goes before second copies.
     #[test]
-    fn while_a_task_has_no_node_no_copy_is_sent() {
+    fn no_second_copy_is_sent_while_a_task_has_no_node() {
         let slow = |open| with(open).running(4, 50, 0.5).look(&mut Mantri::default());
         assert_eq!((slow(1), slow(2)), (vec![4], vec![]));
     }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_with_a_deadline_preempt_the_newest() {
+    fn jobs_with_a_deadline_preempt_the_newest_best_effort_job() {
         let mut bench = bench(2).with_deadline(JobId(3), Span::from_secs(1));
         for job in [0, 1, 2] {
             bench.submit(job);

@@ -103,7 +103,7 @@ mod tests {
 
     /// Probes are drawn with replacement, as in the simulators of Eagle and Murmuration.
     #[test]
-    fn with_replacement_a_node_drawn_twice_gets_one_message_for_both_reservations() {
+    fn a_node_drawn_twice_gets_one_message_for_both_reservations() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
         let reserved = reservations(&sends(&bench(&config, 3, 4).submit(0)));
         assert!(reserved.len() <= 4, "{reserved:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_binds_to_the_shorter_queue_and_ties_to_the_first_answer() {
+    fn sampled_tasks_go_to_the_shorter_queue_and_ties_to_the_first_answer() {
         let config = Sparrow { form: SamplingForm::PerTask, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
         let asked: Vec<_> = sends(&bench.submit(0)).iter().map(|s| s.0).collect();

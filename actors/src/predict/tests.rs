@@ -232,7 +232,7 @@ fn the_feature_with_the_smallest_error_is_used() {
     let jobs: Vec<_> = (0..20).map(|k| ((1, 1 + k % 2), if k % 2 == 0 { 10.0 } else { 100.0 })).collect();
     let predictions = script(&mut predictor, &jobs);
     assert_eq!((predictions[0].point, predictions[0].combination), (None, None));
-    assert_eq!(predictions[1].point, Some(10.0), "the user's only job");
+    assert_eq!(predictions[1].point, Some(10.0), "the estimate is that of the user's only job");
     for (prediction, (_, run)) in predictions.iter().zip(&jobs).skip(5) {
         assert_eq!((prediction.point, prediction.combination), (Some(*run), Some(1)));
     }

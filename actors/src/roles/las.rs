@@ -115,7 +115,7 @@ struct LasCore {
     wake: Option<(u32, Time)>,
 }
 
-const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "nodes are many");
+const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "a run has many nodes");
 
 /// Attained service of the copies on a node. The work of a running copy is estimated by the time since its last report.
 #[derive(Clone, Copy, PartialEq, Debug)]

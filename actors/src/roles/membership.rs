@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_distinct_live_and_even() {
+    fn samples_contain_distinct_live_nodes_with_equal_frequency() {
         let layout = Layout::new(1, 0, vec![1; 20]);
         let mut members = Membership::new(&layout);
         let mut rng = Rng::new(1, 2, 0);

@@ -52,7 +52,7 @@ fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
 
 /// The number of states of each world.
 fn limit() -> usize {
-    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().expect("a number"))
+    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().expect("VOLARY_STATES is a number"))
 }
 
 fn table(policy: &PolicySpec) -> String {
@@ -144,7 +144,8 @@ fn histories_that_failed_once_end_well() {
     for history in HISTORIES.split("\n\n").map(str::trim).filter(|history| !history.is_empty()) {
         let mut lines = history.lines().filter(|line| !line.starts_with('#'));
         let (Some(policy), Some(name)) = (lines.next(), lines.next()) else { continue };
-        let world = WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world {name}"));
+        let world =
+            WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world is named {name}"));
         let setting = setting(&serde_json::from_str(policy).unwrap(), world).unwrap();
         let mut state = World::new(&setting).unwrap();
         for line in lines {

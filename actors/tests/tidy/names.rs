@@ -31,7 +31,7 @@ fn types(code: &str) -> Vec<&str> {
 
 #[test]
 fn types_of_one_crate_have_different_names() {
-    assert!(SHARED.len() <= 15, "{} exceptions", SHARED.len());
+    assert!(SHARED.len() <= 15, "{} names may be shared, more than fifteen", SHARED.len());
     let sources = sources();
     let mut places: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test()) {

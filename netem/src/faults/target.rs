@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_parse_and_print() {
+    fn targets_round_trip_through_text() {
         let range = |kind: &str, first, last| Target::Range { kind: kind.into(), first, last };
         for (text, target, printed) in [
             ("all", Target::All, "all"),

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_end_at_a_bound_or_at_a_high_quantile() {
+    fn the_longest_delay_is_a_bound_or_a_high_quantile() {
         let longest = |network| worst(network).longest_delay(1000).as_secs_f64();
         assert_eq!(longest("one_way = \"2s\""), 2.0);
         assert_eq!(longest("one_way = { uniform = { low = \"1s\", high = \"3s\" } }"), 3.0);

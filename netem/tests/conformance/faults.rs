@@ -36,7 +36,7 @@ fn partitions_stop_both_directions_and_no_other_link() {
 }
 
 #[test]
-fn one_way_partitions_have_a_direction() {
+fn one_way_partitions_stop_only_their_direction() {
     let mut links =
         with("partition = { a = ['schedulers'], b = ['node:5'], at = '1s', for = '1s', one_way = true }");
     assert_eq!(datagram(&mut links, at(1500)), LOST);

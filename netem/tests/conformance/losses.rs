@@ -34,7 +34,7 @@ fn gilbert_elliott_losses_have_the_configured_rate_and_burst_length() {
     let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
     let length = share * N as f64 / bursts;
     // Burst lengths are geometric with mean 1/r = 5 and variance (1 − r)/r² = 20.
-    assert!((length - 5.0).abs() < 4.5 * (20.0 / bursts).sqrt(), "bursts of {length}");
+    assert!((length - 5.0).abs() < 4.5 * (20.0 / bursts).sqrt(), "the mean burst length is {length}");
 }
 
 #[test]

@@ -205,7 +205,7 @@ proptest! {
             let fate = links.route(Time::ZERO + ms(at), crate::A, crate::B, Class::Datagram, 100);
             let Verdict::Twice { after, again } = fate else { panic!("{fate:?}") };
             let sending = (800.0 / rate as f64 * 1e9) as u64;
-            prop_assert!((again.0 - after.0).abs_diff(sending) <= 1, "{after} {again}");
+            prop_assert!((again.0 - after.0).abs_diff(sending) <= 1, "after {after}, again {again}");
         }
     }
 }

@@ -52,7 +52,7 @@ proptest! {
 
     /// The n-th message of a link meets the same fate whatever other links carry.
     #[test]
-    fn links_are_independent(messages in traffic(), src in 0u32..10, dst in 0u32..10) {
+    fn the_fate_of_a_message_does_not_depend_on_other_links(messages in traffic(), src in 0u32..10, dst in 0u32..10) {
         prop_assume!(src != dst);
         let ours = |m: &&Sent| m.1 == src && m.2 == dst;
         let mut busy = fabric(EVERYTHING);

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_and_cpu_limit_the_tasks_of_a_node() {
+    fn slots_and_cpu_limit_the_number_of_tasks_of_a_node() {
         let loads = idle(&[(8.0, 1e9)]);
         assert_eq!(place(loads.nodes(), &certain(0.1, 1.0), terms(20, 0.0)).len(), 8);
         assert_eq!(place(loads.nodes(), &certain(3.0, 1.0), terms(20, 0.0)).len(), 2);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn avoided_nodes_take_nothing() {
+    fn avoided_nodes_take_no_tasks() {
         let loads = idle(&[(8.0, 16.0); 3]);
         let view = PlacementView::new(loads.nodes(), JobId(0), &[], &[0, 2]);
         assert_eq!(super::place(&view, &certain(1.0, 8.0), terms(5, 0.0)), [1, 1]);

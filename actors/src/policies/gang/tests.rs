@@ -28,10 +28,7 @@ fn two_jobs_take_turns_and_a_single_job_needs_no_ticks() {
     let mut bench = scheduler(2, 2);
     let first = bench.submit(0);
     assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
-    assert!(
-        !first.iter().any(|effect| matches!(effect, Effect::Arm { .. })),
-        "a single slice needs no timer"
-    );
+    assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "a single slice arms no timer");
     let second = bench.submit(1);
     assert_eq!(running(&sends(&second)), [], "the second job waits for its slice");
     assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
@@ -47,7 +44,7 @@ fn two_jobs_take_turns_and_a_single_job_needs_no_ticks() {
 }
 
 #[test]
-fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
+fn jobs_that_fit_share_a_slice_and_wide_jobs_take_several() {
     let mut bench = scheduler(5, 2);
     assert_eq!(running(&sends(&bench.submit(0))), [Some(0), Some(0)]);
     assert_eq!(running(&sends(&bench.submit(1))), [Some(1), Some(1)], "both jobs fit into the same slice");
@@ -58,7 +55,7 @@ fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
 }
 
 #[test]
-fn a_core_keeps_progress_and_runs_nothing_twice() {
+fn a_core_keeps_progress_and_runs_no_copy_twice() {
     let layout = Layout::new(1, 0, [1]);
     let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
     let mut node = Gang::default().bench(&layout, me, 2);

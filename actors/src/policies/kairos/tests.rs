@@ -190,7 +190,7 @@ mod nodes {
     }
 
     #[test]
-    fn free_cores_come_first_and_crashed_nodes_get_nothing() {
+    fn nodes_with_free_cores_come_first_and_crashed_nodes_get_no_tasks() {
         let (mut nodes, mut rng) = nodes(&[1, 3], 1, KairosPass::Levels);
         for task in 0..2 {
             assert_eq!(nodes.next(&mut rng), Some(1));

@@ -105,7 +105,7 @@ fn caches_follow_the_steps_of_figure_7() {
 /// O-M3, Fig. 8: both schedulers expect 10 s at a node. At the same time one places 3 s there and the other 4 s. Each
 /// sees its own task first (13 and 14 s), and both see 17 s once the updates have arrived, in either order.
 #[test]
-fn figure_8_conflicts_end_in_agreement() {
+fn caches_agree_after_the_conflict_of_figure_8() {
     for order in [[0, 1], [1, 0]] {
         let layout = Layout::new(2, 0, [1]);
         let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
@@ -188,7 +188,7 @@ fn expected_work_is_correct_for_any_order_of_updates() {
 
 /// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. Messages that arrive meanwhile wait.
 #[test]
-fn decisions_take_time_and_updates_wait() {
+fn updates_wait_while_a_decision_takes_time() {
     let config = Murmuration {
         decision_per_job: Span::from_millis(100),
         decision_per_task: Span::from_millis(5),
@@ -274,7 +274,7 @@ fn a_preemptive_scheduler_chooses_a_job_after_each_task() {
 /// Updates that arrive while the first task is being placed are applied before the second. A request for the cache is
 /// answered only once the whole job is announced.
 #[test]
-fn updates_can_be_applied_between_tasks() {
+fn updates_are_applied_between_the_tasks_of_a_job() {
     let config = Murmuration {
         news: MurmurationNews::BetweenTasks,
         decision_per_task: Span::from_millis(5),
@@ -305,7 +305,7 @@ fn ties_go_to_the_node_with_the_lowest_number() {
 /// Jobs of two tasks wait behind job 9. Job 4 has 8 s of work, job 5 has 10 s, job 6 has 12 s. An oracle knows that
 /// both tasks of job 6 and one task of job 5 have begun on other nodes.
 #[test]
-fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
+fn a_node_ranks_tasks_by_total_or_remaining_work_of_their_job() {
     let next = |rank, bypass, oracle| {
         let config = Murmuration { order: MurmurationOrder::Srjf, rank, bypass, ..Murmuration::default() };
         let layout = Layout::new(1, 0, [1]);
@@ -411,7 +411,7 @@ fn an_epidemic_update_is_forwarded_once() {
 
 /// A node's report replaces the node's entry in the cache.
 #[test]
-fn a_report_repairs_the_cache() {
+fn a_report_replaces_the_cache_entry_of_its_node() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);

@@ -254,7 +254,11 @@ mod tests {
             "a single group reserves at least one worker"
         );
         assert_eq!(groups(&config(5, 0.0), &single), [(0..5, 5..5), (5..10, 10..10)]);
-        assert_eq!(groups(&config(1, 0.9), &single)[9], (9..10, 10..10), "never are all workers reserved");
+        assert_eq!(
+            groups(&config(1, 0.9), &single)[9],
+            (9..10, 10..10),
+            "at least one worker is not reserved"
+        );
         let double = Layout::new(1, 0, [2; 5]);
         assert_eq!(groups(&config(3, 0.5), &double), [(0..2, 2..4), (2..3, 5..6), (3..5, 8..10)]);
         let mixed = Layout::new(1, 0, [4, 1, 3, 2]);

@@ -534,7 +534,7 @@ mod split_tests {
         }
         let mut all: Vec<_> = of.iter().flatten().copied().collect();
         all.sort_unstable();
-        assert!(all.into_iter().eq(0..tasks), "each task once");
+        assert!(all.into_iter().eq(0..tasks), "each task is dealt once");
         of
     }
 
@@ -593,7 +593,7 @@ mod load_tests {
     use super::*;
 
     #[test]
-    fn tasks_sent_after_a_report_count_with_it() {
+    fn tasks_sent_after_a_report_are_added_to_its_count() {
         let mut load = GroupLoad::default();
         (1..=4).for_each(|t| load.send(10, Time(t * 100)));
         load.report(7, Time(250));

@@ -81,7 +81,7 @@ fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
     assert_eq!(runs(&sent), [(3, copy(0, 0, 0))]);
     assert_eq!(runs(&master.receive(n3, idle(3, 2))), [(3, copy(0, 1, 0))]);
     assert_eq!(runs(&master.receive(n1, idle(1, 2))), [(1, copy(0, 2, 0))], "the short task comes first");
-    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [], "the same message again");
+    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [], "a repeated message changes nothing");
     assert_eq!(runs(&master.receive(n3, idle(3, 4))), [], "the reserved worker gets no long task");
     assert_eq!(runs(&master.receive(n0, idle(0, 2))), [(0, at_long(3))]);
     assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 1))), [(3, copy(2, 0, 0))]);
@@ -89,7 +89,7 @@ fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
 }
 
 #[test]
-fn the_longest_idle_worker_is_next() {
+fn the_longest_idle_worker_gets_the_next_task() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     master.receive(scheduler, tasks(0, 0, 3));
@@ -123,7 +123,7 @@ fn phantom_workers_return_to_the_master_of_their_group() {
 
 /// A copy that cannot be delivered goes to another worker. The master asks the unreachable worker until it answers.
 #[test]
-fn a_worker_that_cannot_be_reached_is_asked() {
+fn a_master_asks_an_unreachable_worker_until_it_answers() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
@@ -204,7 +204,7 @@ fn each_submission_of_a_job_is_run() {
     assert_eq!(
         runs(&master.receive(first, submitted(0, round))),
         [(2, copy(0, 0, round))],
-        "submitted again"
+        "the job is submitted again"
     );
     assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "the task runs already");
 }
@@ -309,7 +309,7 @@ fn tasks_go_to_the_group_that_has_room_by_its_report() {
 
 /// A standby asks workers and schedulers. It queues the tasks that no worker has in the order of its copy of the queue.
 #[test]
-fn a_standby_takes_over() {
+fn a_standby_takes_over_the_queue_of_a_crashed_master() {
     let mut standby = bench(|layout| layout.auxiliary(1), 4);
     let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.auxiliary(0));
     for change in [queued(3, 0, 1), queued(2, 0, 2), Mirror::Served { short: 0, long: 0 }] {
@@ -417,7 +417,9 @@ fn a_worker_declares_itself_master() {
     let layout = node.layout.clone();
     let (scheduler, first, standby) = (layout.scheduler(0), layout.auxiliary(0), layout.auxiliary(1));
     assert_eq!(armed(&node.step(Input::Down { actor: first })), [], "the standby is up");
-    let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else { panic!("it waits") };
+    let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else {
+        panic!("no claim is armed")
+    };
     let least = Span::from_secs(5);
     assert!(after >= least && after <= least + Span::from_millis(1250));
     node.now = Time::ZERO + after;
@@ -451,7 +453,7 @@ fn a_worker_declares_itself_master() {
 
 /// A worker that became master can crash as well, so the other workers watch it.
 #[test]
-fn a_declared_master_is_watched() {
+fn workers_watch_a_master_that_declared_itself() {
     let mut node = bench(|layout| layout.node(2), 4);
     let layout = node.layout.clone();
     node.step(Input::Down { actor: layout.auxiliary(0) });
@@ -459,11 +461,11 @@ fn a_declared_master_is_watched() {
     let claim = Group::Takes { term: 1, at: Stamp::from(Time(7)) };
     let accepted = node.step(Input::Deliver { from: layout.node(0), msg: claim.into() });
     assert_eq!(kinds(&sends(&accepted)), [(layout.node(0), "group.idle")]);
-    let [(watch, _)] = armed(&accepted)[..] else { panic!("it watches") };
+    let [(watch, _)] = armed(&accepted)[..] else { panic!("no watch is armed") };
     let asked = node.step(Input::Fire(watch));
     assert_eq!((kinds(&sends(&asked)), armed(&asked).len()), (vec![(layout.node(0), "group.watch")], 1));
     let lost = node.step(Input::Undelivered { to: layout.node(0), msg: Group::Watch.into() });
-    let [(claim, _)] = armed(&lost)[..] else { panic!("it waits") };
+    let [(claim, _)] = armed(&lost)[..] else { panic!("no claim is armed") };
     let sent = sends(&node.step(Input::Fire(claim)));
     assert!(
         sent.iter().all(|(_, msg)| matches!(msg, Message::Group(Group::Takes { term: 2, .. }))),

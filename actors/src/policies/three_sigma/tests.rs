@@ -213,7 +213,7 @@ fn best_effort_jobs_are_preempted_for_urgent_ones() {
 
 /// A decision takes time. Launches that have become impossible by its end are revoked and decided again.
 #[test]
-fn a_decision_takes_time() {
+fn launches_that_become_impossible_during_a_decision_are_revoked() {
     let config = ThreeSigma { decide: Span::from_millis(300), ..perfect() };
     let mut bench = bench(&config, 1, 1);
     let node = bench.layout.node(0);
@@ -255,7 +255,7 @@ fn lost_tasks_are_launched_again() {
 
 /// A job with more tasks than live cores runs as many tasks at a time as there are cores.
 #[test]
-fn wide_jobs_run_in_waves() {
+fn jobs_wider_than_the_cluster_run_in_waves() {
     let mut bench = bench(&perfect(), 2, 3);
     bench.submit(0);
     assert_eq!(launched(&cycle(&mut bench)).len(), 2);

@@ -303,7 +303,7 @@ fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
 
 /// Four cores end their quanta at different times. A copy that one core passes over must be passed over by three more.
 #[test]
-fn the_guard_is_the_same_with_more_cores() {
+fn a_copy_is_promoted_only_after_every_core_passed_it_over() {
     let guard = LasOptions {
         quantum: Span::from_secs(4),
         hysteresis: Span::from_secs(100),
@@ -321,7 +321,7 @@ fn the_guard_is_the_same_with_more_cores() {
 /// Copies of 10 and 1 s of service wait behind a newcomer, the first for 10 s and the other for 11 s. Both have been
 /// passed over three times at 19 s.
 #[test]
-fn promote_runs_the_copy_that_has_waited_longest() {
+fn the_guard_promote_runs_the_copy_that_has_waited_longest() {
     let options = LasOptions { guard: LasGuard::Promote, hysteresis: Span::from_secs(100), ..options() };
     let mut bench = Bench::new(1, options, &[30, 30, 30]);
     for (at, job) in [(0, 0), (10, 1), (11, 2)] {
@@ -334,7 +334,7 @@ fn promote_runs_the_copy_that_has_waited_longest() {
 /// Two copies take turns of 2 s. With `missed = 1` and two quanta, a copy that was suspended twice is not compared at
 /// the end of its next quantum but runs for 4 s. A newcomer can still preempt it.
 #[test]
-fn running_protects_a_copy_that_was_suspended_more_often_than_missed() {
+fn the_guard_running_protects_a_copy_suspended_more_often_than_missed() {
     let guard = LasOptions { guard: LasGuard::Running, missed: 1, stretch: 2.0, ..options() };
     let swaps = |options, newcomer: Option<u64>| {
         let mut bench = Bench::new(1, options, &[30, 30, 1]);

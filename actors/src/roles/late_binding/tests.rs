@@ -22,7 +22,7 @@ fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
         effects.iter().filter_map(after).collect::<Vec<_>>()
     };
     let look = Input::Fire(Timer::Recheck { job, attempt: 0 });
-    let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+    let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
     bench.now += timeout.scale(0.5);
     bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
     assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);

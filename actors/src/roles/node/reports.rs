@@ -170,7 +170,7 @@ mod tests {
     /// A report of half of the work has an evenly distributed error of at most a tenth, and is never below zero or
     /// above one.
     #[test]
-    fn noise_is_even_and_bounded() {
+    fn noise_of_reports_is_uniform_and_bounded() {
         let mut node = node(ProgressErrors { noise: 0.1, ..ProgressErrors::default() }, false);
         let (worker, scheduler, copy) =
             (node.layout.worker(0, 0), node.layout.scheduler(0), JobId(0).task(0).copy(0));

@@ -29,7 +29,7 @@ fn run(copy: CopyId) -> Message {
 /// Table II of the latin-square paper, as server s2 sees it. The row is [1, 2, 0] (tasks from zero). Task 0 completes
 /// on s1, then task 1 on s2 itself, then task 2 on s3.
 #[test]
-fn table_ii_on_the_second_server() {
+fn the_second_server_follows_table_ii_of_the_paper() {
     let (mut node, scheduler) = bench(1);
     let worker = node.layout.worker(0, 0);
     assert_eq!(node.receive(scheduler, Launch::Row(row(1))), [(worker, run(row(1).copy(0)))]);

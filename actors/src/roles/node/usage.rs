@@ -280,7 +280,7 @@ mod tests {
 
     /// Schedulers are notified at once when throttling begins or ends, and of other changes by reports.
     #[test]
-    fn throttling_and_use_are_reported() {
+    fn throttling_and_use_are_reported_to_schedulers() {
         let mut node = node();
         let scheduler = node.layout.scheduler(0);
         let at = node.now.into();

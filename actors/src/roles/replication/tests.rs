@@ -141,7 +141,7 @@ fn the_shortest_of_the_sampled_queues_are_chosen() {
 
 /// One node answers, one dies, and two are silent. After a while the group goes to the remaining nodes.
 #[test]
-fn missing_answers_time_out() {
+fn missing_answers_are_given_up_after_a_timeout() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
     let asked = sends(&bench.submit(0));
     bench.receive(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });

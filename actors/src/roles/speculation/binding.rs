@@ -561,7 +561,7 @@ mod tests {
         let mut bench = bench(NoBackups);
         let layout = bench.layout.clone();
         let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));
-        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
         bench.now += timeout.scale(0.5);
         bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
         assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);
@@ -589,10 +589,10 @@ mod tests {
     /// The request of a copy that is wanted late is repeated as soon as the request of the job's first copy. No request
     /// waits longer than five minutes.
     #[test]
-    fn requests_of_late_copies_are_repeated_after_the_same_time_as_early_ones() {
+    fn requests_of_late_copies_are_repeated_as_soon_as_early_requests() {
         let mut bench = bench(Later);
         let job = JobId(0);
-        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
         let mut waits = vec![timeout];
         while bench.now < Time::ZERO + Span::from_secs(2000) {
             bench.now += *waits.last().unwrap();
