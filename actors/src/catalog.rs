@@ -3,7 +3,7 @@
 //! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
 //! the rest. A policy may look up a job once the job has been submitted to it.
 //!
-//! A job may be a *stage* of a chain: its client submits each stage when it learns that the one before it has ended.
+//! A job may be a *stage* of a chain: its client submits each stage when it learns that the previous stage has ended.
 //! Policies see every stage as a job of its own.
 
 use crate::base::Amount;

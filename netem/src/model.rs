@@ -274,7 +274,7 @@ fn refuse_unloaded(distributions: &[DistributionSpec<Span>]) -> Result<(), Error
         return Err(Error::at(
             "one_way",
             "the file of an empirical distribution is not loaded",
-            "give its `values`",
+            "give the `values` of the distribution",
         ));
     }
     Ok(())

@@ -228,6 +228,6 @@ mod tests {
             *sparse.slot(key << 32 | (key * 7)) = key as u32;
         }
         assert!((0..10_000u64).all(|key| *sparse.slot(key << 32 | (key * 7)) == key as u32));
-        assert!(sparse.links.len() <= 32_768, "{} slots for 10,000 keys", sparse.links.len());
+        assert!(sparse.links.len() <= 32_768, "the table has {} slots for 10,000 keys", sparse.links.len());
     }
 }

@@ -368,7 +368,7 @@ pub enum Variable {
         /// Name of the running job.
         job: u64,
     },
-    /// The slack of a group row: the share of a pending job that is not planned, or of a running one that goes on.
+    /// The slack of a group row: the share of a pending job that is not planned, or of a running job that continues.
     Unplanned {
         /// Name of the job.
         job: u64,

@@ -61,7 +61,7 @@ pub enum Core {
 }
 
 impl Core {
-    /// The order to run a copy from the beginning, of a job that is not a gang.
+    /// The order to run a copy from the beginning, for a job that is not a gang.
     pub const fn run(copy: CopyId) -> Self {
         Self::Run { copy, elsewhere: false }
     }

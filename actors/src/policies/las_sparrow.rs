@@ -160,7 +160,7 @@ impl ClaimingLas {
         }
     }
 
-    /// Drops everything of a crashed coordinator, because it will be requested again from another one.
+    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.las.forget(actor, fx);
         self.places.retain(|place| place.from != actor);

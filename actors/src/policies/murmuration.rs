@@ -157,7 +157,7 @@ struct PlacedJob {
 /// A job waiting to be placed, by its rank; the job with the least rank comes first.
 type Queued = Reverse<(u64, Time, JobId)>;
 
-/// The state for placements, apart from the jobs.
+/// The state of a scheduler's placements, without its jobs.
 #[derive(Clone, Debug)]
 struct Placer {
     index: u32,

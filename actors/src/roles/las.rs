@@ -278,7 +278,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// Drops the copies of a crashed coordinator, because another one launches them again.
+    /// Drops the copies of a crashed coordinator, because another coordinator launches them again.
     pub fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.waiting.retain(|waiting| waiting.from != actor);
         for core in 0..self.cores.len() {

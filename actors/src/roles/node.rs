@@ -477,7 +477,7 @@ impl NodeManager {
         }
     }
 
-    /// Drops everything of a crashed coordinator, because it will be requested again from another one.
+    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.slots.len() {
             match &mut self.slots[core] {

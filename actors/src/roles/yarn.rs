@@ -473,7 +473,7 @@ impl ContainerHosts {
         self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
     }
 
-    /// Records a heartbeat. Returns whether it is newer than all previous ones, which can overtake it.
+    /// Records a heartbeat. Returns whether it is the newest so far; heartbeats can overtake each other.
     fn record_heartbeat(&mut self, node: u32, at: Time) -> bool {
         let reported = &mut self.get(node).reported;
         let newer = at >= *reported;

@@ -102,7 +102,7 @@ mod nodes {
     }
 
     /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has attained
-    /// anything. Then each gets another, and then no more.
+    /// anything. Then each node gets another task, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);

@@ -498,27 +498,37 @@ mod tests {
         let now = Time(10_000_000_000);
         type Case<'a> = (&'a str, &'a [WaitingProbe], WaitingProbe, Option<&'a [u32]>);
         let cases: [Case<'_>; 6] = [
-            ("into an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
+            ("a probe enters an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
             (
-                "later and shorter, the other can wait: overtakes",
+                "a later and shorter probe overtakes one that can wait",
                 &[probe(1, 5, 5, 100)],
                 probe(9, 1, 10, 100),
                 Some(&[9, 1]),
             ),
             (
-                "later and shorter, the other cannot wait: stays behind",
+                "a later and shorter probe stays behind one that cannot wait",
                 &[probe(1, 5, 5, 5)],
                 probe(9, 1, 10, 100),
                 Some(&[1, 9]),
             ),
-            ("later and longer: stays behind", &[probe(1, 1, 5, 100)], probe(9, 5, 10, 100), Some(&[1, 9])),
             (
-                "earlier, the other is shorter and the newcomer has time: stays behind",
+                "a later and longer probe stays behind",
+                &[probe(1, 1, 5, 100)],
+                probe(9, 5, 10, 100),
+                Some(&[1, 9]),
+            ),
+            (
+                "an earlier probe that has time stays behind a shorter one",
                 &[probe(1, 1, 8, 100)],
                 probe(9, 5, 2, 100),
                 Some(&[1, 9]),
             ),
-            ("behind others and not in time: rotated", &[probe(1, 5, 5, 5)], probe(9, 6, 10, 3), None),
+            (
+                "a probe that would be late behind others is rotated",
+                &[probe(1, 5, 5, 5)],
+                probe(9, 6, 10, 3),
+                None,
+            ),
         ];
         for (name, before, new, expected) in cases {
             let mut queue = ElasticQueue::default();

@@ -399,7 +399,7 @@ fn a_worker_reports_to_scheduler_and_master() {
     assert_eq!(node.receive(master, run(4)), [(master, idle(0, 8).into())], "the copy's scheduler is dead");
     let lost = |count| Input::Undelivered { to: master, msg: idle(0, count).into() };
     assert_eq!(sends(&node.step(lost(8))), [(master, idle(0, 8).into())]);
-    assert_eq!(sends(&node.step(lost(6))), [], "the master has been told more since");
+    assert_eq!(sends(&node.step(lost(6))), [], "the core has reported a newer state since");
 }
 
 /// The timers that were armed.
