@@ -141,11 +141,7 @@ impl FaultSpec {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lasts = |kind: &str, span: Span| {
             if span == Span::ZERO {
-                return Err(Error::at(
-                    format!("{kind}.for"),
-                    "the duration is zero",
-                    "write for example \"5s\"",
-                ));
+                return Err(Error::at(format!("{kind}.for"), "`for` is zero", "write for example \"5s\""));
             }
             Ok(())
         };
@@ -163,11 +159,7 @@ impl FaultSpec {
                     ));
                 }
                 if d.delay_factor == 1.0 && d.loss.is_zero() {
-                    return Err(Error::at(
-                        "degrade",
-                        "the degradation changes nothing",
-                        "set `delay_factor` or `loss`",
-                    ));
+                    return Err(Error::at("degrade", "no change is given", "set `delay_factor` or `loss`"));
                 }
                 Ok(())
             }

@@ -191,9 +191,7 @@ fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
     unused.iter().find(|(_, set, overridden)| *set && *overridden).map_or(Ok(()), |(key, ..)| {
         Err(Error::at(
             format!("network.{key}"),
-            format!(
-                "every link class of the topology has its own `{key}`, so that of `[network]` is never used"
-            ),
+            format!("every link class of the topology sets `{key}`, so that of `[network]` is unused"),
             "remove the key from `[network]` or from a class",
         ))
     })

@@ -329,7 +329,7 @@ fn name(problem: &Problem, state: &State<'_>, variable: usize) -> Variable {
     }
 }
 
-/// The basis of a state by names.
+/// The basis of a state, with its variables by name.
 fn named_basis(problem: &Problem, state: &State<'_>) -> Basis {
     let columns = |key: &&usize| matches!(state.kind(**key), Kind::Column(_));
     Basis {

@@ -41,7 +41,7 @@ mod tests {
         assert_eq!(
             [of(0, 0), of(5, 9)],
             [1_000_000_000, 0],
-            "zero work is complete, and more work left than needed gives zero"
+            "zero work is complete; too much left gives zero"
         );
         assert!((Score(250_000_000).share() - 0.25).abs() < 1e-15);
     }

@@ -128,19 +128,11 @@ mod tests {
         // Both queues use equal shares: the short queue is next by its number, then the long one.
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
         let resume = |task| (node, Message::from(Preemption::Resume { copy: copy(0, task), turn: 2 }));
-        assert_eq!(
-            beat(&mut bench, 0, 1),
-            [resume(2)],
-            "the long queue has one container, the short queue two"
-        );
+        assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "the long queue has one container, the other two");
         let again = bench.step(Input::Undelivered { to: node, msg: resume(2).1 });
         assert_eq!(sends(&again), [resume(2)]);
         let old = Preemption::Suspend { copy: copy(0, 2), turn: 1 }.into();
-        assert_eq!(
-            sends(&bench.step(Input::Undelivered { to: node, msg: old })),
-            [],
-            "the outdated order is void"
-        );
+        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "the order is void");
     }
 
     /// Beside the master of a long job three of four containers are left. With a short job's master two are left, one

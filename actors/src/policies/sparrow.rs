@@ -74,10 +74,7 @@ mod tests {
         let reserved = reservations(&sends(&bench.submit(0)));
         let nodes: Vec<_> = reserved.iter().map(|r| r.0).collect();
         assert_eq!(nodes.len(), 6, "a job gets d·f reservations");
-        assert!(
-            nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)),
-            "reservations are on distinct nodes"
-        );
+        assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "nodes are distinct");
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
         assert_eq!(bench.receive(nodes[4], claim), [(nodes[4], grant(0))]);
         assert_eq!(bench.receive(nodes[1], claim), [(nodes[1], grant(1))]);

@@ -66,11 +66,7 @@ mod tests {
         let Some(Message::Launch(Launch::Row(row))) = done else { panic!("{rows:?}") };
         central.receive(other, Launch::Completed { copy: row.copy(0) });
         let next = sends(&central.submit(1));
-        assert_eq!(
-            [next[0].0, next[1].0],
-            [other, other],
-            "the other node is idle, then has 1 s against 1.5 s"
-        );
+        assert_eq!([next[0].0, next[1].0], [other, other], "idle, then 1 s against 1.5 s");
         assert_eq!(next[2].0, long, "the node has 1.5 s, the other 2 s");
     }
 

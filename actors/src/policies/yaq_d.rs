@@ -356,11 +356,7 @@ mod tests {
             let late = Heartbeat::Wait { wait, passing: Span::ZERO, at: Time(1) };
             scheduler.receive(scheduler.layout.node(1), late);
             assert_eq!(placed(&mut scheduler, JOB), [0], "the idle node has 0 s, the other 0.5 s");
-            assert_eq!(
-                placed(&mut scheduler, JobId(1)),
-                [second],
-                "the idle node has 1 s, or again 0 s, the other 0.5 s"
-            );
+            assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s or again 0 s, against 0.5 s");
         }
     }
 
@@ -472,11 +468,7 @@ mod tests {
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);
         node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(
-            node.step(Input::Fire(Timer::Tick(0))).len(),
-            2,
-            "two schedulers get reports, and no further beat is armed"
-        );
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, no further beat");
         let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
         let beat = |wait, passing| Heartbeat::Wait {
             wait: Span::from_secs(wait),

@@ -129,11 +129,7 @@ mod tests {
         );
         node.now += Span::from_secs(1);
         let last = node.step(Input::Fire(Timer::Tick(0)));
-        assert_eq!(
-            (sends(&last), last.len()),
-            (vec![room(0, node.now)], 1),
-            "a full node sends no more heartbeats"
-        );
+        assert_eq!((sends(&last), last.len()), (vec![room(0, node.now)], 1), "a full node is silent");
         node.now += Span::from_millis(200);
         assert_eq!(node.ended(copy(0, 0)).len(), 2);
         let end = node.deliver(worker, Core::Ended { copy: copy(0, 1) });

@@ -55,7 +55,7 @@ pub enum CentralJobs {
 pub struct Client {
     index: u32,
     central: CentralJobs,
-    /// Present if requests are limited.
+    /// The job controller, if requests are limited.
     controller: Option<JobController>,
     open: JobTable<Submission>,
     /// Schedulers known to be down.

@@ -156,10 +156,7 @@ impl OpenJob {
     pub fn attempts(&mut self, count: u32) -> u32 {
         let first = self.attempt;
         self.attempt += count;
-        debug_assert!(
-            first / ATTEMPTS_PER_ROUND == self.attempt / ATTEMPTS_PER_ROUND,
-            "the attempt numbers of a submission ran out"
-        );
+        debug_assert!(first / ATTEMPTS_PER_ROUND == self.attempt / ATTEMPTS_PER_ROUND, "attempts ran out");
         first
     }
 

@@ -189,11 +189,7 @@ mod tests {
         for (nodes, big) in sizes.chain([(15_000, 14_700), (4_000_000, 3_999_999)]) {
             let of = Partitions::new(nodes, big);
             let (bigs, smalls): (Vec<u32>, Vec<u32>) = (0..nodes).partition(|&node| of.is_big(node));
-            assert_eq!(
-                (bigs.len(), smalls.len()),
-                (big as usize, of.small() as usize),
-                "sizes with {nodes} nodes"
-            );
+            assert_eq!((bigs.len(), smalls.len()), (big as usize, of.small() as usize), "{nodes} nodes");
             assert!(
                 (0..).zip(&bigs).all(|(nth, &node)| (of.big_node(nth), of.big_before(node)) == (node, nth))
             );
@@ -202,10 +198,7 @@ mod tests {
             for node in 0..nodes {
                 assert_eq!(of.big_before(node), before);
                 let share = f64::from(node) * f64::from(big) / f64::from(nodes);
-                assert!(
-                    (f64::from(before) - share).abs() < 1.0,
-                    "{before} nodes below {node} with {big} of {nodes}"
-                );
+                assert!((f64::from(before) - share).abs() < 1.0, "{before} below {node}, {big} of {nodes}");
                 before += u32::from(of.is_big(node));
             }
         }

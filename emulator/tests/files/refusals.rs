@@ -165,7 +165,7 @@ network={rate="1 Mbit/s",buffer="1e300 GB"} | is too large
 network={one_way="1ms",reorder=0.5,reorder_by="0s"} | holds no datagram back
 network.peer_timeout=0s | unreachable at once
 network.rto=0s | without end
-network.fault=[{pause={who=["node:0"],at="1s",for="0s"}}] | the duration is zero
+network.fault=[{pause={who=["node:0"],at="1s",for="0s"}}] | `for` is zero
 network.fault=[{degrade={a=["node:0"],at="1s",for="1s",delay_factor=-1}}] | between 0 and
 network.fault=[{degrade={a=["node:0"],at="1s",for="1s",delay_factor=inf}}] | between 0 and
 interference={bernoulli={slot="0s",probability=0.5,slowdown=2}} | a slot must last

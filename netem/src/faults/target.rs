@@ -294,11 +294,7 @@ pub(crate) fn resolve_all(
     all.sort_unstable();
     all.dedup();
     if all.is_empty() && !targets.iter().any(|target| places.is_absent(target)) {
-        return Err(Error::at(
-            key,
-            "the list names no endpoint",
-            "write for example [\"node:3\"] or [\"schedulers\"]",
-        ));
+        return Err(Error::at(key, "no endpoint is named", "write [\"node:3\"] or [\"schedulers\"]"));
     }
     Ok(all)
 }
@@ -354,7 +350,7 @@ mod tests {
         assert_eq!(
             find("pod:1"),
             Err("known kinds are all, node, rack".into()),
-            "absent masters are not among the known kinds"
+            "masters are not a known kind"
         );
         groups.number_some("master", Endpoint(6), 2);
         let find =

@@ -108,7 +108,7 @@ fn overlapping_degradations_combine_their_factors_and_losses() {
     assert_eq!(faults.degraded(Endpoint(4), Endpoint(2), t(5)), None);
     assert_eq!(faults.degraded(Endpoint(4), Endpoint(3), t(1)), None);
     let error = resolve(&[degrade(1.0, 0.0)]).unwrap_err().to_string();
-    assert!(error.starts_with("network.fault[0].degrade: the degradation changes nothing"), "{error}");
+    assert!(error.starts_with("network.fault[0].degrade: no change is given"), "{error}");
 }
 
 /// A run of a policy without masters skips faults that affect only masters.

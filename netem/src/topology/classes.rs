@@ -85,11 +85,7 @@ fn between(
             ));
         }
         if table[a * zones + b].is_some() {
-            return Err(Error::at(
-                key,
-                "another entry joins these two regions",
-                "remove one of the two entries",
-            ));
+            return Err(Error::at(key, "these regions are joined already", "remove one of the entries"));
         }
         let name = format!("{} - {}", entry.regions[0], entry.regions[1]);
         let number = add(classes, &name, format!("link.between[{i}].link"), &entry.link);
@@ -220,11 +216,7 @@ fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
             ));
         }
         if a == b {
-            return Err(Error::at(
-                format!("{key}.between"),
-                "both ends are the same switch",
-                "name two switches",
-            ));
+            return Err(Error::at(format!("{key}.between"), "both ends are equal", "name two switches"));
         }
         edges[a].push(Edge { to: b, link: i, mean });
         edges[b].push(Edge { to: a, link: i, mean });

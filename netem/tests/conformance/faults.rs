@@ -21,11 +21,7 @@ fn unreachable(after: Span, cause: Cause) -> Verdict {
 fn partitions_stop_both_directions_and_no_other_link() {
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '200ms' }");
     let back = |links: &mut Fabric, t| links.route(t, B, A, Class::Datagram, 100);
-    assert_eq!(
-        datagram(&mut links, at(989)),
-        deliver(ms(10), 0),
-        "the message arrives just before the partition"
-    );
+    assert_eq!(datagram(&mut links, at(989)), deliver(ms(10), 0), "just before the partition");
     assert_eq!(datagram(&mut links, at(995)), LOST, "the message is in flight when the partition begins");
     assert_eq!(datagram(&mut links, at(1100)), LOST);
     assert_eq!(back(&mut links, at(1100)), LOST);
@@ -83,16 +79,8 @@ fn crashes_lose_messages_in_flight() {
 #[test]
 fn a_restart_during_a_flight_does_not_deliver_the_message() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '2ms' }");
-    assert_eq!(
-        datagram(&mut links, at(995)),
-        Verdict::Drop(Cause::Crash),
-        "the datagram was for the old incarnation"
-    );
-    assert_eq!(
-        stream(&mut links, at(995)),
-        unreachable(ms(10), Cause::Crash),
-        "the stream is reset on arrival"
-    );
+    assert_eq!(datagram(&mut links, at(995)), Verdict::Drop(Cause::Crash), "sent to the old incarnation");
+    assert_eq!(stream(&mut links, at(995)), unreachable(ms(10), Cause::Crash), "reset on arrival");
 }
 
 #[test]

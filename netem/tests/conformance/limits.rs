@@ -16,7 +16,7 @@ fn messages_of_a_link_wait_for_each_other() {
     assert_eq!(
         links.route(at(0), B, A, Class::Datagram, 100),
         deliver(ms(11), 0),
-        "directions do not share a link"
+        "directions have own links"
     );
     assert_eq!(datagram(&mut links, at(1)), deliver(ms(12), 0));
     assert_eq!(datagram(&mut links, at(50)), deliver(ms(11), 0), "an idle link adds no wait");

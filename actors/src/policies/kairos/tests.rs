@@ -101,8 +101,8 @@ mod nodes {
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
-    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has attained
-    /// anything. Then each node gets another task, and then no more.
+    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has
+    /// attained anything. Then each node gets another task, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);

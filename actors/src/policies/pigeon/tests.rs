@@ -145,11 +145,7 @@ fn a_copy_that_comes_back_late_is_queued_again() {
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let first = master.receive(scheduler, tasks(0, 0, 1))[0].1;
     assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 4)))[0], (1, copy(2, 0, 0)));
-    assert_eq!(
-        runs(&master.receive(node, idle(0, 2))),
-        [(0, copy(2, 3, 0))],
-        "the worker ended a copy of another master"
-    );
+    assert_eq!(runs(&master.receive(node, idle(0, 2))), [(0, copy(2, 3, 0))], "another master's copy ended");
     let back = |msg| Input::Undelivered { to: node, msg };
     assert_eq!(sends(&master.step(back(first))), [], "no worker is idle");
     assert_eq!(runs(&master.receive(master.layout.node(1), idle(1, 2))), [(1, copy(0, 0, 0))]);
@@ -199,12 +195,12 @@ fn each_submission_of_a_job_is_run() {
     assert_eq!(
         runs(&master.receive(other, submitted(1, 1))),
         [(1, copy(0, 0, 1))],
-        "the copy is for another scheduler"
+        "another scheduler's copy"
     );
     assert_eq!(
         runs(&master.receive(first, submitted(0, round))),
         [(2, copy(0, 0, round))],
-        "the job is submitted again"
+        "a new submission"
     );
     assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "the task runs already");
 }
@@ -247,11 +243,7 @@ fn the_queues_are_mirrored_periodically() {
     let told = sends(&master.step(Input::Up { actor: standby }));
     assert_eq!(told, []);
     let told = sends(&master.step(Input::Fire(Timer::Tick(0))));
-    assert_eq!(
-        told,
-        [Mirror::Reset, queued(1, 0, 3)].map(mirror),
-        "a standby that comes back gets the whole queue"
-    );
+    assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "a returned standby gets the whole queue");
 }
 
 /// A master with work reports its waiting tasks and busy workers at each period, and stops when it has nothing to
@@ -274,11 +266,7 @@ fn a_master_reports_its_lengths_while_it_has_work() {
         master.receive(layout.node(core), idle(core, count));
     }
     let fired = master.step(Input::Fire(timer));
-    assert_eq!(
-        kinds(&sends(&fired)),
-        [(scheduler, "group.lengths")],
-        "the last report says that the group is idle"
-    );
+    assert_eq!(kinds(&sends(&fired)), [(scheduler, "group.lengths")], "the group is idle now");
     assert!(!armed(&fired));
 }
 
@@ -440,7 +428,7 @@ fn a_worker_declares_itself_master() {
     assert_eq!(
         node.receive(layout.node(0), later),
         [(layout.node(0), takes(node.now))],
-        "a later claim is rejected"
+        "a later claim is void"
     );
     let earlier = Group::Takes { term: 1, at: Time(node.now.0 - 1).into() };
     assert_eq!(kinds(&node.receive(layout.node(3), earlier)), [(layout.node(3), "group.idle")]);

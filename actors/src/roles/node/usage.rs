@@ -225,20 +225,12 @@ mod tests {
             assert_eq!(uses(&mut node, job, 1000, mib), []);
         }
         let effects = uses(&mut node, 3, 1000, 11);
-        assert_eq!(
-            effects[0],
-            Effect::Note(Note::Evicted { copy: copy(3) }),
-            "a best-effort copy of 11 goes before 40"
-        );
+        assert_eq!(effects[0], Effect::Note(Note::Evicted { copy: copy(3) }), "best effort goes before 40");
         assert_eq!(sends(&effects), evicted(&node, 3, 1000));
         assert_eq!(uses(&mut node, 3, 1000, 11), [], "the copy is gone");
-        assert_eq!(
-            sends(&uses(&mut node, 2, 1000, 30)),
-            evicted(&node, 0, 4000),
-            "the sum is 80 with the last of them"
-        );
+        assert_eq!(sends(&uses(&mut node, 2, 1000, 30)), evicted(&node, 0, 4000), "80 with the last one");
         assert_eq!(sends(&uses(&mut node, 2, 1000, 41)), evicted(&node, 2, 2000), "41 goes before 40");
-        assert_eq!(uses(&mut node, 1, 1000, 75), [], "the threshold itself is not above it");
+        assert_eq!(uses(&mut node, 1, 1000, 75), [], "use equal to the threshold is not above the threshold");
     }
 
     #[test]

@@ -87,11 +87,7 @@ fn in_a_youden_rectangle_only_the_servers_of_a_task_drop_it() {
     let after = sends(&bench.step(Input::Down { actor: rows[0].0 }));
     assert_eq!(after[1].1, Launch::Drop(TaskRange::one(JOB.task(0), 4)).into());
     bench.receive(rows[1].0, Launch::Completed { copy: rows[1].1.copy(0) });
-    assert_eq!(
-        sends(&bench.step(Input::Down { actor: after[0].0 })),
-        [],
-        "no task of the server's row is open"
-    );
+    assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "no task of the row is open");
 }
 
 /// Two nodes are available for three rows of one task each, and each row still has a server.
@@ -227,11 +223,7 @@ fn a_dead_server_is_replaced_by_a_server_outside_the_branch() {
     assert_eq!(row.len(), 1);
     assert!(before.iter().all(|(server, _)| *server != row[0].0));
     assert_eq!((row[0].1.turn, row[0].1.attempt), (0, 3), "the row is the same, with a fresh attempt");
-    assert_eq!(
-        after[1].1,
-        Launch::Drop(TaskRange::one(JOB.task(1), 4)).into(),
-        "finished tasks stay finished"
-    );
+    assert_eq!(after[1].1, Launch::Drop(TaskRange::one(JOB.task(1), 4)).into(), "the task stays finished");
 }
 
 #[test]
