@@ -1,9 +1,9 @@
 //! Descriptions of jobs.
 //!
 //! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
-//! the rest. A policy may look at a job once it was submitted to it.
+//! the rest. A policy may look up a job once the job has been submitted to it.
 //!
-//! A job may be a *stage* of a chain: its client submits each stage when it learns that the one before it has ended.
+//! A job may be a *stage* of a chain: its client submits each stage when it learns that the previous stage has ended.
 //! Policies see every stage as a job of its own.
 
 use crate::base::Amount;
@@ -12,16 +12,16 @@ use crate::base::{Feature, JobId, Span, TaskId, Time};
 /// A job as its client submits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobSpec {
-    /// When it arrives at its client. A later stage of a chain is as old as the first, and has the arrival of that one.
+    /// Time at which the job arrives at its client. Later stages of a chain have the arrival of the first stage.
     pub arrival: Time,
     /// Number of tasks, at least one.
     pub tasks: u32,
-    /// The client it arrives at, below [`Layout::schedulers`](crate::layout::Layout::schedulers).
+    /// The client at which the job arrives, below [`Layout::schedulers`](crate::layout::Layout::schedulers).
     pub client: u32,
-    /// Its class, 0 = short, 1 = long; policies without classes ignore it.
+    /// Class of the job: 0 is short, 1 is long. Policies without classes ignore it.
     pub class: u8,
-    /// When it must be finished. A job with a deadline is an *SLO job* (service-level objective), one without is
-    /// *best-effort* (Park's thesis, section 4.1).
+    /// Time by which the job must be finished. A job with a deadline is an *SLO job* (service-level objective), a job
+    /// without a deadline is *best-effort* (Park's thesis, section 4.1).
     pub deadline: Option<Time>,
 }
 
@@ -45,28 +45,28 @@ impl Preference {
 }
 
 /// The use of a [shared](crate::layout::Layout::sharing) node by a task while nothing throttles it, over its run time.
-/// All tasks of a job have the same; its course over time differs from task to task.
+/// All tasks of a job have the same mean and maximum; the course over time differs from task to task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
     /// The mean over the run time. The CPU-time of a task is its mean CPU times its run time.
     pub mean: Amount,
-    /// The maximum.
+    /// The maximum over the run time.
     pub max: Amount,
 }
 
 impl Usage {
-    /// One core and no memory, as a task has where nodes are not shared.
+    /// One core and no memory: the usage of a task where nodes are not shared.
     pub const CORE: Self = Self { mean: Amount::CORE, max: Amount::CORE };
 }
 
 /// A job that ended before the run: history, for predictors of run times and use.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PastJob {
-    /// Values of its features by [`Feature::index`]; zero if unknown.
+    /// Values of the job's features by [`Feature::index`]; zero if unknown.
     pub features: [u32; Feature::ALL.len()],
-    /// Its run time: the work of its longest task, on nodes that it prefers.
+    /// Run time of the job: the work of its longest task, on nodes that the job prefers.
     pub run: Span,
-    /// The use of its tasks.
+    /// Usage of each of the job's tasks.
     pub usage: Usage,
 }
 
@@ -83,7 +83,7 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The stage before this one, whose end its client waits for; `None` for the first job of a chain, or a job without
+    /// The previous stage, for whose end the client waits; `None` for the first stage of a chain, and for a job without
     /// a chain.
     fn after(&self, _job: JobId) -> Option<JobId> {
         None
@@ -117,8 +117,8 @@ pub trait Catalog: Send + Sync {
     fn preference(&self, _job: JobId) -> Preference {
         Preference::NONE
     }
-    /// The user's request for each task of the job, in proportion to which nodes divide their CPU. The actual use can
-    /// be less or more.
+    /// The user's request for each task of the job. Nodes divide their CPU in proportion to it. The actual use can be
+    /// less or more.
     fn request(&self, _job: JobId) -> Amount {
         Amount::CORE
     }
@@ -130,10 +130,10 @@ pub trait Catalog: Send + Sync {
     fn past(&self) -> u32 {
         0
     }
-    /// The job that ended before the run with this number below [`past`](Self::past), in order of arrival.
+    /// The past job with this number, which is below [`past`](Self::past), in order of arrival.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such job.
     fn past_job(&self, number: u32) -> PastJob {
         panic!("there is no past job {number}")
     }

@@ -1,4 +1,4 @@
-//! Step tests of one machine: inputs in, effects out.
+//! A harness for step tests of one machine, which takes inputs and returns effects.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
 use crate::catalog::{Catalog, JobSpec};
@@ -6,11 +6,11 @@ use crate::layout::Layout;
 use crate::machine::{Effect, Effects, Input, Machine, Oracle};
 use crate::message::{Core, Job, Message};
 
-/// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
+/// Jobs of equal size that arrive a second apart. Task i is estimated at i + 1 seconds, and job j at j seconds, but at
 /// least one.
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    /// Tasks of each job.
+    /// Number of tasks of each job.
     pub tasks: u32,
     /// Jobs of the long class.
     pub long: Vec<JobId>,
@@ -47,7 +47,7 @@ impl Catalog for Jobs {
 pub struct Harness {
     /// All actors.
     pub layout: Layout,
-    /// The actor that the machine is.
+    /// Address of the machine.
     pub me: ActorId,
     /// The time of the next step; a test may change it.
     pub now: Time,
@@ -116,7 +116,7 @@ impl Harness {
         self.step(Input::Deliver { from, msg: msg.into() })
     }
 
-    /// Delivers a message; returns the messages sent in answer.
+    /// Delivers a message; returns the messages that the machine sends in answer.
     pub fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
         sends(&self.deliver(from, msg))
     }
@@ -126,7 +126,7 @@ impl Harness {
         self.deliver(self.layout.client(0), Job::Submit { job: JobId(job), round: 0 })
     }
 
-    /// Delivers a worker's report that a copy ended; returns the messages sent in answer.
+    /// Delivers a worker's report that a copy ended; returns the messages that the machine sends in answer.
     pub fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
         let worker = self.layout.worker(0, 0);
         self.receive(worker, Core::Ended { copy })

@@ -6,7 +6,7 @@
 
 use crate::base::{ActorId, Amount, Endpoint, Span};
 
-/// The role of an actor; the number counts within its kind.
+/// The role of an actor; its number counts the actors of the same role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Job source of the scheduler with the same number.
@@ -19,20 +19,20 @@ pub enum Role {
     Auxiliary(u32),
     /// One core of a node.
     Worker {
-        /// The node it belongs to.
+        /// Number of the worker's node.
         node: u32,
         /// The number of the core within the node.
         core: u32,
     },
 }
 
-/// The sharing of nodes: each runs as many copies at once as it has workers, which share its CPU and memory (Park's
-/// thesis, section 5.2).
+/// The sharing of nodes. A node runs as many copies at once as it has workers; these copies share its CPU and memory
+/// (Park's thesis, section 5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
     /// The share of its memory above which a node evicts copies, in millionths.
     pub threshold: u32,
-    /// Period at which a node reports the use of copies.
+    /// Period at which a node reports its copies' use.
     pub report: Span,
 }
 
@@ -52,23 +52,23 @@ pub struct Layout {
     schedulers: u32,
     nodes: u32,
     auxiliaries: u32,
-    /// First core of each node, and the total at the end.
+    /// Index of each node's first core, and the total number of cores.
     first_core: Vec<u32>,
-    /// Cores of every node if all nodes have as many, else 0. Saves table lookups.
+    /// Number of cores of every node if all nodes have equally many, else 0. It saves table lookups.
     equal: u32,
-    /// The resources of each node (one entry if all are equal) and the needs of a task, if stated.
+    /// The resources of each node (one entry if all nodes are equal) and the needs of a task, if stated.
     room: Option<(Vec<Amount>, Amount)>,
-    /// The sharing of nodes, if they are shared.
+    /// The sharing of nodes; `None` if each copy has a core of its own.
     sharing: Option<Sharing>,
-    /// Time of a request of each client, if limited.
+    /// Time that each client needs for a request, if requests are limited.
     request: Option<Span>,
     /// Number of kinds of nodes, at least one.
     kinds: u8,
 }
 
 impl Layout {
-    /// `schedulers` schedulers with a client each, `auxiliaries` further actors, and one node for each entry of
-    /// `cores`, which says how many workers it has.
+    /// A layout of `schedulers` schedulers with a client each, `auxiliaries` further actors, and one node for each
+    /// entry of `cores`, the node's number of workers.
     pub fn new(schedulers: u32, auxiliaries: u32, cores: impl IntoIterator<Item = u32>) -> Self {
         let layout = Self {
             schedulers,
@@ -84,7 +84,7 @@ impl Layout {
         layout.with_cores(cores).with_auxiliaries(auxiliaries)
     }
 
-    /// Replaces the nodes by one for each entry of `cores`, which is its number of workers.
+    /// Replaces the nodes by one node for each entry of `cores`, the node's number of workers.
     pub fn with_cores(mut self, cores: impl IntoIterator<Item = u32>) -> Self {
         let mut first_core = vec![0];
         let mut total = 0u32;
@@ -99,7 +99,7 @@ impl Layout {
         self
     }
 
-    /// Replaces the auxiliary actors by `auxiliaries` others. The ids of workers follow theirs; all other ids stay.
+    /// Replaces the auxiliary actors by `auxiliaries` others, which shifts the ids of workers; all other ids stay.
     pub fn with_auxiliaries(mut self, auxiliaries: u32) -> Self {
         let others = 2 * u64::from(self.schedulers) + u64::from(self.nodes) + u64::from(self.workers());
         let actors = others + u64::from(auxiliaries);
@@ -108,8 +108,8 @@ impl Layout {
         self
     }
 
-    /// States the resources of each node, in their order, and the needs of a task. The number of tasks a node runs at
-    /// once is still its number of cores.
+    /// States the resources of each node, in the order of nodes, and the needs of a task. The number of tasks that a
+    /// node runs at once is still its number of cores.
     pub fn with_room(mut self, mut nodes: Vec<Amount>, task: Amount) -> Self {
         debug_assert_eq!(nodes.len(), self.nodes as usize);
         if nodes.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -139,7 +139,7 @@ impl Layout {
         })
     }
 
-    /// The memory above which a shared node evicts copies, bytes; `u64::MAX` if it never does.
+    /// The memory above which a shared node evicts copies, in bytes; `u64::MAX` if the node never evicts.
     pub fn memory_limit(&self, node: u32) -> u64 {
         match (self.sharing, self.room(node).memory) {
             (None, _) => u64::MAX,
@@ -147,25 +147,26 @@ impl Layout {
         }
     }
 
-    /// Whether nodes evict copies when memory is short: they are shared, and state their memory.
+    /// Whether nodes evict copies when memory is short: nodes are shared, and their memory is stated.
     pub fn evicts(&self) -> bool {
         let limited = || (0..self.nodes).any(|node| self.room(node).memory > 0);
         self.sharing.is_some() && limited()
     }
 
-    /// Limits the requests of all clients together to `rate` a second, an equal share each.
+    /// Limits the requests of all clients together to `rate` a second; each client gets an equal share.
     pub fn with_requests(mut self, rate: Option<f64>) -> Self {
         self.request = rate.map(|rate| Span::from_secs_f64(f64::from(self.schedulers) / rate));
         self
     }
 
-    /// Gives the nodes this many kinds, of which jobs may prefer some. Kinds take turns, so that adjacent nodes differ.
+    /// Gives the nodes this number of kinds, some of which a job may prefer. Kinds take turns, so adjacent nodes
+    /// differ.
     pub fn with_kinds(mut self, kinds: u8) -> Self {
         self.kinds = kinds.max(1);
         self
     }
 
-    /// Number of kinds of nodes: 1 if no job prefers any.
+    /// Number of kinds of nodes: 1 if no job has a preference.
     pub const fn kinds(&self) -> u8 {
         self.kinds
     }
@@ -181,7 +182,8 @@ impl Layout {
         self.request
     }
 
-    /// The shares of a node's CPU and memory one task takes; an equal part of its cores, if resources are not stated.
+    /// The shares of a node's CPU and memory that a task takes; if resources are not stated, an equal part of the
+    /// cores.
     pub fn task_share(&self, node: u32) -> [f64; 2] {
         match &self.room {
             Some((_, needs)) => self.room(node).shares(*needs),
@@ -201,12 +203,12 @@ impl Layout {
         self.nodes
     }
 
-    /// Number of auxiliary actors: those of the policy beside clients, schedulers and nodes.
+    /// Number of auxiliary actors: the actors of the policy beside clients, schedulers, nodes and workers.
     pub const fn auxiliaries(&self) -> u32 {
         self.auxiliaries
     }
 
-    /// The number of nodes in a share of them, at least one.
+    /// Number of nodes in this fraction of them, at least one.
     pub fn nodes_in(&self, share: f64) -> u32 {
         ((share * f64::from(self.nodes)).ceil() as u32).clamp(1, self.nodes.max(1))
     }
@@ -222,7 +224,7 @@ impl Layout {
         self.first_worker() + self.workers()
     }
 
-    /// Number of endpoints: every actor but the workers has one.
+    /// Number of endpoints: every actor except the workers has its own.
     #[inline]
     pub const fn endpoints(&self) -> u32 {
         self.first_worker()
@@ -267,14 +269,14 @@ impl Layout {
         ActorId(2 * self.schedulers + self.nodes + i)
     }
 
-    /// The worker of a core of a node.
+    /// The worker on a core of a node.
     #[inline]
     pub fn worker(&self, node: u32, core: u32) -> ActorId {
         ActorId(self.first_worker() + self.first_core(node) + core)
     }
 
-    /// The number of a node's first core among all cores; computed without the table where all nodes have as many
-    /// cores.
+    /// The number of a node's first core among all cores. Where all nodes have equally many cores, it is computed
+    /// without the table.
     #[inline]
     fn first_core(&self, node: u32) -> u32 {
         if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] }
@@ -370,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scarcest_resource_limits_the_room() {
+    fn the_scarcest_resource_limits_the_number_of_tasks() {
         let node = Amount { cpu: 8000, memory: 64 << 30 };
         let task = |cpu, memory| Amount { cpu, memory };
         assert_eq!(
@@ -401,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn other_cores_and_auxiliaries_leave_the_ids_of_nodes() {
+    fn changed_cores_and_auxiliaries_keep_the_ids_of_nodes() {
         let cluster = Layout::new(2, 0, [1; 3]);
         let run = cluster.clone().with_cores([1, 3, 1]).with_auxiliaries(2);
         assert_eq!(run, Layout::new(2, 2, [1, 3, 1]));
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_roles_are_inverse() {
+    fn roles_convert_back_to_the_same_ids() {
         let layout = Layout::new(2, 1, [1, 3, 2]);
         assert_eq!(layout.actors(), 2 + 2 + 3 + 1 + 6);
         let mut seen = Vec::new();

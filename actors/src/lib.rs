@@ -14,7 +14,7 @@
 //! | [`predict`] | predictors of run times |
 //! | [`roles`] | client, worker, the standard node manager, job tables |
 //! | [`policies`] | scheduling systems, and their registry |
-//! | [`harness`] | step tests of one machine |
+//! | [`harness`] | tests that step one machine |
 //!
 //! Arrows point one way: `policies → roles → machine → message → layout, catalog → base`.
 

@@ -11,18 +11,18 @@ use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
 
-/// An actor: a state machine that reacts to one input at a time. It measures nothing itself; it asks for work, timers
-/// and progress, and the answers are inputs.
+/// An actor: a state machine that reacts to one input at a time. It measures nothing itself: it asks for work, timers
+/// and progress, and receives the answers as inputs.
 ///
-/// A machine is a value: it can be copied, and its `Debug` text shows all of its state, by which the explorer of small
-/// worlds recognises a state that it has seen.
+/// A machine is a value that can be copied. Its `Debug` text shows all of its state; the explorer of small worlds uses
+/// this text to recognise states that it has seen.
 pub trait Machine: DynClone + Debug + Send {
-    /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
-    /// the program are assertions.
+    /// Reacts to `input` and pushes its effects into `fx`. The step cannot fail: faults of the world are inputs, faults
+    /// of the program are assertions.
     fn step(&mut self, input: Input, fx: &mut Effects<'_>);
 
-    /// Takes out the state that outlives a crash of this actor, as if it were on durable storage. Its successor is
-    /// given it before its start.
+    /// Takes out the state that survives a crash of this actor, as if it were on durable storage. The successor
+    /// receives it before its start.
     fn stored(&mut self) -> Option<Stored> {
         None
     }
@@ -33,7 +33,7 @@ pub trait Machine: DynClone + Debug + Send {
 
 dyn_clone::clone_trait_object!(Machine);
 
-/// State that a machine leaves to its successor; machines of one actor know its type.
+/// State that a machine leaves to its successor; machines of the same actor know its type.
 pub type Stored = Box<dyn Any + Send>;
 
 /// The input of one step of a machine.
@@ -51,44 +51,44 @@ pub enum Input {
         /// The message.
         msg: Message,
     },
-    /// A timer of this machine went off. Timers are not cancelled: outdated ones are recognised by their data.
+    /// A timer of this machine went off. Timers are not cancelled: a machine recognises outdated timers by their data.
     Fire(Timer),
     /// The core finished the copy. Only workers see this.
     Done {
         /// The copy.
         copy: CopyId,
     },
-    /// The copy was halted as asked. Only workers see this.
+    /// The copy was halted, in answer to a request. Only workers see this.
     Halted {
         /// The copy.
         copy: CopyId,
         /// Work still missing, in reference-core time.
         left: Span,
     },
-    /// The progress of the running copy, as asked. Only workers see this.
+    /// The progress of the running copy, in answer to a request. Only workers see this.
     Progress {
         /// The copy.
         copy: CopyId,
-        /// The share of its work that is done.
+        /// The share of the copy's work that is done.
         score: Score,
         /// The work that is done, in reference-core time.
         done: Span,
     },
     /// The use of this shared node by a copy that has begun, or whose use or share of the node has changed. Only node
-    /// managers of policies that [ask for it](crate::policies::Traits::node_usage) see this. Changes at one instant
-    /// come one after the other.
+    /// managers of policies that [request it](crate::policies::Traits::node_usage) see this. Changes at the same
+    /// instant follow each other.
     Usage {
         /// The copy.
         copy: CopyId,
-        /// The core of the node that runs it.
+        /// The core of the node that runs the copy.
         core: u32,
-        /// Its CPU demand, thousandths of a core.
+        /// The copy's CPU demand, thousandths of a core.
         demand: u32,
-        /// The CPU that it is given, thousandths of a core, at most its demand.
+        /// The CPU given to the copy, thousandths of a core, at most its demand.
         given: u32,
-        /// The memory that it uses, bytes.
+        /// The memory that the copy uses, bytes.
         memory: u64,
-        /// Whether it is the last of this instant, after which the use of all copies is known.
+        /// Whether this input is the last of its instant, after which the use of all copies is known.
         last: bool,
     },
     /// A stream message of this actor could not be delivered: a partition or crash outlasted the peer timeout.
@@ -111,7 +111,7 @@ pub enum Input {
     },
 }
 
-/// Data of a timer. Machines that need no more than one kind of wake-up use one variant.
+/// Data of a timer. Machines that need only one kind of wake-up use one variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Timer {
     /// The client's next job arrives.
@@ -123,7 +123,7 @@ pub enum Timer {
         /// The number of earlier checks.
         attempt: u32,
     },
-    /// A tick of the machine's own; it chooses the number.
+    /// A tick of the machine, with a number that the machine chooses.
     Tick(u32),
     /// A task is due for another check.
     Task(TaskId),
@@ -138,22 +138,22 @@ pub enum Effect {
         to: ActorId,
         /// The message.
         msg: Message,
-        /// Whether it repairs a loss; such messages are counted separately.
+        /// Whether the message repairs a loss; such messages are counted separately.
         recovery: bool,
     },
-    /// Send a message to every other scheduler, as if by a [`Send`](Self::Send) to each in the order of their
-    /// numbers. Its delivery is *passive*: the receiver's step may change its state and push notes, but no other
-    /// effect, and may draw nothing at random. The runtime may therefore postpone the step until the receiver has
-    /// another input. [`Effects::passive`] enforces it.
+    /// Send a message to every other scheduler, as if by a [`Send`](Self::Send) to each scheduler in the order of their
+    /// numbers. The delivery is *passive*: the receiver's step may change its state and push notes, but has no other
+    /// effect and draws nothing at random. The runtime may therefore postpone the step until the receiver has another
+    /// input. [`Effects::passive`] enforces this rule.
     Broadcast {
         /// The message.
         msg: Message,
     },
     /// Arm a timer.
     Arm {
-        /// The data it comes back with.
+        /// The data that the timer returns.
         timer: Timer,
-        /// The span until it goes off.
+        /// The span until the timer goes off.
         after: Span,
     },
     /// Run a copy on this worker's core.
@@ -162,7 +162,8 @@ pub enum Effect {
         copy: CopyId,
         /// Work left from an earlier run; `None` starts the copy from the beginning.
         left: Option<Span>,
-        /// As [`Row::elsewhere`](crate::message::Row::elsewhere); the work left of a suspended copy includes it.
+        /// See [`Row::elsewhere`](crate::message::Row::elsewhere); the work left of a suspended copy includes this
+        /// slowdown.
         elsewhere: bool,
     },
     /// Stop the running copy; answered by `Halted`.
@@ -179,7 +180,7 @@ pub enum Effect {
     Note(Note),
 }
 
-/// The order in which a node serves the tasks that wait there. Estimates are those of the jobs' tasks.
+/// The order in which a node serves waiting tasks. Estimates are those of the jobs' tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ServiceOrder {
     /// In order of arrival.
@@ -192,7 +193,7 @@ pub enum ServiceOrder {
     LeastJob,
 }
 
-/// An observation. Results are folded from these.
+/// An observation. Results are computed from observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Note {
     /// A job arrived at its client.
@@ -214,7 +215,7 @@ pub enum Note {
     Started {
         /// The copy.
         copy: CopyId,
-        /// Whether it was suspended before.
+        /// Whether the copy was suspended before.
         resumed: bool,
     },
     /// A worker finished a copy.
@@ -227,7 +228,7 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
-    /// A shared node was short of memory and had a worker stop a copy, which is noted as preempted as well.
+    /// A shared node was short of memory and made a worker stop a copy, which is also noted as preempted.
     Evicted {
         /// The copy.
         copy: CopyId,
@@ -246,35 +247,35 @@ pub enum Note {
     },
     /// A scheduler has solved a problem to plan the starts of jobs.
     Planned {
-        /// Options of waiting jobs: starts and kinds of nodes.
+        /// Number of options of waiting jobs: combinations of start and kind of nodes.
         options: u32,
-        /// Columns of the linear program.
+        /// Number of columns of the linear program.
         columns: u32,
-        /// Pivots that it took.
+        /// Number of pivots of the solve.
         pivots: u32,
         /// The relative distance between the plan and a proven bound, millionths.
         gap: u32,
     },
     /// A scheduler that decides in cycles has carried out a decision.
     Enacted {
-        /// Cycles since the last decision, this one included.
+        /// Number of cycles since the last decision, this cycle included.
         cycles: u32,
-        /// Jobs launched, in whole or in part.
+        /// Number of jobs launched, in whole or in part.
         launched: u32,
-        /// Launches that were no longer possible.
+        /// Number of launches that were no longer possible.
         revoked: u32,
-        /// Running jobs preempted.
+        /// Number of running jobs preempted.
         preempted: u32,
-        /// The emulated time that deciding took.
+        /// The emulated time that the decision took.
         took: Span,
     },
-    /// A scheduler that estimates run times has learnt one.
+    /// A scheduler that estimates run times has learnt a run time.
     Predicted {
         /// The job.
         job: JobId,
-        /// The estimate when it was submitted.
+        /// The estimate at the submission of the job.
         expected: Span,
-        /// Its run time, on nodes that it prefers.
+        /// The job's run time, on nodes that it prefers.
         run: Span,
     },
     /// A machine received a message that its protocol has no place for.
@@ -284,7 +285,8 @@ pub enum Note {
     },
 }
 
-/// An observation about caches of the state of others; their ages and errors are folded from these.
+/// An observation about caches of the state of others. The ages and errors of caches are computed from these
+/// observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CacheNote {
     /// A scheduler with a cache of expected waits bound a task to a node, for the first time or again.
@@ -293,18 +295,18 @@ pub enum CacheNote {
         copy: CopyId,
         /// The node's number.
         node: u32,
-        /// The work the scheduler expected ahead of it there, ns.
+        /// The work that the scheduler expected ahead of the task at the node, ns.
         believed: i64,
         /// The order in which the node serves waiting tasks.
         order: ServiceOrder,
     },
-    /// An actor of an observed run numbered the oldest of its updates about a node that had no number yet.
+    /// An actor of an observed run numbered its oldest unnumbered update about a node.
     Numbered {
         /// The node's number.
         node: u32,
         /// The number; the upper byte is the epoch of the actor.
         number: u32,
-        /// Whether it travels in datagrams.
+        /// Whether the update travels in datagrams.
         datagram: bool,
     },
     /// A watched scheduler applied an update about a node to its cache.
@@ -315,9 +317,9 @@ pub enum CacheNote {
         change: i64,
         /// The actor that made the update: schedulers first, then nodes.
         origin: u32,
-        /// The number that its origin gave it.
+        /// The number that the origin gave the update.
         number: u32,
-        /// Whether it travelled in a datagram, so that earlier ones that have not arrived may be lost.
+        /// Whether it travelled in a datagram; earlier updates that have not arrived may then be lost.
         datagram: bool,
     },
     /// A watched scheduler replaced its entry of a node.
@@ -326,7 +328,7 @@ pub enum CacheNote {
         node: u32,
         /// The new value, ns of work.
         work: i64,
-        /// Updates made up to then are contained in it.
+        /// Time up to which updates are contained in the value.
         at: Time,
     },
     /// A watched scheduler replaced its knowledge of a node by a report of that node.
@@ -342,7 +344,7 @@ pub enum CacheNote {
         /// The copy.
         copy: CopyId,
     },
-    /// An actor of an observed run changed a state of which others hold copies.
+    /// An actor of an observed run changed a state of which other actors hold copies.
     Changed,
     /// A watched actor replaced its copy of such a state.
     Refreshed {
@@ -352,7 +354,7 @@ pub enum CacheNote {
 }
 
 impl CacheNote {
-    /// Whether the nodes, actors and copy that it names exist; `has` says whether a copy does.
+    /// Whether the nodes, actors and copy that the note names exist; `has` returns whether a copy exists.
     pub fn exists(&self, layout: &Layout, has: impl Fn(CopyId) -> bool) -> bool {
         let nodes = layout.nodes();
         match *self {
@@ -373,21 +375,21 @@ impl From<CacheNote> for Note {
     }
 }
 
-/// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the
-/// time. It reproduces simulators whose actors read shared state without messages. The shard counts in virtual time,
-/// for policies with an [oracle](crate::policies::Traits::oracle).
+/// The number of copies of each job that have begun anywhere in the run. It reproduces simulators whose actors read
+/// shared state without messages; no actor of a real system knows it at the time. The shard counts copies in virtual
+/// time, for policies with an [oracle](crate::policies::Traits::oracle).
 #[derive(Clone, Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,
 }
 
 impl Oracle {
-    /// An oracle over `jobs` jobs, of which none has begun.
+    /// An oracle over `jobs` jobs, none of which has begun.
     pub fn new(jobs: u32) -> Self {
         Self { begun: vec![0; jobs as usize].into() }
     }
 
-    /// Counts a copy of a job that begins; a task that begins again after a crash counts again.
+    /// Counts the begin of a copy; a task that begins again after a crash counts again.
     pub fn begin(&mut self, job: JobId) {
         let begun = &mut self.begun[job.index()];
         *begun = begun.saturating_add(1);
@@ -399,7 +401,7 @@ impl Oracle {
     }
 }
 
-/// The effects of one step: a reused buffer, and everything a machine may read.
+/// The effects of one step, in a reused buffer, and everything that a machine may read.
 pub struct Effects<'a> {
     now: Time,
     me: ActorId,
@@ -433,7 +435,7 @@ impl<'a> Effects<'a> {
     }
 
     /// For runtimes: marks the step as the delivery of a [broadcast](Effect::Broadcast). In debug builds any effect
-    /// but a note then panics, and so does a random draw.
+    /// except a note then panics, and so does a random draw.
     pub const fn passive(mut self) -> Self {
         self.passive = true;
         self
@@ -495,7 +497,7 @@ impl<'a> Effects<'a> {
         self.send_as(true, to, msg);
     }
 
-    /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` is set.
+    /// Sends a message; `recovery` says whether it repairs a loss or belongs to such a repair.
     #[inline]
     pub fn send_as(&mut self, recovery: bool, to: ActorId, msg: impl Into<Message>) {
         self.push(Effect::Send { to, msg: msg.into(), recovery });
@@ -519,7 +521,7 @@ impl<'a> Effects<'a> {
         self.out.push(Effect::Note(note.into()));
     }
 
-    /// Counts a message that this machine's protocol has no place for.
+    /// Counts a message that has no place in this machine's protocol.
     pub fn unexpected(&mut self, msg: &Message) {
         self.note(Note::Unexpected { kind: msg.kind() });
     }

@@ -1,10 +1,9 @@
-//! Predictors of run times: a job is expected to last as long as jobs like it did (Park's thesis, sections 3.6.1 and
+//! Predictors of run times. A job is expected to last as long as similar jobs did (Park's thesis, sections 3.6.1 and
 //! 4.3.1).
 //!
 //! An *expert* is a feature, one of its values and an estimator. The history of the jobs with one value of a feature
 //! keeps four estimators and their errors; a predictor chooses the best expert. All times are in seconds. Memory is
-//! bounded for each value of a feature, and everything is a pure function of the jobs in the order in which they were
-//! learnt.
+//! bounded for each value of a feature. Predictions are a pure function of the learnt jobs and their order.
 
 mod distribution;
 
@@ -29,7 +28,7 @@ impl PredictorKind {
     /// All predictors.
     pub const ALL: [Self; 2] = [Self::JvuPredict, Self::ThreeSigma];
 
-    /// Its name on the command line.
+    /// Name of the predictor on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::JvuPredict => "jvupredict",
@@ -47,33 +46,33 @@ impl fmt::Display for PredictorKind {
 impl FromStr for PredictorKind {
     type Err = ();
 
-    /// The predictor of that name.
+    /// Parses the name of a predictor.
     fn from_str(name: &str) -> Result<Self, ()> {
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(())
     }
 }
 
-/// A feature, or two that count together, such as user and class: jobs are alike that agree in both.
+/// A feature, or a pair such as user and class. Jobs are similar if they agree in all its features.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Combination {
-    /// The feature.
+    /// The only or first feature.
     pub first: Feature,
-    /// The other one of a pair.
+    /// The second feature of a pair.
     pub second: Option<Feature>,
 }
 
 impl Combination {
-    /// One feature.
+    /// A combination of one feature.
     pub const fn single(feature: Feature) -> Self {
         Self { first: feature, second: None }
     }
 
-    /// Two features.
+    /// A combination of two features.
     pub const fn pair(first: Feature, second: Feature) -> Self {
         Self { first, second: Some(second) }
     }
 
-    /// Each of the features alone, then each pair of them.
+    /// All single features, then all pairs of them.
     pub fn singles_and_pairs(features: &[Feature]) -> Vec<Self> {
         let singles = features.iter().copied().map(Self::single);
         let pairs = features
@@ -83,7 +82,7 @@ impl Combination {
         singles.chain(pairs).collect()
     }
 
-    /// The values of a job, of which the second is zero for a single feature; `None` if one is unknown.
+    /// The values of a job, the second of them zero for a single feature; `None` if a value is unknown.
     fn key(self, value: &impl Fn(Feature) -> u32) -> Option<(u32, u32)> {
         let first = value(self.first);
         let second = self.second.map(value);
@@ -100,13 +99,13 @@ impl fmt::Display for Combination {
     }
 }
 
-/// The prediction for a job, to be given back when it ends.
+/// The prediction for a job, to be returned to the predictor when the job ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prediction {
     /// The expected run time, s; `None` before the first job has ended.
     pub point: Option<f64>,
-    /// The index of the combination that was used; `None` if no job like this one has ended, and the estimate is that
-    /// of all jobs.
+    /// Index of the combination that was used; `None` if no similar job has ended, so that the estimate is that of all
+    /// jobs.
     pub combination: Option<usize>,
     /// The estimator that was used.
     pub estimator: Estimator,
@@ -115,7 +114,7 @@ pub struct Prediction {
     population: Option<Estimates>,
 }
 
-/// The estimates from the history of a value.
+/// The estimates from the history of a value of a combination.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Candidate {
     /// Index of the history among those of its combination.
@@ -125,8 +124,8 @@ struct Candidate {
 
 /// Learns run times and predicts those of similar jobs. Memory is constant for each value of a combination.
 ///
-/// An estimate counts for or against its expert when the job ends, as it was when the job was submitted: a scheduler
-/// knows no better one. Without history of any of the job's values, the history of all jobs counts.
+/// When a job ends, the estimates of its submission count for or against their experts, because a scheduler knew no
+/// better ones. Without history of any of the job's values, the history of all jobs counts.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     kind: PredictorKind,
@@ -161,7 +160,7 @@ impl Predictor {
         Prediction { point, combination, estimator, candidates, population }
     }
 
-    /// All run times of the jobs that the prediction rests on, as of now; `None` before the first job has ended, and
+    /// All run times of the jobs on which the prediction rests, as of now; `None` before the first job has ended, and
     /// for a predictor of points.
     pub fn histogram(&self, prediction: &Prediction) -> Option<&Histogram> {
         let history = match prediction.combination {
@@ -174,7 +173,7 @@ impl Predictor {
         history.histogram().filter(|histogram| !histogram.bins().is_empty())
     }
 
-    /// Adds a job that has ended: the values of its features, what was predicted, and its run time in seconds, which is
+    /// Adds a job that has ended: the values of its features, its prediction, and its run time in seconds, which is
     /// finite and at least zero.
     pub fn learn(&mut self, value: impl Fn(Feature) -> u32, prediction: &Prediction, run: f64) {
         let distribution = self.kind == PredictorKind::ThreeSigma;
@@ -197,7 +196,7 @@ impl Predictor {
 #[derive(Clone, Debug)]
 struct Table {
     combination: Combination,
-    /// Indices of histories.
+    /// Indices of histories, by value.
     slots: BTreeMap<(u32, u32), u32>,
     histories: Vec<History>,
 }
@@ -213,7 +212,7 @@ impl Table {
         Some(Candidate { slot, estimates })
     }
 
-    /// The index of the history of these values, which is new if there is none; `None` if one of them is unknown.
+    /// The index of the history of these values, created if absent; `None` if a value is unknown.
     fn slot(&mut self, value: &impl Fn(Feature) -> u32, distribution: bool) -> Option<u32> {
         let next = self.histories.len() as u32;
         let slot = *self.slots.entry(self.combination.key(value)?).or_insert(next);
@@ -231,24 +230,24 @@ const RECENT: usize = 10;
 /// Weight of the newest run time in the rolling mean (thesis, section 4.3.1: α = 0.6).
 const ROLLING: f64 = 0.6;
 
-/// A way to estimate a run time from those of earlier jobs (thesis, section 4.3.1).
+/// A way to estimate a run time from earlier run times (thesis, section 4.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Estimator {
-    /// Mean of all.
+    /// Mean of all run times.
     Mean,
-    /// Median of the last 25, which stands for the median of all.
+    /// Median of the last 25 run times, which approximates the median of all.
     Median,
-    /// Exponentially weighted mean: 0.6 of the newest and 0.4 of the mean before it.
+    /// Exponentially weighted mean: 0.6 of the newest run time and 0.4 of the mean before it.
     Rolling,
-    /// Mean of the last 10.
+    /// Mean of the last 10 run times.
     Recent,
 }
 
 impl Estimator {
-    /// All estimators, in the order of their indices; of equally good ones the first counts.
+    /// All estimators, in the order of their indices; the first of equally good estimators is used.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::Rolling, Self::Recent];
 
-    /// Its name in reports.
+    /// Name of the estimator in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -270,8 +269,8 @@ pub struct History {
     estimated: u32,
     sum: f64,
     rolling: f64,
-    /// The last [`MEDIAN_OF`] run times, oldest first; empty until there are two, since most values of a feature are
-    /// seen once, and `sum` is the run time of a single job.
+    /// The last [`MEDIAN_OF`] run times, oldest first. Empty until there are two, since most values of a feature are
+    /// seen once, and `sum` is then the run time of the single job.
     recent: Vec<f64>,
     /// Sum of |estimate − run time| of each estimator.
     errors: Estimates,
@@ -296,8 +295,7 @@ impl History {
         Some([self.sum / f64::from(self.jobs), median(&self.recent), self.rolling, recent])
     }
 
-    /// Adds the run time of a job that has ended, and the errors of the estimates that it was given when it was
-    /// submitted.
+    /// Adds the run time of a job that has ended, and the errors of the estimates of its submission.
     pub fn learn(&mut self, run: f64, estimates: Option<&Estimates>) {
         if let Some(estimates) = estimates {
             for (error, estimate) in self.errors.iter_mut().zip(estimates) {
@@ -323,8 +321,8 @@ impl History {
         }
     }
 
-    /// The best estimator, and its normalised mean absolute error: Σ|estimate − run time| / Σ run time. An estimator
-    /// that was never tried has an infinite one, and the median goes first.
+    /// The best estimator, and its normalised mean absolute error: Σ|estimate − run time| / Σ run time. Estimators that
+    /// were never tried have an infinite error; the median then comes first.
     pub fn best(&self) -> (Estimator, f64) {
         if self.estimated == 0 {
             return (Estimator::Median, f64::INFINITY);
@@ -335,7 +333,7 @@ impl History {
                 best = (estimator, error);
             }
         }
-        // Jobs that took no time have no relative error: an estimator is right about them or worthless.
+        // Jobs that took no time have no relative error: an estimator either predicts them exactly or is worthless.
         let score = if best.1 == 0.0 { 0.0 } else { best.1 / self.actual };
         (best.0, score)
     }
@@ -346,7 +344,7 @@ impl History {
     }
 }
 
-/// Median of at most [`MEDIAN_OF`] values; of an even number the mean of the two in the middle.
+/// Median of at most [`MEDIAN_OF`] values; for an even number, the mean of the two middle values.
 fn median(values: &[f64]) -> f64 {
     let mut copy = [0.0; MEDIAN_OF];
     let copy = &mut copy[..values.len()];

@@ -1,6 +1,6 @@
-//! Robustness against corrupt messages: nothing that [`Message::check`] accepts makes a machine panic, in any state:
-//! after regular traffic in any order, lost, returned, through crashes, mixed with random messages. One of the policies
-//! is added to the registry, with messages of its own.
+//! Robustness against corrupt messages: nothing that [`Message::check`] accepts makes a machine panic, in any state.
+//! States arise from regular traffic in any order, with losses, returned messages, crashes, and random messages. One of
+//! the policies is added to the registry, with its own messages.
 
 mod common;
 #[path = "../../emulator/examples/reserved/messages.rs"]
@@ -27,7 +27,7 @@ use volary_actors::message::{
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
-/// Steps of one life of the system.
+/// Number of steps of one life of the system.
 const STEPS: u32 = 1500;
 
 struct Chaos<'a> {
@@ -41,7 +41,7 @@ struct Chaos<'a> {
     rngs: Vec<Rng>,
     epochs: Vec<u32>,
     pending: Vec<(ActorId, ActorId, Message)>,
-    /// With the epoch in which each was armed.
+    /// Armed timers, each with its actor and the actor's epoch at that time.
     timers: Vec<(ActorId, u32, Timer)>,
     /// The copy that each core runs.
     running: Vec<Option<CopyId>>,
@@ -73,7 +73,7 @@ impl<'a> Chaos<'a> {
         self.dice.below(bound as u32) as usize
     }
 
-    /// An actor with an endpoint.
+    /// A random actor with an endpoint.
     fn somebody(&mut self) -> ActorId {
         ActorId(self.dice.below(self.layout.endpoints()))
     }
@@ -210,7 +210,7 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// Fields that fit this system about half the time, or are as large as they can be.
+    /// A message whose fields fit this system about half the time, or are as large as possible.
     fn nonsense(&mut self) -> Message {
         let job = JobId(self.dice.below(self.load.jobs + 1));
         let group = self.dice.below(self.load.tasks + 1);
@@ -354,7 +354,7 @@ impl<'a> Chaos<'a> {
     }
 }
 
-/// A random element, removed.
+/// Removes and returns a random element.
 fn take<T>(dice: &mut Rng, from: &mut Vec<T>) -> Option<T> {
     (!from.is_empty()).then(|| from.swap_remove(dice.below(from.len() as u32) as usize))
 }
@@ -367,7 +367,7 @@ fn no_accepted_message_makes_a_machine_panic() {
     for policy in policies(3) {
         for seed in 0..60 {
             let schedulers = 1 + seed as u32 % 2;
-            // Some policies take nodes of one core only.
+            // Some policies accept only nodes of one core.
             let layouts = [[1, 2, 3, 2], [1; 4]].map(|cores| Layout::new(schedulers, 0, cores));
             let Some(layout) = layouts.into_iter().find(|layout| policy.check(layout).is_ok()) else {
                 continue;
@@ -381,7 +381,7 @@ fn no_accepted_message_makes_a_machine_panic() {
             }
         }
     }
-    // Every kind that may cross the network was forged.
+    // Every kind of message that may cross the network was forged.
     let crossing = kinds().filter(|(name, _)| !name.starts_with("core.")).count();
     assert_eq!(seen.len(), crossing);
 }

@@ -1,5 +1,5 @@
-//! Every policy in the smallest world that can run it: a heap, constant delays, nothing lost. Independent of
-//! the emulator, so a disagreement points at one of the two.
+//! Every policy in the smallest world that can run it, with a heap of events, constant delays and no losses. It does
+//! not use the emulator, so a disagreement shows that one of the two is wrong.
 
 mod common;
 
@@ -19,10 +19,11 @@ struct World<'a> {
     delay: Span,
     machines: Vec<Box<dyn Machine>>,
     rngs: Vec<Rng>,
-    /// By due time and number: receiver, generation of the run, input, and whether it is the delivery of a broadcast.
+    /// Events by due time and number: receiver, generation of the run, input, and whether it is the delivery of a
+    /// broadcast.
     queue: BTreeMap<(Time, u64), (ActorId, u32, Input, bool)>,
     pushed: u64,
-    /// Work and end of what each core runs, with the generation of the run.
+    /// End of the copy on each core, with the generation of the run.
     cores: Vec<(Time, u32)>,
     now: Time,
     finished: BTreeSet<JobId>,
@@ -135,14 +136,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs until every job has finished; the mean response time in seconds.
+    /// Runs until every job has finished. Returns the mean response time in seconds.
     fn run(mut self) -> f64 {
         for id in 0..self.layout.actors() {
             self.dispatch(ActorId(id), Input::Start { epoch: 0 }, false);
         }
         while self.finished.len() < self.load.jobs as usize {
             let Some(((due, _), (to, stamp, input, passive))) = self.queue.pop_first() else {
-                panic!("{} of {} jobs finished", self.finished.len(), self.load.jobs)
+                panic!("only {} of {} jobs finished", self.finished.len(), self.load.jobs)
             };
             self.now = due;
             let void = matches!(input, Input::Done { .. })
@@ -177,7 +178,7 @@ fn every_policy_finishes_every_job_exactly_once() {
     }
 }
 
-/// Random on single-core nodes is one M/M/1 queue per node: E[D] = 1 / (1 − ρ).
+/// Random placement on single-core nodes is one M/M/1 queue per node: E[D] = 1 / (1 − ρ).
 #[test]
 fn random_placement_gives_m_m_1_queues() {
     let layout = Layout::new(1, 0, vec![1; 10]);

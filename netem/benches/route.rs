@@ -1,7 +1,7 @@
 //! Benchmark of the time per routed message: `cargo bench -p volary-netem`.
 //!
-//! One coordinator talks to each of 10,000 nodes and back, round after round, so link state is larger than
-//! the nearest caches, as it is in a run.
+//! One coordinator exchanges messages with each of 10,000 nodes, round after round, so link state is larger than the
+//! nearest caches, as in a run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -32,7 +32,7 @@ const CASES: [(&str, &str); 9] = [
 
 #[allow(clippy::disallowed_methods, reason = "a bench measures real time")]
 fn main() {
-    // `cargo test --all-targets` runs this too, to see that it works.
+    // `cargo test --all-targets` also runs this binary, to check that it works.
     let rounds = if std::env::args().any(|arg| arg == "--bench") { ROUNDS } else { 1 };
     for (name, text) in CASES {
         let network: Network = toml::from_str(text).expect("cases parse");
@@ -40,7 +40,7 @@ fn main() {
         groups.number("node", Endpoint(2), ENDPOINTS - 2);
         let faults = Faults::resolve(&network.fault, &groups, ENDPOINTS).expect("cases resolve");
         let mut fabric =
-            Fabric::new(&network, Links::uniform(), ENDPOINTS, 2, faults, 1).expect("cases make sense");
+            Fabric::new(&network, Links::uniform(), ENDPOINTS, 2, faults, 1).expect("cases are valid");
         let mut best = f64::INFINITY;
         for _ in 0..5 {
             let start = Instant::now();

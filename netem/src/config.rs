@@ -12,46 +12,46 @@ use crate::error::Error;
 use crate::faults::FaultSpec;
 use crate::units::{Buffer, Probability, Rate};
 
-/// The `[network]` table. A *link* is a directed pair of endpoints; each has its own delays, losses and rate. Link
-/// classes of a topology replace `one_way`, `loss`, `rate` and `buffer` where they set them.
+/// The `[network]` table. A *link* is a directed pair of endpoints, with its own delays, losses and rate. Link classes
+/// of a topology replace `one_way`, `loss`, `rate` and `buffer` where they set these keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
     /// Propagation delay of a message, drawn for each message and link. Default: none.
     pub one_way: DistributionSpec<Span>,
-    /// Correlation of the normal scores of successive delays of one link, an AR(1) process; the distribution of the
+    /// Correlation of the normal scores of successive delays of one link, an AR(1) process. The distribution of the
     /// delays stays `one_way`. Between 0 (independent, the default) and 1.
     pub correlation: Probability,
-    /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A
-    /// datagram is then gone; a stream message is sent again after `rto`.
+    /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A lost datagram
+    /// is gone; a lost stream message is sent again after `rto`.
     pub loss: Loss,
-    /// Probability that a datagram is sent twice. The duplicate follows the original on the link, where it takes as
-    /// long to send, and has a delay of its own, so that it can come first where `one_way` is random. A datagram
-    /// that is lost is lost with its duplicate.
+    /// Probability that a datagram is sent twice. The duplicate follows the original on the link and takes equally long
+    /// to send. It has its own delay, so it can arrive first where `one_way` is random. A lost datagram is lost with
+    /// its duplicate.
     pub duplicate: Probability,
-    /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
+    /// Probability that a datagram is held back by a further `reorder_by`, so that later datagrams overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.
     pub reorder: Probability,
     /// Time for which a reordered datagram is held back. Default: a second draw of the link's delay distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_by: Option<DistributionSpec<Span>>,
-    /// Throughput of a link. Messages of a link wait for each other. Default: no limit.
+    /// Throughput of a link, whose messages wait for each other. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Most that may wait at a link with a `rate`: a datagram that finds more is dropped, a stream message sent again
-    /// after `rto`. Default: no limit.
+    /// Limit of the data waiting at a link with a `rate`. A datagram beyond the limit is dropped, a stream message is
+    /// sent again after `rto`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Time after which a lost stream transmission is repeated; it doubles with each loss in a row. Default: the probe
-    /// timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms, with twice the link's
-    /// mean delay as RTT and √2 its standard deviation as variation.
+    /// Time after which a lost stream transmission is repeated; each consecutive loss doubles it. Default: the probe
+    /// timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms. RTT is twice the link's
+    /// mean delay, and its variation is √2 times the delay's standard deviation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Span>,
-    /// Time for which a sender tries to reach its peer before the stream message comes back as undelivered.
-    /// Default: 10 s.
+    /// Time for which a sender tries to reach its peer before a stream message comes back as undelivered. Default: 10
+    /// s.
     pub peer_timeout: Span,
-    /// Whether actors repair lost datagrams although this network loses none. Actors on several hosts always do. It
-    /// costs some policies messages and timers. Default: only where something can be lost.
+    /// Whether actors repair lost datagrams although this network loses none. Actors on several hosts always do.
+    /// Repairs cost some policies messages and timers. Default: only where something can be lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expect_loss: bool,
     /// Faults with a time, in any order.
@@ -81,16 +81,16 @@ impl Default for Network {
 /// A model of lost transmissions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Loss {
-    /// Independently, with this probability.
+    /// Independent losses with this probability.
     Bernoulli(Probability),
-    /// In bursts.
+    /// Losses in bursts.
     GilbertElliott(GilbertElliott),
 }
 
 /// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in its
-/// stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
-/// Repetitions of a stream message continue from the state in which it was lost, so a stream loses more of its
-/// transmissions than this mean.
+/// stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); stays in the bad state last 1/r messages
+/// on average. Repetitions of a stream message continue from the state in which the message was lost. A stream
+/// therefore loses more of its transmissions than this mean.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -114,14 +114,14 @@ impl Loss {
     /// No loss at all.
     pub const NONE: Self = Self::Bernoulli(Probability::ZERO);
 
-    /// Whether nothing is ever lost.
+    /// Whether no message is ever lost.
     pub fn is_none(&self) -> bool {
         self.mean() == 0.0
     }
 
     /// The long-run share of lost transmissions of a class. Under Gilbert–Elliott loss, streams lose a larger share
     /// than datagrams: the retransmissions of a message begin in the state in which it was lost, mostly the bad one.
-    /// The limit that the peer timeout sets to retransmissions is not taken into account.
+    /// The peer timeout's limit on retransmissions is not taken into account.
     pub fn of(&self, class: Class) -> f64 {
         match self {
             Self::GilbertElliott(ge) if class == Class::Stream => 1.0 - 1.0 / ge.attempts(),
@@ -142,17 +142,17 @@ impl Loss {
 }
 
 impl GilbertElliott {
-    /// The stationary probability of the bad state; zero if no state is ever left.
+    /// The stationary probability of the bad state; zero if the chain never leaves its state.
     pub fn share_bad(&self) -> f64 {
         let (p, r) = (self.p.get(), self.r.get());
         if p + r == 0.0 { 0.0 } else { p / (p + r) }
     }
 
-    /// Transmissions that a stream message takes in the mean: the expected length of a walk of the chain that ends with
-    /// the first transmission that is not lost. Infinite if nothing ever gets through.
+    /// Mean number of transmissions of a stream message: the expected length of a walk of the chain that ends with the
+    /// first successful transmission. Infinite if every transmission is lost.
     fn attempts(&self) -> f64 {
         let (p, r, good, bad) = (self.p.get(), self.r.get(), self.good_loss.get(), self.bad_loss.get());
-        // From either state s: A(s) = 1 + loss(s) · (A of the next state), two linear equations.
+        // From a state s, A(s) = 1 + loss(s) · (A of the next state), which gives two linear equations.
         let (good_stays, bad_stays) = (1.0 - good * (1.0 - p), 1.0 - bad * (1.0 - r));
         let determinant = good_stays * bad_stays - good * p * bad * r;
         let from_good = (bad_stays + good * p) / determinant;
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Loss {
                     LossTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 if ge.p.is_zero() && ge.r.is_zero() {
                     return Err(de::Error::custom(
-                        "p and r are both 0, so no state is ever left; write a plain probability instead",
+                        "p and r are both 0, so the chain never leaves its state; write a plain probability instead",
                     ));
                 }
                 Ok(Loss::GilbertElliott(ge))
@@ -221,37 +221,37 @@ impl JsonSchema for Loss {
 }
 
 impl Network {
-    /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
+    /// Checks everything that needs no topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
     ///
     /// # Errors
-    /// An impossible combination of keys, with its key below `network`.
+    /// An [`Error`] for an impossible combination of keys, with the key below `network`.
     pub fn check(&self) -> Result<(), Error> {
         if self.reorder_by.is_some() && self.reorder.is_zero() {
             return Err(Error::at(
                 "network.reorder_by",
-                "no datagram is ever reordered",
-                "set `reorder`, the probability, or leave it out",
+                "`reorder` is zero, so no datagram is ever reordered",
+                "set the probability `reorder`, or remove `reorder_by`",
             ));
         }
         if self.reorder_by.as_ref().is_some_and(|distribution| distribution.mean() == 0.0) {
             return Err(Error::at(
                 "network.reorder_by",
-                "it holds nothing back",
-                "write for example \"1ms\", or leave it out for a second delay",
+                "a mean of zero holds no datagram back",
+                "write for example \"1ms\", or remove `reorder_by` for a second delay",
             ));
         }
         if self.peer_timeout == Span::ZERO {
             return Err(Error::at(
                 "network.peer_timeout",
-                "every peer would be unreachable at once",
+                "with zero every peer would be unreachable at once",
                 "write for example \"10s\"",
             ));
         }
         if self.rto == Some(Span::ZERO) {
             return Err(Error::at(
                 "network.rto",
-                "a lost message would be repeated without end in no time",
-                "write for example \"50ms\", or leave it out for the default of RFC 9002",
+                "with zero a lost message would be repeated without end at one instant",
+                "write for example \"50ms\", or remove `rto` for the default of RFC 9002",
             ));
         }
         self.fault.iter().enumerate().try_for_each(|(i, fault)| {

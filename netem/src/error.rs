@@ -1,6 +1,6 @@
 //! Errors in the configuration of a network, a fault schedule or a topology.
 
-/// A configuration that parses but is invalid. The caller adds the file.
+/// A configuration that parses but is invalid. The caller adds the name of the file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {problem}; {remedy}")]
 pub struct Error {
@@ -8,7 +8,7 @@ pub struct Error {
     pub key: String,
     /// Description of the error.
     pub problem: String,
-    /// Remedy.
+    /// Remedy for the error.
     pub remedy: String,
 }
 
@@ -18,12 +18,12 @@ impl Error {
         Self { key: key.into(), problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// A target or name that matches nothing, and the known ones.
+    /// An error about a target or name that matches nothing, with the known names as remedy.
     pub(crate) fn unknown(key: &str, target: impl std::fmt::Display, known: String) -> Self {
         Self::at(key, format!("`{target}` names nothing here"), known)
     }
 
-    /// The same error, its key below `prefix`.
+    /// The same error with its key below `prefix`.
     pub fn below(self, prefix: &str) -> Self {
         Self { key: format!("{prefix}.{}", self.key), ..self }
     }

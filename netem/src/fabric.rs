@@ -1,28 +1,28 @@
 //! The network's decisions: `route(now, src, dst, class, bytes) -> Verdict`.
 //!
-//! The route of a message has a fast path for links of constant distribution. Transmissions are the attempts of a
-//! message; each class has its verdict on them.
+//! The route of a message has a fast path for links of constant distribution. A message consists of transmissions; each
+//! class has its own rule for the verdict on them.
 //!
 //! Delay and loss of the n-th message from one endpoint to another are pure functions of (seed, purpose,
 //! source, destination, n): no other link, no time and no policy changes them. Only a rate makes messages
 //! depend on each other, through the moment until which their link is busy.
 //!
 //! **Datagrams** are transmitted once, or twice if the network duplicates them. **Stream messages** are transmitted
-//! until one transmission gets through: the second follows the first after the retransmission timeout, each further
-//! one after twice the span before it. Retransmissions of a message count as attempts 1, 2, … of message n, with
-//! delays and losses of their own. If none has got through when the peer timeout has passed, the message is
-//! *unreachable*; loss alone can bring that about only if it defeats every attempt in that time. Messages
-//! don't wait for each other's repetitions, as those of separate QUIC streams don't. Every transmission takes its
-//! time on a link with a rate, also one that is lost on the way: loss makes no link faster.
+//! until one transmission arrives. The second transmission follows the first after the retransmission timeout, and each
+//! further one after twice the previous span. Retransmissions of a message count as attempts 1, 2, … of message n, with
+//! their own delays and losses. If no attempt has arrived when the peer timeout has passed, the message is
+//! *unreachable*; loss alone causes this only if it defeats every attempt in that time. Messages don't wait for each
+//! other's repetitions, as on separate QUIC streams. Every transmission occupies a link with a rate, even if it is lost
+//! on the way, so loss makes no link faster.
 //!
-//! **Faults** are known in advance, so one that begins while a message is under way is taken into account
-//! when it is sent:
+//! **Faults** are known in advance. A fault that begins while a message is in flight is therefore taken into account
+//! when the message is sent:
 //! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
 //! - A transmission that arrives while its destination is down is lost. What was sent to an incarnation that
 //!   has crashed since never reaches the next: a datagram is gone, a stream message is reset, and its sender
 //!   learns so when it arrives or when the destination is back, whichever is later, and not later than the
 //!   peer timeout. What is sent while the destination is down may reach its next incarnation.
-//! - Deliveries to a paused host wait until it goes on, however long; its own repetitions too.
+//! - Deliveries to a paused host wait until the host resumes, however long. Its own repetitions wait too.
 //! - Acknowledgements are not modelled: a one-way partition stops messages in its direction only.
 
 use volary_actors::base::{Address, Class, Endpoint, Purpose, Span, Time};
@@ -45,11 +45,11 @@ pub struct Fabric {
 
 impl Fabric {
     /// A network for endpoints `0..endpoints`. The first `hubs` of them (clients and schedulers) communicate with most
-    /// others: the state of their links is found without a search.
+    /// others, so the state of their links is found without a search.
     ///
     /// # Errors
-    /// Contradictory settings, or `links` or `faults` for another number of endpoints; keys start at `network` or
-    /// `link`.
+    /// An [`Error`] for contradictory settings, or for `links` or `faults` with another number of endpoints. Keys start
+    /// at `network` or `link`.
     pub fn new(
         network: &Network,
         links: Links,
@@ -83,20 +83,20 @@ impl Fabric {
         Ok(Self { world, states, stats: Stats::default() })
     }
 
-    /// Prefetches the state that [`route`](Self::route) needs for that link. Called for several links before the first
-    /// message, so that their cache misses overlap.
+    /// Prefetches the state that [`route`](Self::route) needs for a link. Callers prefetch several links before the
+    /// first message, so that the cache misses overlap.
     #[inline]
     pub fn touch(&self, src: Endpoint, dst: Endpoint) {
         self.states.touch(src, dst);
     }
 
-    /// The verdict on a message of that many bytes sent now. Calls for one link must come in the order of sending; the
-    /// sender must be up.
+    /// The verdict on a message of this number of bytes sent now. Calls for one link must come in the order of sending,
+    /// and the sender must be up.
     #[inline]
     pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
-        // Fast path of most runs: it costs no more than the draw.
+        // Fast path of most runs, which costs no more than the draw.
         if !(model.only_delay && world.calm) {
             return self.judge(now, src, dst, class, bytes);
         }
@@ -111,7 +111,7 @@ impl Fabric {
         Verdict::Deliver { after, retransmissions: 0 }
     }
 
-    /// The delay of every message, if it is the same for all and there are no losses and no faults.
+    /// The delay of every message, if all messages have the same delay and there are no losses and no faults.
     pub fn common_delay(&self) -> Option<Span> {
         let world = &self.world;
         let first = world.models.first()?.fixed?;
@@ -159,12 +159,12 @@ impl Fabric {
         &self.world.faults
     }
 
-    /// The link classes.
+    /// The link classes of the network.
     pub const fn links(&self) -> &Links {
         &self.world.links
     }
 
-    /// Whether a datagram can be lost. If not, policies need not send repair messages.
+    /// Whether a datagram can be lost. Otherwise policies need not send repair messages.
     pub fn loses_datagrams(&self) -> bool {
         !self.world.calm
             || self
@@ -180,8 +180,8 @@ fn check_size(key: &str, known: Option<u32>, endpoints: u32) -> Result<(), Error
     known.filter(|&known| known != endpoints).map_or(Ok(()), |known| {
         Err(Error::at(
             key,
-            format!("it is for {known} endpoints, the run has {endpoints}"),
-            "resolve it for the run's layout",
+            format!("resolved for {known} endpoints, but the run has {endpoints}"),
+            "resolve the faults or links for the run's layout",
         ))
     })
 }
@@ -192,7 +192,7 @@ struct World {
     links: Links,
     models: Vec<Model>,
     faults: Faults,
-    /// There are no faults.
+    /// Whether there are no faults.
     calm: bool,
     peer_timeout: Span,
     correlation: f64,
@@ -207,7 +207,7 @@ struct Transmission<'a> {
     world: &'a World,
     model: &'a Model,
     stats: &'a mut Stats,
-    /// State of its link; `count` is the message's number on the link.
+    /// State of the message's link; `count` is the message's number on the link.
     link: LinkState,
     now: Time,
     src: Endpoint,
@@ -225,7 +225,7 @@ struct Trail {
 }
 
 impl Trail {
-    /// The address of this message within a family of draws.
+    /// The address of this message in a family of draws.
     #[inline]
     const fn within(self, family: Address) -> Address {
         family.at(self.src.0 as u64).at(self.dst.0 as u64).at(self.count as u64)
@@ -234,23 +234,23 @@ impl Trail {
 
 /// The outcome of a transmission.
 enum Outcome {
-    /// It gets through.
+    /// The transmission arrives.
     Arrives(Flight),
-    /// It is lost.
+    /// The transmission is lost.
     Lost(Cause),
-    /// The incarnation it was sent to has crashed.
+    /// The addressed incarnation has crashed.
     Reset {
         /// The earliest time at which the sender can learn this.
         known: Time,
     },
 }
 
-/// A transmission that gets through, with the parts of its delay.
+/// A transmission that arrives, with the parts of its delay.
 #[derive(Clone, Copy)]
 struct Flight {
     /// Arrival at the destination's machine.
     arrives: Time,
-    /// Delivery, which a pause of the destination holds back.
+    /// Time of delivery, which a pause of the destination holds back.
     delivered: Time,
     queueing: Span,
     propagation: Span,
@@ -266,15 +266,16 @@ impl Transmission<'_> {
     fn step_chain(&mut self) {
         let Loss::GilbertElliott(ge) = self.model.loss else { return };
         if self.link.count == 0 {
-            // The state before the first message: the stationary distribution, or short-lived links would lose less.
+            // The state before the first message has the stationary distribution; otherwise short-lived links would
+            // lose less.
             let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
             self.link.bad = start < ge.share_bad();
         }
         self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
     }
 
-    /// A datagram has one transmission, or two if the network duplicates it. Both occupy the link, and what is lost is
-    /// decided once for both: otherwise duplication would lower the configured loss.
+    /// A datagram has one transmission, or two if the network duplicates it. Both occupy the link. One draw decides the
+    /// loss of both: otherwise duplication would lower the configured loss.
     fn datagram(&mut self) -> Verdict {
         let original = self.transmit(0, self.now);
         let duplicate = self.duplicate();
@@ -289,7 +290,7 @@ impl Transmission<'_> {
         Verdict::Twice { after, again: copy.delivered.since(self.now) }
     }
 
-    /// A stream message is transmitted until it gets through or its peer counts as unreachable.
+    /// A stream message is transmitted until it arrives or its peer counts as unreachable.
     fn stream(&mut self) -> Verdict {
         let deadline = self.now + self.world.peer_timeout;
         let (mut at, mut timeout, mut attempt) = (self.now, self.model.rto, 0);
@@ -324,7 +325,7 @@ impl Transmission<'_> {
         }
     }
 
-    /// Whether the sender still waits at `t`. A full buffer is local to the sender, so there it waits without limit.
+    /// Whether the sender still waits at `t`. A full buffer is local to the sender, which waits for it without limit.
     fn in_time(&self, cause: Cause, t: Time, deadline: Time) -> bool {
         cause == Cause::Congestion || t <= deadline
     }
@@ -340,7 +341,8 @@ impl Transmission<'_> {
         } else {
             self.beside(|| address().at(u64::from(attempt)))
         };
-        // After the delay, which the next message's follows: a full buffer changes no other message's delay.
+        // This comes after the draw of the delay, which the next message's follows: a full buffer must change no other
+        // delay.
         let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
         if self.class == Class::Datagram {
             let held_back = self.held_back(self.trail().within(self.world.reorder));
@@ -360,7 +362,7 @@ impl Transmission<'_> {
         if degraded { Outcome::Lost(Cause::Degradation) } else { outcome }
     }
 
-    /// Queues a transmission at the link: the time for waiting and sending, or `None` if the buffer is full.
+    /// Queues a transmission at the link. Returns the time for waiting and sending, or `None` if the buffer is full.
     fn serialise(&mut self, at: Time) -> Option<Span> {
         let Some(limit) = self.model.limit else { return Some(Span::ZERO) };
         let backlog = self.link.busy_until.since(at);
@@ -368,21 +370,21 @@ impl Transmission<'_> {
             return None;
         }
         let sending = limit.rate.transmission(u64::from(self.bytes));
-        // A retransmission occupies the link from now on: counted from its later start, it would delay messages
-        // that are sent before it.
+        // A retransmission occupies the link from now on. From its later start on, it would delay messages that are
+        // sent before it.
         self.link.busy_until = self.link.busy_until.max(self.now) + sending;
         Some(backlog + sending)
     }
 
-    /// Whether this attempt is lost by the loss distribution.
+    /// Whether the loss distribution drops this attempt.
     fn lost(&self, attempt: u32) -> bool {
         let at = |address: Address| if attempt == 0 { address } else { address.at(u64::from(attempt)) };
         match self.model.loss {
             Loss::Bernoulli(p) => !p.is_zero() && at(self.trail().within(self.world.loss)).unit() < p.get(),
             Loss::GilbertElliott(ge) => {
                 let message = self.trail().within(self.world.loss);
-                // Attempts continue from the message's state and leave the link's, which is a function of the number of
-                // messages alone.
+                // Attempts continue from the message's state. They leave the link's state unchanged, which is a
+                // function of the number of messages alone.
                 let bad = (1..=attempt)
                     .fold(self.link.bad, |bad, k| step(ge, bad, message.at(u64::from(k)).unit()));
                 let loss = if bad { ge.bad_loss } else { ge.good_loss };
@@ -391,14 +393,14 @@ impl Transmission<'_> {
         }
     }
 
-    /// The propagation delay of a further transmission of this message. It is correlated with that of the first, as the
-    /// delay of the next message is, which does not depend on how often this one was sent.
+    /// The propagation delay of a further transmission of this message. Like the delay of the next message, it is
+    /// correlated with the first transmission's. The next message's delay does not depend on further transmissions.
     fn beside(&self, address: impl FnOnce() -> Address) -> Span {
         let mut score = self.link.score;
         self.model.delay.follow(address, false, self.world.correlation, &mut score)
     }
 
-    /// The extra delay of a datagram, if it is reordered.
+    /// The extra delay of a datagram; `None` if it is not reordered.
     fn held_back(&self, address: Address) -> Option<Span> {
         if self.model.reorder == 0.0 || address.unit() >= self.model.reorder {
             return None;
@@ -410,8 +412,8 @@ impl Transmission<'_> {
         })
     }
 
-    /// The duplicate of this datagram, if there is one and neither a full buffer nor a fault stops it. It follows the
-    /// original on the link.
+    /// The duplicate of this datagram, if there is one and neither a full buffer nor a fault stops it. The duplicate
+    /// follows the original on the link.
     fn duplicate(&mut self) -> Option<Flight> {
         if self.model.duplicate == 0.0 {
             return None;
@@ -444,7 +446,7 @@ impl Transmission<'_> {
             && self.trail().within(self.world.loss).at(DEGRADED).at(u64::from(attempt)).unit() < degraded.loss
     }
 
-    /// The outcome under faults of a transmission with that departure and delay.
+    /// The outcome under faults of a transmission with this departure and delay.
     fn land(&self, at: Time, queueing: Span, propagation: Span) -> Outcome {
         let arrives = at + queueing + propagation;
         let mut flight = Flight { arrives, delivered: arrives, queueing, propagation };
@@ -465,7 +467,7 @@ impl Transmission<'_> {
             return Outcome::Lost(Cause::Crash);
         }
         if self.class == Class::Stream && !faults.alive(self.dst, self.now) {
-            // The peer that came back does not know the stream.
+            // The restarted peer does not know the stream.
             return Outcome::Reset { known: flight.delivered };
         }
         Outcome::Arrives(flight)
@@ -504,7 +506,7 @@ impl Transmission<'_> {
     }
 }
 
-/// Branches of a message's loss address beyond all attempt numbers.
+/// First branch of a message's loss address beyond all attempt numbers.
 const WITHIN_STATE: u64 = 1 << 40;
 const DEGRADED: u64 = 1 << 41;
 

@@ -1,7 +1,7 @@
 //! Scheduled faults: the tables `[[network.fault]]`, and the schedule made from them, resolved to endpoints.
 //!
-//! A fault holds from `at` until just before `at + for` and heals by itself. Windows of time are those in which a
-//! state applies to a unit: an endpoint, or a node.
+//! A fault is active from `at` until just before `at + for`, and then heals by itself. A window is the time in which a
+//! state applies to a unit, which is an endpoint or a node.
 
 pub mod target;
 
@@ -27,34 +27,34 @@ pub enum FaultSpec {
     Degrade(DegradeSpec),
 }
 
-/// A partition between `a` and `b`. Messages under way when it begins are lost as well.
+/// A partition between `a` and `b`. Messages in flight at its begin are lost as well.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionSpec {
-    /// One side.
+    /// Endpoints of one side.
     pub a: Vec<Target>,
-    /// The other side. Default: all other endpoints.
+    /// Endpoints of the other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
-    /// When it begins, since the run's start.
+    /// Begin of the partition, since the run's start.
     pub at: Span,
-    /// Its duration.
+    /// Duration of the partition.
     #[serde(rename = "for")]
     pub lasting: Span,
-    /// Only messages from `a` to `b` are lost; those from `b` to `a` pass.
+    /// Only messages from `a` to `b` are lost; messages from `b` to `a` pass.
     #[serde(default)]
     pub one_way: bool,
 }
 
-/// A crash. Messages under way to a crashing endpoint never reach its next incarnation.
+/// A crash. Messages in flight to a crashing endpoint never reach its next incarnation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashSpec {
     /// The endpoints that crash.
     pub who: Vec<Target>,
-    /// When it begins, since the run's start.
+    /// Begin of the crash, since the run's start.
     pub at: Span,
-    /// Time for which they stay down. Default: for ever.
+    /// Time for which the endpoints stay down. Default: for ever.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Span>,
 }
@@ -65,25 +65,26 @@ pub struct CrashSpec {
 pub struct PauseSpec {
     /// The endpoints that stall.
     pub who: Vec<Target>,
-    /// When it begins, since the run's start.
+    /// Begin of the pause, since the run's start.
     pub at: Span,
-    /// Its duration.
+    /// Duration of the pause.
     #[serde(rename = "for")]
     pub lasting: Span,
 }
 
-/// Links between `a` and `b` slow down or lose more. Messages sent meanwhile are affected.
+/// A degradation of the links between `a` and `b`, which slow down or lose more. It affects messages sent while it
+/// lasts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DegradeSpec {
-    /// One side.
+    /// Endpoints of one side.
     pub a: Vec<Target>,
-    /// The other side. Default: all other endpoints.
+    /// Endpoints of the other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
-    /// When it begins, since the run's start.
+    /// Begin of the degradation, since the run's start.
     pub at: Span,
-    /// Its duration.
+    /// Duration of the degradation.
     #[serde(rename = "for")]
     pub lasting: Span,
     /// Factor on propagation delays. Default: 1.
@@ -92,12 +93,12 @@ pub struct DegradeSpec {
     /// Loss in addition to the link's own. Default: 0.
     #[serde(default)]
     pub loss: Probability,
-    /// Only messages from `a` to `b` are affected; those from `b` to `a` are not.
+    /// Only messages from `a` to `b` are affected; messages from `b` to `a` are not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_way: bool,
 }
 
-/// Limit on the factor on delays; larger ones would stall a message for the whole run.
+/// Limit on the factor on delays; a larger factor would stall a message for the whole run.
 const MOST_FACTOR: f64 = 1e9;
 
 const fn one() -> f64 {
@@ -105,7 +106,7 @@ const fn one() -> f64 {
 }
 
 impl FaultSpec {
-    /// Its kind, as in the file.
+    /// Kind of the fault, as in the file.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Partition(_) => "partition",
@@ -115,7 +116,7 @@ impl FaultSpec {
         }
     }
 
-    /// When it begins, since the run's start.
+    /// Begin of the fault, since the run's start.
     pub const fn at(&self) -> Span {
         match self {
             Self::Partition(fault) => fault.at,
@@ -125,7 +126,7 @@ impl FaultSpec {
         }
     }
 
-    /// Its lists of targets, each with its key below [`kind`](Self::kind).
+    /// Lists of the fault's targets, each with its key below [`kind`](Self::kind).
     pub fn targets(&self) -> impl Iterator<Item = (&'static str, &[Target])> {
         let (first, second) = match self {
             Self::Crash(c) => (("who", &c.who[..]), None),
@@ -140,7 +141,7 @@ impl FaultSpec {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lasts = |kind: &str, span: Span| {
             if span == Span::ZERO {
-                return Err(Error::at(format!("{kind}.for"), "it is zero", "write for example \"5s\""));
+                return Err(Error::at(format!("{kind}.for"), "`for` is zero", "write for example \"5s\""));
             }
             Ok(())
         };
@@ -158,7 +159,7 @@ impl FaultSpec {
                     ));
                 }
                 if d.delay_factor == 1.0 && d.loss.is_zero() {
-                    return Err(Error::at("degrade", "it changes nothing", "set `delay_factor` or `loss`"));
+                    return Err(Error::at("degrade", "no change is given", "set `delay_factor` or `loss`"));
                 }
                 Ok(())
             }
@@ -171,17 +172,17 @@ impl FaultSpec {
 pub struct Crash {
     /// The endpoint that crashes.
     pub who: Endpoint,
-    /// When it goes down.
+    /// Time at which the endpoint goes down.
     pub at: Time,
-    /// When it comes back, empty; `None` if never.
+    /// Time at which the endpoint comes back, without state; `None` if it never does.
     pub restart: Option<Time>,
 }
 
-/// All faults of a run. It is known from the start, so what happens to a message can be decided when it is
-/// sent, even if the fault begins while the message is under way.
+/// All faults of a run. They are known from the start. The fate of a message can therefore be decided when it is sent,
+/// even if a fault begins while it is in flight.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults {
-    /// The number of endpoints it was resolved for.
+    /// The number of endpoints for which the faults were resolved.
     endpoints: u32,
     crashes: Vec<Crash>,
     outages: Windows,
@@ -189,7 +190,7 @@ pub struct Faults {
     cuts: Vec<Cut>,
     degrades: Vec<Degrade>,
     heals_at: Time,
-    /// Faults of the table that concern no endpoint.
+    /// Indices of the faults in the table that concern no endpoint.
     skipped: Vec<usize>,
 }
 
@@ -223,11 +224,12 @@ pub(crate) struct Degraded {
 }
 
 impl Faults {
-    /// Resolves the faults of a `[network]` table for a run with that many endpoints. A fault that names only kinds
-    /// that [are absent](Places::is_absent), or has a side of only such, is [skipped](Self::skipped).
+    /// Resolves the faults of a `[network]` table for a run with this number of endpoints. A fault is
+    /// [skipped](Self::skipped) if it, or one of its sides, names only kinds that [are absent](Places::is_absent).
     ///
     /// # Errors
-    /// A target that matches nothing, an empty side, or an endpoint on both sides; keys start at `network`.
+    /// An [`Error`] for a target that matches nothing, an empty side, or an endpoint on both sides. Keys start at
+    /// `network`.
     pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
         let mut faults = Self { endpoints, ..Self::default() };
         let (mut outages, mut pauses) = (Vec::new(), Vec::new());
@@ -256,7 +258,7 @@ impl Faults {
                 faults.skipped.push(i);
                 continue;
             }
-            // A permanent crash has no end; nothing changes after its beginning.
+            // A permanent crash has no end, and nothing changes after its beginning.
             faults.heals_at = faults.heals_at.max(start(spec.at()));
         }
         faults.outages = Windows::new(outages, endpoints);
@@ -280,7 +282,7 @@ impl Faults {
         self.heals_at = self.heals_at.max(last.unwrap_or_default());
     }
 
-    /// Whether there are none.
+    /// Whether there are no faults.
     pub const fn is_empty(&self) -> bool {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
@@ -290,7 +292,8 @@ impl Faults {
         &self.skipped
     }
 
-    /// The number of endpoints it was resolved for; `None` if there are no faults, which fits any number.
+    /// The number of endpoints for which the faults were resolved; `None` if there are no faults, which fits any
+    /// number.
     pub(crate) fn endpoints(&self) -> Option<u32> {
         (!self.is_empty()).then_some(self.endpoints)
     }
@@ -318,8 +321,8 @@ impl Faults {
         self.outages.at(who.0, t).is_none()
     }
 
-    /// When the last fault has ended; the run's start if there are none. After it only endpoints that crashed
-    /// for good are missing.
+    /// Time at which the last fault has ended; the run's start if there are no faults. After this time only permanently
+    /// crashed endpoints are missing.
     pub const fn heals_at(&self) -> Time {
         self.heals_at
     }
@@ -371,7 +374,8 @@ impl Faults {
 const A: u8 = 1;
 const B: u8 = 2;
 
-/// Whether a link leads from one side to the other: from `a` to `b`, or back unless only one way is meant.
+/// Whether a link leads from one side to the other: from `a` to `b`, or, unless the fault is `one_way`, from `b` to
+/// `a`.
 fn crosses(sides: &[u8], one_way: bool, src: Endpoint, dst: Endpoint) -> bool {
     let (s, d) = (sides[src.index()], sides[dst.index()]);
     (s & A != 0 && d & B != 0) || (!one_way && s & B != 0 && d & A != 0)
@@ -400,8 +404,8 @@ fn degrade(
     Ok(sides.map(|sides| Degrade { from, until: from + spec.lasting, sides, one_way: spec.one_way, effect }))
 }
 
-/// Marks the side of each endpoint; `None` if one side is absent. No endpoint may be on both sides: the partition would
-/// separate it from itself.
+/// Marks the side of each endpoint; `None` if one side is absent. No endpoint may be on both sides, because the
+/// partition would separate it from itself.
 fn sides(
     a: &[Target],
     b: Option<&[Target]>,
@@ -423,14 +427,14 @@ fn sides(
     if sides.contains(&(A | B)) {
         return Err(Error::at(
             format!("{key}.b"),
-            "someone is on both sides",
-            "name disjoint groups, or leave `b` out for everyone else",
+            "an endpoint is on both sides",
+            "name disjoint groups, or remove `b` to select all other endpoints",
         ));
     }
     if !sides.contains(&B) {
         return Err(Error::at(
             format!("{key}.a"),
-            "nobody is left for the other side",
+            "no endpoint is left for the other side",
             "name a smaller group",
         ));
     }
@@ -440,13 +444,13 @@ fn sides(
 /// Disjoint windows [from, until) of each unit in order; empty if no unit has any.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Windows {
-    /// First window of each unit, and their number at the end.
+    /// Index of each unit's first window, and the number of windows.
     first: Vec<u32>,
     windows: Vec<(Time, Time)>,
 }
 
 impl Windows {
-    /// Sorts windows of units below `units` by unit and time, and joins those that overlap or touch.
+    /// Sorts windows of units below `units` by unit and time, and joins windows that overlap or touch.
     pub fn new(all: impl IntoIterator<Item = (u32, Time, Time)>, units: u32) -> Self {
         let mut all: Vec<_> = all.into_iter().collect();
         if all.is_empty() {

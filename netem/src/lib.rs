@@ -1,5 +1,5 @@
-//! A network emulator as a pure, seeded crate. It answers one question: what happens to a message sent now
-//! from here to there? Nothing waits inside it; it keeps a few numbers for each link that was used.
+//! A network emulator as a pure, seeded crate. It decides the fate of a message that is sent now between two endpoints.
+//! Nothing waits inside it; it keeps a few numbers for each used link.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | [`units`] | probabilities, rates, buffers |
 //! | [`faults::target`] | the targets of faults, and the table that resolves them to actors and nodes |
 //! | [`faults`] | partitions, crashes, pauses, degradations, and their schedule |
-//! | [`links`] | which link class joins two endpoints |
-//! | [`topology`] | topology files, and what they resolve to |
+//! | [`links`] | the link class between two endpoints |
+//! | [`topology`] | topology files, and their resolved form |
 //! | [`verdict`] | verdicts on messages, and their counts |
 //! | [`fabric`] | `route(now, src, dst, class, bytes) -> Verdict` |
 //!

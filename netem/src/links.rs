@@ -28,33 +28,33 @@ pub struct LinkSpec {
 /// A class of links with equal behaviour.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkClass {
-    /// Name for people: `rack`, `fabric`, `virginia - ireland`.
+    /// Name of the class in reports: `rack`, `fabric`, `virginia - ireland`.
     pub name: String,
-    /// The table that describes it: `network`, or `link.rack` of a topology.
+    /// The table that describes the class: `network`, or `link.rack` of a topology.
     pub key: String,
-    /// Propagation delay: the sum of one draw of each. Empty: the delay of `[network]`.
+    /// Propagation delay: the sum of one draw from each distribution. If empty, the delay of `[network]`.
     pub one_way: Vec<DistributionSpec<Span>>,
-    /// Loss of a transmission, if it has its own.
+    /// Loss of a transmission; `None` for the loss of `[network]`.
     pub loss: Option<Loss>,
-    /// Rate of each link, if it has its own.
+    /// Rate of each link; `None` for the rate of `[network]`.
     pub rate: Option<Rate>,
-    /// Buffer of each link, if it has its own.
+    /// Buffer of each link; `None` for the buffer of `[network]`.
     pub buffer: Option<Buffer>,
-    /// Links within one machine: nothing of `[network]` applies to them.
+    /// Whether the links are within one machine, where nothing of `[network]` applies.
     pub local: bool,
 }
 
-/// The place of an endpoint. Numbers are unique within the topology: two places are in one rack exactly if their `rack`
-/// is equal.
+/// The place of an endpoint. Numbers are unique within the topology, so two places are in one rack exactly if they have
+/// the same `rack`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
-    /// The machine.
+    /// Number of the machine.
     pub host: u32,
-    /// The rack, or another group of machines with a switch of its own.
+    /// Number of the rack, or of another group of machines with its own switch.
     pub rack: u32,
-    /// The pod: racks under one aggregation layer.
+    /// Number of the pod, which has the racks under one aggregation layer.
     pub pod: u32,
-    /// The region, or the switch in a topology that lists its links.
+    /// Number of the region, or of the switch in a topology that lists its links.
     pub zone: u32,
 }
 
@@ -62,12 +62,12 @@ pub struct Place {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Links {
     classes: Vec<LinkClass>,
-    /// Empty if all links have the same class.
+    /// Places of the endpoints; empty if all links have the same class.
     places: Vec<Place>,
     scheme: Scheme,
 }
 
-/// The classes between places: that of the first level they share, else the entry of their zones.
+/// The classes between places: the class of the first level that two places share, else the entry of their zones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scheme {
     /// Class within one machine.

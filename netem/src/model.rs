@@ -1,8 +1,8 @@
-//! The model of one link class: `[network]` and the class, merged, checked and ready to be sampled.
+//! The model of one link class: `[network]` and the class, merged, checked and ready for sampling.
 //!
-//! Correlated delays are samples of a distribution at given normal scores. A correlated sequence is made of normal
-//! scores z; the sample is F⁻¹(Φ(z)), which has exactly the distribution F. The function is tabulated once, so a
-//! sample costs only an interpolation.
+//! Correlated delays are samples of a distribution at given normal scores. A correlated sequence consists of normal
+//! scores z, and the sample F⁻¹(Φ(z)) has exactly the distribution F. The function is tabulated once, so a sample costs
+//! only an interpolation.
 
 pub(crate) mod worst;
 
@@ -18,15 +18,15 @@ use crate::units::{Probability, Rate};
 /// Links of one class.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Model {
-    /// Without a fault, messages are delayed independently and nothing else happens to them.
+    /// Whether, without faults, messages are delayed independently and nothing else happens to them.
     pub(crate) only_delay: bool,
-    /// The delay of every message, if it is constant and nothing else happens to them.
+    /// The delay of every message, if it is constant and nothing else happens to messages.
     pub(crate) fixed: Option<Span>,
     pub(crate) delay: Delay,
     pub(crate) loss: Loss,
     pub(crate) duplicate: f64,
     pub(crate) reorder: f64,
-    /// `None`: as long as another delay.
+    /// Time for which a reordered datagram is held back; `None` is another delay.
     pub(crate) reorder_by: Option<DistributionSpec<Span>>,
     pub(crate) limit: Option<Limit>,
     /// First retransmission timeout.
@@ -52,7 +52,7 @@ impl Limit {
 pub(crate) struct Delay {
     constant: Span,
     distributions: Vec<DistributionSpec<Span>>,
-    /// For correlated delays, which have at most one distribution.
+    /// Quantiles of correlated delays, which have at most one distribution.
     quantiles: Option<Quantiles>,
 }
 
@@ -80,7 +80,7 @@ impl Delay {
         self.is_constant() && self.constant == Span::ZERO
     }
 
-    /// The delay at an address, independent of all others. A constant one needs no address.
+    /// The delay at an address, independent of all others. A constant delay needs no address.
     #[inline]
     pub(crate) fn sample(&self, address: impl FnOnce() -> Address) -> Span {
         if self.distributions.is_empty() {
@@ -92,7 +92,7 @@ impl Delay {
             .fold(self.constant, |sum, distribution| sum + distribution.sample(&mut draw))
     }
 
-    /// The delay at an address, correlated with the one before through the score: z' = ρz + √(1 − ρ²)ε.
+    /// The delay at an address, correlated with the previous delay through the score: z' = ρz + √(1 − ρ²)ε.
     #[inline]
     pub(crate) fn follow(
         &self,
@@ -112,7 +112,7 @@ impl Delay {
         self.constant + Span::from_secs_f64(quantiles.at(next))
     }
 
-    /// The longest delay, s; of a distribution with a tail a quantile that one sample in 10⁹ exceeds.
+    /// The longest delay, s; for a distribution with a tail, a quantile that one sample in 10⁹ exceeds.
     fn longest(&self) -> f64 {
         let longest = |distribution: &DistributionSpec<Span>| {
             distribution.bounds().1.unwrap_or_else(|| quantile(distribution, FAR))
@@ -139,9 +139,9 @@ impl Delay {
     }
 }
 
-/// RFC 9002, section 6.1.2, in seconds.
+/// Timer granularity of RFC 9002, section 6.1.2, in seconds.
 const GRANULARITY: f64 = 1e-3;
-/// RFC 9000, section 18.2: the default, in seconds.
+/// Default of RFC 9000, section 18.2, in seconds.
 const MAX_ACK_DELAY: f64 = 25e-3;
 
 /// The models of all classes of `links`; `faulty` says whether faults can lose messages.
@@ -153,23 +153,23 @@ pub(crate) fn build(network: &Network, links: &Links, faulty: bool) -> Result<Ve
     if !network.correlation.is_zero() && models.iter().all(|m| m.delay.is_constant()) {
         return Err(Error::at(
             "network.correlation",
-            "all delays are constant, so nothing is left to correlate",
-            "give `one_way` a distribution, or leave `correlation` out",
+            "all delays are constant, so `correlation` has no effect",
+            "give `one_way` a distribution, or remove `correlation`",
         ));
     }
     let reorders = |m: &Model| m.reorder > 0.0 && m.reorder_by.is_none() && m.delay.is_zero();
     if models.iter().any(reorders) {
         return Err(Error::at(
             "network.reorder",
-            "there is no delay, so a second one holds nothing back",
+            "there is no delay, so a second delay holds no datagram back",
             "set `reorder_by`, for example \"1ms\"",
         ));
     }
     if network.buffer.is_some() && models.iter().all(|m| m.limit.is_none()) {
         return Err(Error::at(
             "network.buffer",
-            "no link has a rate, so nothing ever waits",
-            "set `rate`, for example \"100 Mbit/s\", or leave `buffer` out",
+            "no link has a rate, so no message ever waits",
+            "set `rate`, for example \"100 Mbit/s\", or remove `buffer`",
         ));
     }
     Ok(models)
@@ -191,8 +191,8 @@ fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
     unused.iter().find(|(_, set, overridden)| *set && *overridden).map_or(Ok(()), |(key, ..)| {
         Err(Error::at(
             format!("network.{key}"),
-            format!("every link class of the topology has its own `{key}`, so this one is never used"),
-            "remove one of the two",
+            format!("every link class of the topology sets `{key}`, so that of `[network]` is unused"),
+            "remove the key from `[network]` or from a class",
         ))
     })
 }
@@ -218,8 +218,8 @@ impl Model {
         if class.buffer.is_some() && rate.is_none() {
             return Err(Error::at(
                 format!("{}.buffer", class.key),
-                "the link has no rate, so nothing ever waits",
-                "set its `rate`, or leave `buffer` out",
+                "the link has no rate, so no message ever waits",
+                "set its `rate`, or remove `buffer`",
             ));
         }
         let limit = rate.map(|rate| Limit {
@@ -245,8 +245,8 @@ impl Model {
         })
     }
 
-    /// Longest time that a message is under way, with delays multiplied by a factor and `bytes` to carry before it. A
-    /// stream message that finds a full buffer is sent again after twice the time each time, so it may wait as long
+    /// Longest time from sending to arrival, with delays multiplied by a factor and `bytes` in the queue before the
+    /// message. A stream message that finds a full buffer doubles its timeout each time. It may therefore wait as long
     /// after the link is free as the link was busy.
     pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {
         let held = match &self.reorder_by {
@@ -265,20 +265,20 @@ impl Model {
     }
 }
 
-/// An empirical distribution whose file was not read has no samples.
+/// Returns an error for an empirical distribution whose file was not read, because it has no samples.
 fn refuse_unloaded(distributions: &[DistributionSpec<Span>]) -> Result<(), Error> {
     let unloaded = |distribution: &DistributionSpec<Span>| matches!(distribution, DistributionSpec::Empirical(e) if e.values.is_empty());
     if distributions.iter().any(unloaded) {
         return Err(Error::at(
             "one_way",
             "the file of an empirical distribution is not loaded",
-            "give its `values`",
+            "give the `values` of the distribution",
         ));
     }
     Ok(())
 }
 
-/// Slower links than this are treated as typing errors, s.
+/// Longest plausible delay, in seconds; longer delays are treated as typing errors.
 const YEAR: f64 = 365.0 * 86_400.0;
 
 /// Rejects delays of years. Distributions without a finite mean are accepted.
@@ -291,7 +291,7 @@ fn refuse_endless(distributions: &[DistributionSpec<Span>], class: &LinkClass) -
     Err(Error::at(key, "a message would be under way for more than a year", "write for example \"10ms\""))
 }
 
-/// The quantiles of a delay that is to be correlated; `None` if it is constant.
+/// The quantiles of a delay that is to be correlated; `None` if the delay is constant.
 fn correlated(delay: &Delay, class: &LinkClass) -> Result<Option<Quantiles>, Error> {
     match &delay.distributions[..] {
         [] => Ok(None),
@@ -320,18 +320,18 @@ fn timeout(network: &Network, delay: &Delay) -> Result<Span, Error> {
         return Err(Error::at(
             "network.peer_timeout",
             format!("{} leaves no time for a repetition after {rto}", network.peer_timeout),
-            "raise it, or set a shorter `rto`",
+            "raise `peer_timeout`, or set a shorter `rto`",
         ));
     }
     Ok(rto)
 }
 
-/// Scores beyond ± this are cut: two samples in 10⁹.
+/// Largest absolute score of the table; two samples in 10⁹ lie beyond.
 const REACH: f64 = 6.0;
-/// Entries per unit of score. Linear interpolation is then off by less than 10⁻⁴ of the standard deviation.
+/// Number of entries per unit of score. Linear interpolation is then off by less than 10⁻⁴ of the standard deviation.
 const DENSITY: f64 = 64.0;
 
-/// F⁻¹ ∘ Φ of a distribution, in seconds.
+/// The function F⁻¹ ∘ Φ of a distribution, in seconds.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Quantiles {
     /// Values at evenly spaced scores from −REACH on.
@@ -352,7 +352,7 @@ impl Quantiles {
         Self::Smooth((0..entries).map(|i| quantile(distribution, i as f64 / DENSITY - REACH)).collect())
     }
 
-    /// The sample of a score.
+    /// The sample at a score.
     pub(crate) fn at(&self, score: f64) -> f64 {
         match self {
             Self::Steps(values) => {
@@ -368,21 +368,21 @@ impl Quantiles {
     }
 }
 
-/// Φ(z).
+/// The standard normal distribution function Φ(z).
 fn below(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// The standard normal score with `u` of the probability below it; `u` in [0, 1).
+/// The standard normal score below which lies the probability `u`, in [0, 1).
 pub(crate) fn normal_score(u: f64) -> f64 {
-    // Half a step inwards, so that 0 has a finite score; the upper half by symmetry, so that none reaches 1.
+    // Half a step inwards, so that 0 has a finite score. The upper half is by symmetry, so that no argument reaches 1.
     const HALF_STEP: f64 = 0.5 / (1u64 << 53) as f64;
     let tail = if u < 0.5 { u + HALF_STEP } else { 1.0 - u - HALF_STEP };
     let score = std::f64::consts::SQRT_2 * erfc_inv(2.0 * tail);
     if u < 0.5 { -score } else { score }
 }
 
-/// The value of a distribution at a score, in seconds. Tails above use 1 − Φ(z) = Φ(−z), which loses no digits.
+/// The value of a distribution at a score, in seconds. Upper tails use 1 − Φ(z) = Φ(−z), which loses no digits.
 pub(crate) fn quantile(distribution: &DistributionSpec<Span>, z: f64) -> f64 {
     let above = below(-z);
     let gamma = |shape: f64, mean: f64| {
@@ -412,8 +412,8 @@ pub(crate) fn quantile(distribution: &DistributionSpec<Span>, z: f64) -> f64 {
     }
 }
 
-/// The point above which a mixture of exponentials has the weight `above`; by bisection, because its tail has no
-/// closed inverse.
+/// The point above which a mixture of exponentials has the weight `above`. It is found by bisection, because the tail
+/// has no closed inverse.
 fn mixture_quantile(means: &[f64], weights: &[f64], above: f64) -> f64 {
     let total: f64 = weights.iter().sum();
     let tail = |x: f64| -> f64 {
@@ -436,14 +436,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn default_timeout_is_the_probe_timeout() {
+    fn the_default_timeout_is_the_probe_timeout_of_rfc_9002() {
         let constant = Delay::new(&[DistributionSpec::Constant(Span::from_millis(10))]);
         assert_eq!(constant.probe_timeout(), Some(Span::from_millis(20 + 1 + 25)));
         let gamma =
             DistributionSpec::Gamma(distribution::Gamma { shape: 100.0, mean: Span::from_millis(10) });
-        // Deviation of one way 1 ms, of the round trip √2 ms.
+        // The deviation of one way is 1 ms, that of the round trip √2 ms.
         let ms = Delay::new(&[gamma]).probe_timeout().unwrap().as_secs_f64() * 1e3;
-        assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "{ms} ms");
+        assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "the timeout is {ms} ms");
         let heavy = DistributionSpec::Pareto(Scaled { scale: Span::from_millis(1), shape: 1.5 });
         assert_eq!(Delay::new(&[heavy]).probe_timeout(), None);
     }
@@ -458,10 +458,10 @@ mod tests {
             (Network { reorder: one(0.1), ..ideal() }, "network.reorder: there is no delay"),
             (
                 Network { reorder_by: Some(DistributionSpec::Constant(Span(1))), ..ideal() },
-                "network.reorder_by: no datagram",
+                "network.reorder_by: `reorder` is zero",
             ),
-            (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: every peer"),
-            (Network { rto: Some(Span::ZERO), ..ideal() }, "network.rto: a lost message"),
+            (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: with zero every peer"),
+            (Network { rto: Some(Span::ZERO), ..ideal() }, "network.rto: with zero a lost message"),
             (
                 Network {
                     loss: Loss::Bernoulli(one(0.1)),
@@ -502,9 +502,9 @@ mod tests {
         ]
     }
 
-    /// Independent scores must give the same samples, in distribution, as the distribution itself.
+    /// Independent scores must give samples with the same distribution as the original.
     #[test]
-    fn quantiles_have_the_distribution() {
+    fn samples_by_normal_scores_follow_the_distribution() {
         const N: u64 = 20_000;
         for distribution in distributions() {
             let quantiles = Quantiles::new(&distribution);
@@ -521,13 +521,13 @@ mod tests {
                 distance = distance.max((mine as f64 - below as f64).abs() / N as f64);
                 assert!(i < ours.len());
             }
-            // Two-sample Kolmogorov-Smirnov, 0.1 % point: 1.95 √(2/N).
+            // The bound is the 0.1 % point of the two-sample Kolmogorov-Smirnov test, 1.95 √(2/N).
             assert!(distance < 1.95 * (2.0 / N as f64).sqrt(), "{distribution:?}: distance {distance}");
         }
     }
 
     #[test]
-    fn scores_are_normal() {
+    fn normal_scores_equal_known_quantiles() {
         for (u, z) in [(0.5, 0.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306)] {
             assert!((normal_score(u) - z).abs() < 1e-6, "{u}");
         }

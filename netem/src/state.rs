@@ -1,9 +1,9 @@
 //! The state of each used link, found by (source, destination) without allocation.
 //!
-//! Most links have a coordinator at one end, and coordinators have the lowest numbers. Each has a row of slots for
-//! links from it and one for links to it, created on first use; large rows are allocated as zeroed memory, whose pages
-//! the operating system creates lazily. Links between two other endpoints are in an open-addressing table that grows
-//! with the number of used links.
+//! Most links have a coordinator at one end, and coordinators have the lowest numbers. Each coordinator has a row of
+//! slots for outgoing links and one for incoming links, created on first use. Large rows are allocated as zeroed
+//! memory, whose pages the operating system creates lazily. Links between two other endpoints are in an open-addressing
+//! table that grows with the number of used links.
 
 use std::hint::black_box;
 
@@ -18,11 +18,11 @@ pub(crate) struct LinkState {
     pub(crate) bad: bool,
     /// Normal score of the last delay.
     pub(crate) score: f32,
-    /// The end of the current transmissions.
+    /// Time at which the current transmissions end.
     pub(crate) busy_until: Time,
 }
 
-/// [`LinkState`] in a form that is zero when new and can be allocated as zeroed memory.
+/// [`LinkState`] in a form that is zero when new, so that rows can be allocated as zeroed memory.
 type Packed = [u32; 5];
 
 impl LinkState {
@@ -73,8 +73,8 @@ impl States {
         }
     }
 
-    /// Reads what [`next`](Self::next) will need, so that it is in the cache by then. The processor does not wait for
-    /// an unused value, so several such reads overlap.
+    /// Reads the data that [`next`](Self::next) will need, so that it is then in the cache. The processor does not wait
+    /// for an unused value, so several such reads overlap.
     #[inline]
     pub(crate) fn touch(&self, src: Endpoint, dst: Endpoint) {
         match self {
@@ -99,9 +99,9 @@ impl States {
 pub(crate) struct Table<T> {
     hubs: u32,
     endpoints: u32,
-    /// By source hub, then destination; empty until used.
+    /// Slots by source hub, then destination; empty until used.
     outgoing: Vec<Vec<T>>,
-    /// By destination hub, then source; empty until used.
+    /// Slots by destination hub, then source; empty until used.
     incoming: Vec<Vec<T>>,
     rest: Sparse<T>,
 }
@@ -142,12 +142,12 @@ impl<T: Copy + Default> Table<T> {
     }
 }
 
-/// A table that only grows: linear probing, at most two thirds full. Key and slot are adjacent, so that finding a link
+/// A table that only grows, with linear probing, at most two thirds full. Key and slot are adjacent, so that a lookup
 /// takes one memory access.
 #[derive(Clone, Debug, Default)]
 struct Sparse<T> {
     used: usize,
-    /// Pairs of key plus one and slot; a pair with zero is free. The length is a power of two, or zero.
+    /// Pairs of a key plus one and a slot; a pair with key zero is free. The length is a power of two, or zero.
     links: Vec<(u64, T)>,
 }
 
@@ -165,11 +165,11 @@ impl<T: Copy + Default> Sparse<T> {
         slot
     }
 
-    /// The position of a key, or of the free entry for it.
+    /// The index of a key, or of the free entry for the key.
     #[inline]
     fn find(&self, key: u64) -> usize {
         let mask = self.links.len() - 1;
-        // Fibonacci hashing of both halves; the high bits of the product depend on all of the key.
+        // Fibonacci hashing of both halves; the high bits of the product depend on the whole key.
         let mut at = ((key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
         while self.links[at].0 != 0 && self.links[at].0 != key + 1 {
             at = (at + 1) & mask;
@@ -196,9 +196,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// For every split between rows and the sparse table it behaves like a map from pairs.
+        /// For every split between rows and the sparse table, the states behave like a map from pairs.
         #[test]
-        fn states_are_found_as_in_a_map_of_pairs(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
+        fn link_states_behave_like_a_map_from_pairs(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
             let mut states = States::Counts(Table::new(hubs, 40));
             let mut model = BTreeMap::new();
             for (src, dst) in uses {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn full_state_is_remembered() {
+    fn the_full_state_of_a_link_is_stored_and_read_back() {
         let mut states = States::Full(Table::new(1, 5));
         for (src, dst) in [(0, 3), (3, 0), (3, 4)] {
             let (src, dst) = (Endpoint(src), Endpoint(dst));
@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn sparse_table_survives_growth() {
+    fn the_sparse_table_keeps_its_entries_when_it_grows() {
         let mut sparse = Sparse::<u32>::default();
         for key in 0..10_000u64 {
             *sparse.slot(key << 32 | (key * 7)) = key as u32;
         }
         assert!((0..10_000u64).all(|key| *sparse.slot(key << 32 | (key * 7)) == key as u32));
-        assert!(sparse.links.len() <= 32_768, "{} slots for 10,000 keys", sparse.links.len());
+        assert!(sparse.links.len() <= 32_768, "the table has {} slots for 10,000 keys", sparse.links.len());
     }
 }

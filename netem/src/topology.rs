@@ -1,9 +1,9 @@
 //! Topology files: machines, their places, and the links between them.
 //!
-//! A [`TopologyFile`] is the parsed file; [`TopologyFile::resolve`] turns it into a [`Topology`] with each node's
-//! cores, speed and place, and the classes of links. The links between two endpoints follow from their places. A
-//! topology contains no coordinators; their places come from [`Topology::seat`]. [`Facts`] describe it, for people
-//! and for `--json`.
+//! A [`TopologyFile`] is the parsed file. [`TopologyFile::resolve`] turns it into a [`Topology`] with each node's
+//! cores, speed and place, and the classes of links. The link between two endpoints follows from their places. A
+//! topology contains no coordinators; [`Topology::seat`] gives their places. [`Facts`] describe the topology, for
+//! people and for `--json`.
 
 mod classes;
 mod file;
@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::faults::target::{Groups, resolve_all};
 use crate::links::{LinkClass, Links, Place, Scheme};
 
-/// Speeds a core can have, as factors on the reference core: between them, work fits 128 bits.
+/// Possible speeds of a core, as factors on the reference core. Within these bounds, work fits 128 bits.
 pub const SPEEDS: RangeInclusive<f64> = 0.01..=10_000.0;
 
 /// A resolved topology.
@@ -38,15 +38,15 @@ pub struct Topology {
     scheme: Scheme,
     groups: Vec<(String, Vec<u32>)>,
     placement: Placement,
-    /// Racks of placement, if it names some.
+    /// Racks of the coordinators, if the placement names racks.
     racks: Vec<u32>,
 }
 
 impl TopologyFile {
-    /// Builds machines, places and link classes. `seed` draws the speeds of nodes that are given by a distribution.
+    /// Builds machines, places and link classes. Speeds that are given by a distribution are drawn from `seed`.
     ///
     /// # Errors
-    /// When something cannot be built or would be ignored, with its key in the file.
+    /// An [`Error`] for a part that cannot be built or would be ignored, with its key in the file.
     pub fn resolve(&self, seed: u64) -> Result<Topology, Error> {
         let ground = Ground::new(&self.shape)?;
         let (classes, scheme) = match &self.shape {
@@ -68,7 +68,7 @@ impl TopologyFile {
             ground,
         };
         check_cores(self.cores, "cores")?;
-        // The group that each node's speed comes from, counted from one.
+        // The group that sets each node's speed, counted from one.
         let mut paced_by = vec![0; nodes];
         let names = topology.node_groups();
         for (i, group) in self.group.iter().enumerate() {
@@ -98,7 +98,7 @@ impl TopologyFile {
             }
             (Placement::Frontends, Shape::Graph(_)) => Err(Error::at(
                 "placement",
-                "a graph has no place for a rack that it doesn't list",
+                "frontends have no rack in a graph, which lists all its racks",
                 "write `placement = { racks = [\"rack:<switch>\"] }` or `placement = \"spread\"`",
             )),
             (Placement::Frontends | Placement::Spread, _) => Ok(Vec::new()),
@@ -113,7 +113,8 @@ fn check_cores(cores: u32, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// `group` is the group the distribution comes from, counted from one; zero for the file's own distribution.
+/// Draws the speed of a node. `group` is the group with the distribution, counted from one; zero for the file's own
+/// distribution.
 fn draw_speed(
     distribution: &DistributionSpec<f64>,
     group: usize,
@@ -131,12 +132,12 @@ fn draw_speed(
 }
 
 impl Topology {
-    /// The system that it models.
+    /// The system that the topology models.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Cores of each node.
+    /// Number of cores of each node.
     pub fn cores(&self) -> &[u32] {
         &self.cores
     }
@@ -151,15 +152,15 @@ impl Topology {
         &self.ground.nodes
     }
 
-    /// The region, or switch of a graph, that a place is in.
+    /// The name of a place's region, or of its switch in a graph.
     pub fn zone(&self, place: Place) -> &str {
         self.ground.zones.get(place.zone as usize).map_or("", String::as_str)
     }
 
-    /// The place of the `index`-th of `total` coordinators. Those that share a machine have the same seat.
+    /// The place of coordinator `index` of `total`. Coordinators that share a machine have the same seat.
     pub fn seat(&self, index: u32, total: u32) -> Place {
         let nodes = self.ground.nodes.len() as u32;
-        // Machines of their own are numbered after those of nodes.
+        // Machines of coordinators are numbered after those of nodes.
         let host = nodes + index;
         match &self.placement {
             Placement::Spread => {
@@ -179,8 +180,8 @@ impl Topology {
         Links::new(self.classes.clone(), places, self.scheme.clone())
     }
 
-    /// Adds racks, pods, regions and node groups to a table of targets. `places` are those of all endpoints,
-    /// so that a region's coordinators belong to it; nodes are endpoints from `first_node` on.
+    /// Adds racks, pods, regions and node groups to a table of targets. `places` are the places of all endpoints, so
+    /// that a region includes its coordinators. Nodes are the endpoints from `first_node` on.
     pub fn name(&self, groups: &mut Groups, places: &[Place], first_node: Endpoint) {
         let at = |matches: &dyn Fn(&Place) -> bool| -> Vec<Endpoint> {
             let numbered = (0u32..).map(Endpoint).zip(places);
@@ -225,23 +226,23 @@ impl Topology {
 /// Facts about a topology.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Facts {
-    /// The system that it models.
+    /// The system that the topology models.
     pub title: String,
     /// Number of nodes.
     pub nodes: u32,
-    /// Cores of all nodes.
+    /// Number of cores of all nodes.
     pub cores: u64,
-    /// Fewest and most cores of a node.
+    /// Smallest and largest number of cores of a node.
     pub cores_per_node: [u32; 2],
     /// Work per second of all cores, in reference cores.
     pub capacity: f64,
-    /// Slowest and fastest node.
+    /// Speeds of the slowest and the fastest node.
     pub speed: [f64; 2],
     /// Number of racks, or of switches with nodes.
     pub racks: u32,
-    /// Number of pods, if it has any.
+    /// Number of pods; `None` if the shape has none.
     pub pods: Option<u32>,
-    /// Names of the regions, if there are several.
+    /// Names of the regions; empty if there is only one.
     pub regions: Vec<String>,
     /// Node groups.
     pub groups: Vec<GroupFacts>,
@@ -254,18 +255,18 @@ pub struct Facts {
 /// A node group.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct GroupFacts {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
     /// Number of nodes.
     pub nodes: u32,
-    /// Cores of its nodes.
+    /// Number of cores of the group's nodes.
     pub cores: u64,
 }
 
 /// A link class.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ClassFacts {
-    /// Its name in reports.
+    /// Name of the class in reports.
     pub name: String,
     /// Number of pairs of nodes that it joins.
     pub pairs: u64,
@@ -275,14 +276,14 @@ pub struct ClassFacts {
     pub one_way_std_s: f64,
     /// Mean round trip, in seconds.
     pub rtt_mean_s: f64,
-    /// Share of lost transmissions, if the class has a loss of its own.
+    /// Share of lost transmissions; `None` for the loss of `[network]`.
     pub loss: Option<f64>,
-    /// Its rate, if it has its own.
+    /// Rate of a link; `None` for the rate of `[network]`.
     pub rate: Option<String>,
 }
 
 impl Topology {
-    /// Its facts.
+    /// Returns the facts about the topology.
     pub fn describe(&self) -> Facts {
         let range = |values: &[f64]| {
             [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)]
@@ -340,8 +341,8 @@ impl Topology {
         facts.collect()
     }
 
-    /// Number of pairs of nodes that each class joins, counted from sizes of racks, pods and zones: the pairs
-    /// themselves may be 10¹².
+    /// Number of pairs of nodes that each class joins. It is computed from the sizes of racks, pods and zones, because
+    /// there may be 10¹² pairs.
     fn pairs(&self) -> Vec<u64> {
         let mut pairs = vec![0; self.classes.len()];
         let within = |sizes: &BTreeMap<u32, u64>| -> u64 { sizes.values().map(|n| n * (n - 1) / 2).sum() };
@@ -363,7 +364,7 @@ impl Topology {
                 pairs[class(a, b)] += n * m;
             }
         }
-        // Pairs that share a rack or a pod were counted with their zone as well.
+        // Pairs that share a rack or a pod were also counted with their zone.
         if let Some(&(zone, _)) = zones.first() {
             pairs[class(zone, zone)] -= nearer;
         }
@@ -371,7 +372,7 @@ impl Topology {
     }
 }
 
-/// Number of nodes of each value of a level.
+/// Number of nodes for each value of a level.
 fn count(nodes: &[Place], level: impl Fn(&Place) -> u32) -> BTreeMap<u32, u64> {
     let mut sizes = BTreeMap::new();
     for place in nodes {

@@ -9,14 +9,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use volary_actors::base::Span;
 
-/// A number in [0, 1]. Out of range is refused while parsing, so that the error points at the line.
+/// A number in [0, 1]. A number out of range is refused while parsing, so that the error points at the line.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
 pub struct Probability(f64);
 
 impl Probability {
-    /// Never.
+    /// The probability 0.
     pub const ZERO: Self = Self(0.0);
-    /// Always.
+    /// The probability 1.
     pub const ONE: Self = Self(1.0);
 
     /// `value` as a probability; `None` outside [0, 1] and for NaN.
@@ -24,12 +24,12 @@ impl Probability {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
-    /// As a number in [0, 1].
+    /// The probability as a number in [0, 1].
     pub const fn get(self) -> f64 {
         self.0
     }
 
-    /// Whether it never happens.
+    /// Whether the probability is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }
@@ -86,7 +86,7 @@ impl JsonSchema for Probability {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rate(u64);
 
-/// Units a rate may carry, longest name first.
+/// Units of rates, longest name first.
 const RATES: [(&str, f64); 9] = [
     ("Tbit/s", 1e12),
     ("Gbit/s", 1e9),
@@ -107,7 +107,7 @@ impl Rate {
 
     /// Time for which a link of this rate is busy with `bytes`.
     pub const fn transmission(self, bytes: u64) -> Span {
-        // Rounded up: a link is never faster than asked.
+        // Rounded up, so that a link is never faster than its rate.
         let ns = (bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128);
         Span(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
     }
@@ -121,7 +121,7 @@ fn number(text: &str) -> Option<f64> {
 impl FromStr for Rate {
     type Err = String;
 
-    /// Parses a positive number with a unit; the error says what was expected.
+    /// Parses a positive number with a unit. The error says what was expected.
     fn from_str(text: &str) -> Result<Self, String> {
         let (digits, unit) = RATES
             .iter()
@@ -133,12 +133,11 @@ impl FromStr for Rate {
             number(digits).ok_or_else(|| format!("`{text}` is not a rate; write \"100 Mbit/s\""))? * unit;
         if bits >= u64::MAX as f64 {
             return Err(format!(
-                "`{text}` is faster than anything; leave `rate` out for a link without limit"
+                "`{text}` is above every possible rate; remove `rate` for a link without limit"
             ));
         }
-        Self::from_bits_per_second(bits.round() as u64).ok_or_else(|| {
-            format!("`{text}` lets nothing through; leave `rate` out for a link without limit")
-        })
+        Self::from_bits_per_second(bits.round() as u64)
+            .ok_or_else(|| format!("`{text}` is a rate of zero; remove `rate` for a link without limit"))
     }
 }
 
@@ -156,13 +155,13 @@ impl fmt::Display for Rate {
 /// Limit of the data waiting at a link with a rate, in files as time (`"20ms"`) or as bytes (`"256 kB"`, `"1 MiB"`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
-    /// As long as the link needs for it.
+    /// The time that the link needs for the waiting data.
     Time(Span),
-    /// This many bytes.
+    /// The number of waiting bytes.
     Bytes(u64),
 }
 
-/// Units a buffer in bytes may carry, longest name first.
+/// Units of buffers in bytes, longest name first.
 const BYTES: [(&str, f64); 7] = [
     ("GiB", 1_073_741_824.0),
     ("MiB", 1_048_576.0),
@@ -186,7 +185,7 @@ impl FromStr for Size {
         let bytes = BYTES.into_iter().find_map(sized).and_then(|(digits, unit)| Some(number(digits)? * unit));
         let bytes = bytes.ok_or_else(|| format!("`{text}` is not a size; write for example \"64 GiB\""))?;
         if bytes >= u64::MAX as f64 {
-            return Err(format!("`{text}` is too large; leave it out for no limit"));
+            return Err(format!("`{text}` is too large; remove the key for no limit"));
         }
         Ok(Self(bytes.round() as u64))
     }
@@ -199,7 +198,7 @@ impl fmt::Display for Size {
 }
 
 impl Buffer {
-    /// The longest wait it allows on a link of that rate.
+    /// The longest wait that the buffer allows on a link of a rate.
     pub const fn longest_wait(self, rate: Rate) -> Span {
         match self {
             Self::Time(span) => span,
@@ -231,7 +230,8 @@ impl fmt::Display for Buffer {
     }
 }
 
-/// Types written as one string: parsed with `FromStr`, written with `Display`, described by a pattern.
+/// Implements types that are written as one string: parsed with `FromStr`, written with `Display`, described by a
+/// pattern.
 macro_rules! as_string {
     ($($name:ident, $what:literal, $pattern:literal, [$($example:literal),*];)*) => {$(
         impl Serialize for $name {
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_parse_with_units_only() {
+    fn rates_parse_only_with_a_unit() {
         for (text, bits) in [
             ("100 Mbit/s", 100_000_000),
             ("10Gbit/s", 10_000_000_000),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn transmission_is_never_faster_than_asked() {
+    fn a_transmission_is_never_faster_than_the_rate() {
         let rate: Rate = "8 Mbit/s".parse().unwrap();
         assert_eq!(rate.transmission(1000), Span::from_millis(1));
         assert_eq!("3 bit/s".parse::<Rate>().unwrap().transmission(1), Span(2_666_666_667));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units() {
+    fn sizes_parse_only_with_a_unit() {
         for (text, bytes) in [("64 GiB", 64 << 30), ("1.5 kB", 1500), ("7 B", 7)] {
             assert_eq!(text.parse(), Ok(Size(bytes)));
             assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_time_or_bytes() {
+    fn buffers_parse_as_a_time_or_as_bytes() {
         let rate: Rate = "8 Mbit/s".parse().unwrap();
         for (text, wait) in [("20ms", 20), ("20 kB", 20), ("1 s", 1000), ("1000 B", 1)] {
             let buffer: Buffer = text.parse().unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_stay_between_zero_and_one() {
+    fn numbers_outside_zero_to_one_are_not_probabilities() {
         assert_eq!(Probability::new(0.25).map(Probability::get), Some(0.25));
         for bad in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             assert_eq!(Probability::new(bad), None, "{bad}");

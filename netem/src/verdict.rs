@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use volary_actors::base::{Class, Span};
 
-/// The fate of a message. Spans count from the moment of sending.
+/// The fate of a message. All spans are from the moment of sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It arrives.
+    /// The message arrives.
     Deliver {
-        /// Its total delay.
+        /// Total delay of the message.
         after: Span,
         /// Number of retransmissions of a stream message; zero for datagrams.
         retransmissions: u32,
@@ -19,22 +19,22 @@ pub enum Verdict {
     Twice {
         /// Total delay of the original.
         after: Span,
-        /// Total delay of its duplicate, with the wait for the original at a link with a rate.
+        /// Total delay of the duplicate, with its wait for the original at a link with a rate.
         again: Span,
     },
-    /// It never arrives, without notice to the sender: a datagram, or a stream message whose sender crashed before it
-    /// could send it again.
+    /// The message never arrives, and the sender is not notified. It is a datagram, or a stream message whose sender
+    /// crashed before a repetition.
     Drop(Cause),
     /// A stream message cannot be delivered; its sender is notified.
     Unreachable {
         /// Time until the sender is notified.
         after: Span,
-        /// Why the last transmission failed.
+        /// Cause of the last transmission's failure.
         cause: Cause,
     },
 }
 
-/// Why a message, or one transmission of it, did not arrive.
+/// Cause for which a message, or one of its transmissions, did not arrive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -42,9 +42,9 @@ pub enum Cause {
     Loss,
     /// The buffer of a link with a rate was full.
     Congestion,
-    /// A partition existed, or began while it was under way.
+    /// A partition existed, or began while the message was in flight.
     Partition,
-    /// Its destination was down, or crashed while it was under way; or its sender crashed.
+    /// The destination was down, or crashed while the message was in flight; or the sender crashed.
     Crash,
     /// Extra loss of a degraded link.
     Degradation,
@@ -58,33 +58,32 @@ impl Cause {
 
 /// Counts of the messages of one class.
 ///
-/// sent = delivered + dropped + unreachable; `lost` counts transmissions, of which a stream message can have
-/// many.
+/// sent = delivered + dropped + unreachable. `lost` counts transmissions; a stream message can have many.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassStats {
-    /// Messages sent.
+    /// Number of messages sent.
     pub sent: u64,
-    /// Messages delivered at least once.
+    /// Number of messages delivered at least once.
     pub delivered: u64,
-    /// Messages that never arrive, by [`Cause`], in the order of [`Cause::ALL`].
+    /// Number of messages that never arrive, by [`Cause`], in the order of [`Cause::ALL`].
     pub dropped: [u64; Cause::ALL.len()],
-    /// Stream messages returned to their sender, by cause of the last failure.
+    /// Number of stream messages returned to their sender, by cause of the last failure.
     pub unreachable: [u64; Cause::ALL.len()],
-    /// Transmissions that failed, by cause.
+    /// Number of failed transmissions, by cause.
     pub lost: [u64; Cause::ALL.len()],
-    /// Datagrams that arrive twice.
+    /// Number of datagrams that arrive twice.
     pub duplicated: u64,
-    /// Datagrams held back by the reordering distribution.
+    /// Number of datagrams held back by the reordering distribution.
     pub reordered: u64,
-    /// Transmissions of stream messages after the first.
+    /// Number of transmissions of stream messages after the first.
     pub retransmissions: u64,
-    /// Deliveries held back because their destination was paused.
+    /// Number of deliveries held back because their destination was paused.
     pub held: u64,
-    /// Transmissions over a degraded link.
+    /// Number of transmissions over a degraded link.
     pub degraded: u64,
     /// Total propagation delay of delivered messages, ns.
     pub propagation_ns: u64,
-    /// Total time of delivered messages for waiting and transmission at links with a rate, ns.
+    /// Total time for which delivered messages waited and were sent at links with a rate, ns.
     pub queueing_ns: u64,
     /// Total delay of delivered messages that retransmission timeouts added, ns.
     pub retransmission_ns: u64,
@@ -103,7 +102,7 @@ pub struct Stats {
 
 impl ClassStats {
     fn add(&mut self, other: &Self) {
-        // Sums over hosts saturate: a faulty count must not overflow.
+        // Sums over hosts saturate, so that a faulty count does not overflow.
         let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
         let causes = |mine: &mut [u64], theirs: &[u64]| {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| add(mine, *theirs));
@@ -126,7 +125,7 @@ impl ClassStats {
 }
 
 impl Stats {
-    /// Adds the counts of another part of the same network.
+    /// Adds the counts of another part of the network.
     pub fn add(&mut self, other: &Self) {
         self.datagram.add(&other.datagram);
         self.stream.add(&other.stream);
@@ -149,7 +148,7 @@ impl Stats {
         }
     }
 
-    /// Transmissions of both classes that failed for a cause.
+    /// Number of transmissions of both classes that failed for a cause.
     pub const fn lost(&self, cause: Cause) -> u64 {
         self.datagram.lost[cause as usize] + self.stream.lost[cause as usize]
     }

@@ -16,11 +16,11 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 static GLOBAL: Counting = Counting;
 
 #[test]
-fn used_links_allocate_nothing() {
+fn routing_over_used_links_allocates_nothing() {
     let text = "
         one_way = { hyperexponential = { means = ['1ms', '9ms'], weights = [1.0, 2.0] } }
         correlation = 0.5
@@ -58,7 +58,7 @@ fn used_links_allocate_nothing() {
     };
     round(&mut fabric, 0);
     let before = ALLOCATIONS.with(Cell::get);
-    assert!(before > 0, "the counter counts");
+    assert!(before > 0, "the counter must count allocations");
     (1..100).for_each(|k| round(&mut fabric, k * 10));
     assert_eq!(ALLOCATIONS.with(Cell::get), before);
 }

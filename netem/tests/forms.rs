@@ -1,4 +1,4 @@
-//! Round trips, schemas and unknown keys of the configuration types.
+//! Tests of round trips, schemas and unknown keys of the configuration types.
 
 use volary_netem::{Network, TopologyFile};
 
@@ -24,7 +24,7 @@ degrade = { a = ['all'], b = ['node:1'], at = '1s', for = '2s', delay_factor = 4
 ";
 
 #[test]
-fn networks_round_trip() {
+fn networks_round_trip_through_toml() {
     for text in ["", "loss = 0.25\none_way = '3ms'", EVERY_KEY] {
         let network: Network = toml::from_str(text).unwrap();
         let written = toml::to_string(&network).unwrap();
@@ -38,7 +38,7 @@ fn unknown_keys_and_wrong_values_name_their_line() {
     for (text, line, says) in [
         ("one_way = '1ms'\nlos = 0.1", 2, "unknown field `los`"),
         ("loss = { gilbert = { p = 0.1, r = 0.1 } }", 1, "gilbert-elliott"),
-        ("loss = { gilbert-elliott = { p = 0, r = 0 } }", 1, "no state is ever left"),
+        ("loss = { gilbert-elliott = { p = 0, r = 0 } }", 1, "the chain never leaves its state"),
         ("one_way = '1ms'\nrate = '10 Mbps'", 2, "100 Mbit/s"),
         ("rate = '1 Mbit/s'\nbuffer = 9", 2, "a length of time or a number of bytes"),
         (
@@ -56,7 +56,7 @@ fn unknown_keys_and_wrong_values_name_their_line() {
 }
 
 #[test]
-fn topologies_round_trip() {
+fn topologies_round_trip_through_toml() {
     for text in [
         include_str!("../../topologies/star.toml"),
         include_str!("../../topologies/leaf-spine.toml"),
@@ -70,7 +70,7 @@ fn topologies_round_trip() {
 }
 
 #[test]
-fn schemas_know_every_key() {
+fn schemas_contain_every_key() {
     let schema = format!("{:?}", schemars::schema_for!(Network));
     for key in
         ["one_way", "gilbert-elliott", "reorder_by", "peer_timeout", "partition", "delay_factor", "\"for\""]

@@ -1,4 +1,4 @@
-//! Topology files: the shipped ones, every shape, and every error.
+//! Tests of topology files: the shipped files, every shape, and every error.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,16 +20,16 @@ fn refused(text: &str) -> String {
 
 fn shipped(name: &str) -> Topology {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies").join(name);
-    resolve(&std::fs::read_to_string(path).expect("a shipped file"))
+    resolve(&std::fs::read_to_string(path).expect("the shipped file is readable"))
 }
 
-/// Places of `schedulers` coordinators, then all nodes.
+/// Places of `schedulers` coordinators, followed by those of all nodes.
 fn places(topology: &Topology, schedulers: u32) -> Vec<Place> {
     let seats = (0..schedulers).map(|i| topology.seat(i, schedulers));
     seats.chain(topology.nodes().iter().copied()).collect()
 }
 
-/// Class names of all pairs of nodes, counted one by one.
+/// Number of pairs of nodes by class name, counted one by one.
 fn counted(topology: &Topology) -> BTreeMap<String, u64> {
     let n = topology.nodes().len() as u32;
     let links = topology.links(topology.nodes().to_vec());
@@ -126,13 +126,13 @@ fn regions_are_targets_with_their_frontends() {
     let mut groups = Groups::new(places.len() as u32);
     topology.name(&mut groups, &places, Endpoint(3));
     let ireland = groups.resolve(&"region:ireland".parse().unwrap()).unwrap();
-    assert_eq!(ireland[0], Endpoint(1), "its frontend");
+    assert_eq!(ireland[0], Endpoint(1), "the region's frontend is its first endpoint");
     assert_eq!(ireland[1..], (203..403).map(Endpoint).collect::<Vec<_>>());
     assert_eq!(groups.resolve(&"rack:10".parse().unwrap()).unwrap(), ireland[1..21]);
 }
 
 #[test]
-fn graphs_take_the_shortest_path() {
+fn messages_in_a_graph_take_the_shortest_path() {
     let graph = "
         title = 't'
         placement = { racks = ['rack:core'] }
@@ -187,9 +187,9 @@ fn errors_name_the_key_and_the_remedy() {
         format!("title = 't'\n{}{}{LINKS}{rest}", region("x"), region("y"))
     };
     for (text, says) in [
-        (star(""), "link.rack: a star needs it and it is missing"),
+        (star(""), "link.rack: a star needs this table, which is missing"),
         (star(LINKS), "link.fabric: a star has no such links"),
-        (star("[link.rack]\none_way = '1ms'").replace("= 3", "= 0"), "shape.star.nodes: there is none"),
+        (star("[link.rack]\none_way = '1ms'").replace("= 3", "= 0"), "shape.star.nodes: zero is given"),
         (
             fat(3),
             "shape.fat-tree.k: 3 ports cannot be half uplinks and half downlinks; write an even number, such as 4",
@@ -204,9 +204,9 @@ fn errors_name_the_key_and_the_remedy() {
             regions(
                 "[[link.between]]\nregions = ['y', 'x']\nlink = { one_way = '9ms' }\n[link.region]\none_way = '1s'",
             ),
-            "link.region: every two regions have a `between`",
+            "link.region: all pairs of regions have a `between`",
         ),
-        (regions("").replace("'y'", "'x'"), "shape.regions.region: two are called `x`"),
+        (regions("").replace("'y'", "'x'"), "shape.regions.region: two entries are called `x`"),
         (
             leaf_spine("", "[[group]]\nname = 'g'\non = ['rack:9']"),
             "group[0].on: `rack:9` names nothing here; there are 4",
@@ -233,9 +233,11 @@ fn network_keys_that_a_topology_overrides_are_refused() {
     assert!(
         fabric("one_way = '1ms'").unwrap_err().to_string().starts_with("network.one_way: every link class")
     );
-    fabric("loss = 0.1\nrate = '1 Gbit/s'").expect("what the classes leave out comes from the network");
+    fabric("loss = 0.1\nrate = '1 Gbit/s'").expect("keys that classes omit come from the network");
     let wrong = Fabric::new(&network(""), topology.links(places(&topology, 1)), 7, 1, Faults::default(), 1);
-    assert!(wrong.unwrap_err().to_string().starts_with("topology: it is for 21 endpoints, the run has 7"));
+    assert!(
+        wrong.unwrap_err().to_string().starts_with("topology: resolved for 21 endpoints, but the run has 7")
+    );
 }
 
 #[test]
@@ -247,8 +249,8 @@ fn syntax_errors_of_topologies_point_at_their_line() {
         (star_with("one_way = '1ms'\nspeed = 3"), 6),
     ] {
         let error = toml::from_str::<TopologyFile>(&text).expect_err(&text);
-        let at = text[..error.span().expect("a place").start].lines().count().max(1);
-        let starts_line = text[..error.span().expect("a place").start].ends_with('\n');
+        let at = text[..error.span().expect("the error has a span").start].lines().count().max(1);
+        let starts_line = text[..error.span().expect("the error has a span").start].ends_with('\n');
         assert_eq!(at + usize::from(starts_line), line, "{error}");
     }
 }

@@ -1,9 +1,9 @@
-//! Benchmark of solves: `VOLARY_LP=FOLDER cargo bench -p volary-lp`, in milliseconds of CPU time, the least of three
-//! runs.
+//! Benchmark of solves (`VOLARY_LP=FOLDER cargo bench -p volary-lp`): the least CPU time of three runs, in
+//! milliseconds.
 //!
-//! `FOLDER` holds the instances that the ignored tests read. Each is solved to the optimum from the empty plan; then
-//! those of the sequence, to the default gap, each from the basis of the one before. Without it the committed
-//! instances are solved.
+//! `FOLDER` holds the instances that the ignored tests read. The benchmark solves each of them to the optimum from the
+//! empty plan. Then it solves the instances of the sequence to the default gap, each from the basis of its predecessor.
+//! Without `VOLARY_LP` it solves the committed instances.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -41,13 +41,13 @@ fn cold(instances: &[Instance]) {
     }
 }
 
-/// Mean and maximum.
+/// The mean and the maximum of some values, as text.
 fn summary(values: &[f64]) -> String {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     format!("mean {mean:.2}, max {:.2}", values.iter().fold(0.0_f64, |most, value| most.max(*value)))
 }
 
-/// Solves instances each from the basis of the one before.
+/// Solves instances in order, each from the basis of its predecessor.
 fn warm(instances: &[Instance]) {
     let (mut solves, mut rounds, mut gaps, mut pivots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut basis = Basis::default();
@@ -68,7 +68,7 @@ fn warm(instances: &[Instance]) {
 }
 
 fn main() {
-    // `cargo test --all-targets` runs this too, to see that it works.
+    // `cargo test --all-targets` also runs this binary, to check that it works.
     if std::env::var("VOLARY_LP").is_err() || !std::env::args().any(|arg| arg == "--bench") {
         return cold(&read(include_str!("../tests/data/instances.txt")));
     }

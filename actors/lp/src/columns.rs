@@ -1,10 +1,10 @@
-//! Columns of the linear program, compiled from the jobs of a problem: pending ones with their options, and running
-//! ones that can be preempted. With them bases by the names of their variables, to start the next problem from, and
-//! the bounds that any duals prove.
+//! Columns of the linear program, compiled from the jobs of a problem: pending jobs with their options, and running
+//! jobs that can be preempted. The module also has bases by the names of their variables, to start the next problem
+//! from, and the bounds that duals prove.
 //!
-//! A column's entries lie in runs of rows, [`Segment`]s: one for an option on a set, one for each set of a running
-//! job. Columns that differ in set or start share their values. Those that start at consecutive slots of one set
-//! form a [`Strip`], whose products with a vector are a correlation and are computed together.
+//! A column's entries lie in [`Segment`]s of consecutive rows. The column of an option on a set has one segment; that
+//! of a running job has a segment for each set. Columns that differ in set or start share their values. Columns of
+//! consecutive starts on one set form a [`Strip`]: its products with a vector are a correlation, computed together.
 //!
 //! A [`Certificate`] is an upper bound. For every y ≥ 0, Σ y b + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)) is at least
 //! the optimum: each feasible x has c·x ≤ c·x + y·(b − A x) = y·b + Σ_g Σ_{j ∈ g} (c_j − y·a_j) x_j, and the x_j of
@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-/// A run of rows with a run of values.
+/// Consecutive rows of a column, and the values in them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Segment {
     row: u32,
@@ -21,12 +21,12 @@ struct Segment {
     len: u32,
 }
 
-/// Columns of consecutive starts on one set: the values of each begin one row below those of the one before.
+/// Columns of consecutive starts on one set. The values of each column begin one row below those of its predecessor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Strip {
     column: u32,
     count: u32,
-    /// The first column's.
+    /// Segment of the first column.
     segment: Segment,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct Choosable {
     pub(crate) utility: f64,
     /// The column of the block's first set.
     column: u32,
-    /// Columns from one set to the next.
+    /// Distance between the columns of consecutive sets.
     stride: u32,
 }
 
 impl Choosable {
-    /// The column of the set at a place in the block.
+    /// The column of the set with index `place` in the block.
     pub(crate) fn column(&self, place: usize) -> usize {
         self.column as usize + place * self.stride as usize
     }
@@ -58,19 +58,19 @@ pub(crate) struct Columns {
     group: Vec<u32>,
     /// Option of each column of a pending job.
     option: Vec<u32>,
-    /// Where the segments of each column begin, and the end.
+    /// Index of each column's first segment, and the number of segments.
     first_segment: Vec<u32>,
     segments: Vec<Segment>,
     values: Vec<f64>,
     strips: Vec<Strip>,
-    /// Where the strips of each group begin, and the end.
+    /// Index of each group's first strip, and the number of strips.
     first_strip: Vec<u32>,
-    /// Where the columns of each group begin, and the end.
+    /// Index of each group's first column, and the number of columns.
     first_column: Vec<u32>,
     options: Vec<Choosable>,
-    /// Where the options of each job begin, and the end.
+    /// Index of each job's first option, and the number of options.
     first_option: Vec<u32>,
-    /// Names of the groups with their places, sorted by name.
+    /// Names of the groups with their indices, sorted by name.
     names: Vec<(u64, u32)>,
 }
 
@@ -147,7 +147,7 @@ impl Columns {
         self.first_column.push(self.len() as u32);
     }
 
-    /// Stores a demand times a factor, without zeros at its end.
+    /// Stores a demand times a factor, without trailing zeros.
     fn add_values(&mut self, demand: &[f64], factor: f64) -> Range<u32> {
         let used = demand.iter().rposition(|value| *value > 0.0).map_or(0, |last| last + 1).min(self.slots);
         let from = self.values.len() as u32;
@@ -155,7 +155,7 @@ impl Columns {
         from..self.values.len() as u32
     }
 
-    /// The part of a run of values that lies within the window when the run begins at a slot of a set.
+    /// The part of the values that lies within the window if the first value is at a slot of a set.
     fn segment(&self, set: u32, slot: u32, values: Range<u32>) -> Segment {
         let slots = self.slots as u32;
         let len = (values.end - values.start).min(slots - slot);
@@ -203,12 +203,12 @@ impl Columns {
         &self.options
     }
 
-    /// Places of a job's options.
+    /// Indices of a job's options.
     pub(crate) fn job_options(&self, job: usize) -> Range<usize> {
         self.first_option[job] as usize..self.first_option[job + 1] as usize
     }
 
-    /// Runs of rows of a column, each by its first row and its values.
+    /// Segments of a column, each as its first row and its values.
     pub(crate) fn runs(&self, column: usize) -> impl Iterator<Item = (usize, &[f64])> {
         let range = self.first_segment[column] as usize..self.first_segment[column + 1] as usize;
         self.segments[range].iter().map(|segment| {
@@ -250,7 +250,7 @@ impl Columns {
         }
     }
 
-    /// Place of the group of a name.
+    /// Index of the group with a name.
     pub(crate) fn find_group(&self, name: u64) -> Option<usize> {
         let at = self.names.binary_search_by_key(&name, |entry| entry.0).ok()?;
         Some(self.names[at].1 as usize)
@@ -268,7 +268,7 @@ impl Columns {
         Variable::Share { job: job.name, block: block.name, slot: option.slot, set }
     }
 
-    /// The column of a name, if there is one.
+    /// The column with a name, if the problem has it.
     pub(crate) fn find(&self, name: Variable, jobs: &[Job]) -> Option<usize> {
         match name {
             Variable::Share { job, block, slot, set } => {
@@ -307,23 +307,23 @@ pub(crate) fn dot(left: &[f64], right: &[f64]) -> f64 {
 pub struct Job {
     /// Name of the job, the same from problem to problem; no other job or running job has it.
     pub name: u64,
-    /// Tasks, which start together; each takes one node. At least 1.
+    /// Number of tasks, at least 1. They start together, and each takes one node.
     pub tasks: u32,
-    /// Ways to run it. Empty: the job cannot be planned.
+    /// Ways to run the job. A job without blocks cannot be planned.
     pub blocks: Vec<Block>,
 }
 
-/// The options of a job that differ in their start alone, such as those on its preferred nodes.
+/// The options of a job that differ in their start alone, such as all options on its preferred nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
     /// Name of the block within its job, the same from problem to problem.
     pub name: u32,
-    /// Sets of nodes over which the tasks may be split, rising.
+    /// Sets of nodes over which the tasks may be split, in ascending order.
     pub sets: Vec<u32>,
-    /// Expected nodes in use for each task, by slots since the start; 0 beyond the end. Not negative. In 3Sigma this
-    /// is 1 − CDF of the runtime.
+    /// Expected number of nodes that each task uses, by slots since its start; at least 0, and 0 beyond the end. In
+    /// 3Sigma it is 1 − CDF of the run time.
     pub demand: Vec<f64>,
-    /// Starts to choose from, rising.
+    /// Possible starts, in ascending order.
     pub starts: Vec<Start>,
 }
 
@@ -332,7 +332,7 @@ pub struct Block {
 pub struct Start {
     /// Slot of the window, from 0.
     pub slot: u32,
-    /// Utility of the job if it starts there, in any unit. Options of no utility are never chosen.
+    /// Utility of the job if it starts in this slot, in any unit. Options of utility 0 or less are never chosen.
     pub utility: f64,
 }
 
@@ -341,11 +341,11 @@ pub struct Start {
 pub struct Running {
     /// Name of the job, the same from problem to problem; no other job or running job has it.
     pub name: u64,
-    /// Its tasks on each set of nodes.
+    /// Number of the job's tasks on each set of nodes.
     pub tasks: Vec<u32>,
-    /// Expected nodes in use for each task, by slot of the window; 0 beyond the end. Not negative.
+    /// Expected number of nodes that each task uses, by slot of the window; at least 0, and 0 beyond the end.
     pub demand: Vec<f64>,
-    /// Price of preempting it, in the unit of utilities. Not negative.
+    /// Price of preempting the job, in the unit of utilities; at least 0.
     pub price: f64,
 }
 
@@ -368,7 +368,7 @@ pub enum Variable {
         /// Name of the running job.
         job: u64,
     },
-    /// The slack of a group row: the share of a pending job that is not planned, or of a running one that goes on.
+    /// The slack of a group row: the share of a pending job that is not planned, or of a running job that continues.
     Unplanned {
         /// Name of the job.
         job: u64,
@@ -382,10 +382,10 @@ pub enum Variable {
     },
 }
 
-/// A basis of a linear program: which variables determine the solution.
+/// A basis of a linear program: the variables that determine the solution.
 ///
-/// It refers to variables by name, so it serves for a later problem in which jobs have come and gone, capacities have
-/// changed, and utilities and demands are others.
+/// It refers to variables by name, so it also serves for a later problem with other jobs, capacities, utilities and
+/// demands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Basis {
     /// The key column of each group whose key is not its slack.
@@ -405,7 +405,7 @@ pub(crate) struct Certificate<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// The bound of the duals zero: every job gets its best option.
+    /// The bound that zero duals prove: every job gets its best option.
     pub(crate) fn new(columns: &'a Columns, capacity: &'a [f64]) -> Self {
         let duals = vec![0.0; capacity.len()];
         let offered = duals.clone();
@@ -414,7 +414,7 @@ impl<'a> Certificate<'a> {
         Self { columns, capacity, bound, duals, offered, profits }
     }
 
-    /// The bound of given duals, of which negative ones count as zero. The better one is kept.
+    /// The bound that given duals prove, where negative duals count as zero. The certificate keeps the best bound.
     pub(crate) fn offer(&mut self, duals: &[f64]) -> f64 {
         for (offered, dual) in self.offered.iter_mut().zip(duals) {
             *offered = dual.max(0.0);
@@ -433,7 +433,7 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// The bound of duals that are not negative.
+/// The bound that nonnegative duals prove.
 fn bound(columns: &Columns, capacity: &[f64], duals: &[f64], profits: &mut Vec<f64>) -> f64 {
     let rows: f64 = capacity.iter().zip(duals).map(|(nodes, dual)| nodes * dual).sum();
     let best = |group: usize| {

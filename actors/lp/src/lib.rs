@@ -18,8 +18,8 @@
 //!             x, y ≥ 0
 //! ```
 //!
-//! A [`Plan`] also has y_r and one option of each job whole, and its tasks whole: k_j x_{o,p} is an integer. The
-//! relaxation drops that. All C_p(t) ≥ 0, so planning nothing is feasible.
+//! In a [`Plan`], y_r, Σ_p x_{o,p} and k_j x_{o,p} are also integers. The relaxation drops this condition. All C_p(t) ≥
+//! 0, so the empty plan is feasible.
 //!
 //! # The method
 //!
@@ -38,9 +38,9 @@
 //! pivot element. Right-hand sides are perturbed by about 1e-6 nodes, differently for each row, so that ties are
 //! rare.
 //!
-//! *Warm start.* A [`Basis`] names its variables. In the next problem those that still exist form a basis: variables
-//! that have become dependent are dropped and slacks fill their places. Where its solution is infeasible a first
-//! phase minimizes the sum of the infeasibilities. Should that not end, the method starts again from the empty plan.
+//! *Warm start.* A [`Basis`] names its variables. In the next problem the variables that still exist form a basis, in
+//! which slacks replace dependent variables. If its solution is infeasible, a first phase minimizes the sum of the
+//! infeasibilities. Should this phase not end, the method starts again from the empty plan.
 //!
 //! *Bounds.* Any y ≥ 0 proves an upper bound on the optimum, Σ_t y_t C_t + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)). So
 //! the duals of an answer prove its bound wherever the solve stopped; that bound does not depend on the method being
@@ -66,7 +66,7 @@
 //! finite, and there are finitely many bases. The group rows make no difference: keys and working basis together are
 //! a basis of the whole program, and exchanging a key changes how it is stored and not which it is.
 //!
-//! In floating point the limit on pivots in [`Work`] guards against what rounding does to this argument.
+//! In floating point the limit on pivots in [`Work`] ends the method even if rounding errors break this argument.
 //!
 //! # Example
 //!

@@ -1,5 +1,5 @@
-//! Problems: jobs that compete for capacities over a window of slots, checked; errors in their data; and plans:
-//! which jobs start when and where, and which running ones are preempted.
+//! Problems, their errors, and plans. A problem has jobs that compete for capacities over a window of slots. A plan
+//! says when and where jobs start, and which running jobs are preempted.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl Problem {
         Ok(Self::from_checked(slots, capacity, jobs, running))
     }
 
-    /// Builds a problem without checks, from parts of one that has been checked.
+    /// Builds a problem without checks, from parts of a checked problem.
     pub(crate) fn from_checked(
         slots: usize,
         capacity: Vec<f64>,
@@ -58,7 +58,7 @@ impl Problem {
         Self { sets: capacity.len() / slots, slots, capacity, jobs, running, columns }
     }
 
-    /// Sets of nodes.
+    /// Number of sets of nodes.
     pub fn sets(&self) -> usize {
         self.sets
     }
@@ -68,7 +68,7 @@ impl Problem {
         self.slots
     }
 
-    /// Nodes that are free, set by set and slot by slot.
+    /// Number of free nodes, set by set and slot by slot.
     pub fn capacity(&self) -> &[f64] {
         &self.capacity
     }
@@ -83,12 +83,12 @@ impl Problem {
         &self.running
     }
 
-    /// Options that are worth something: one for each block and start.
+    /// Number of options of positive utility: one for each block and start.
     pub fn options(&self) -> usize {
         self.columns.options().len()
     }
 
-    /// Variables of the linear program: one for each option and set, and one for each running job.
+    /// Number of variables of the linear program: one for each option and set, and one for each running job.
     pub fn variables(&self) -> usize {
         self.columns.len()
     }
@@ -114,7 +114,7 @@ fn amounts(part: &str, values: &[f64]) -> Result<(), Error> {
 fn check_job(job: &Job, sets: usize, slots: usize) -> Result<(), Error> {
     let part = format!("job {}", job.name);
     if job.tasks == 0 {
-        return Err(Error::of(part, "it has no task", "give it at least one"));
+        return Err(Error::of(part, "the job has no task", "give the job at least one task"));
     }
     for (at, block) in job.blocks.iter().enumerate() {
         let part = format!("{part}, block {}", block.name);
@@ -156,7 +156,7 @@ fn check_running(job: &Running, sets: usize) -> Result<(), Error> {
     if job.tasks.len() == sets {
         return Ok(());
     }
-    let problem = format!("it has tasks on {} sets", job.tasks.len());
+    let problem = format!("the job has tasks on {} sets", job.tasks.len());
     Err(Error::of(part, problem, format!("give a number for each of the {sets} sets")))
 }
 
@@ -174,32 +174,32 @@ fn check_names(jobs: &[Job], running: &[Running]) -> Result<(), Error> {
     }
 }
 
-/// A choice of at most one option for each pending job, with whole tasks, and of running jobs to preempt.
+/// At most one option for each pending job, with whole tasks, and the running jobs to preempt.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
     /// The choices, by job; jobs without a choice are not planned.
     pub choices: Vec<Choice>,
-    /// Places in [`Problem::running`] of the jobs to preempt, rising.
+    /// Indices in [`Problem::running`] of the jobs to preempt, in ascending order.
     pub preempted: Vec<usize>,
-    /// Utilities less prices.
+    /// Utilities of the choices less the prices of the preempted jobs.
     pub value: f64,
 }
 
 /// The option that is chosen for a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Place of the job in [`Problem::jobs`].
+    /// Index of the job in [`Problem::jobs`].
     pub job: usize,
-    /// Place of the block in [`Job::blocks`](crate::Job::blocks).
+    /// Index of the block in [`Job::blocks`](crate::Job::blocks).
     pub block: usize,
     /// Slot of the start.
     pub slot: u32,
-    /// Tasks on each set of the problem.
+    /// Number of tasks on each set of the problem.
     pub tasks: Vec<u32>,
 }
 
 impl Plan {
-    /// Nodes by which the plan exceeds the capacity where it does so most; 0 or less if it keeps it everywhere.
+    /// Largest number of nodes by which the plan exceeds a capacity; 0 or less if it keeps all capacities.
     pub fn excess(&self, problem: &Problem) -> f64 {
         let slots = problem.slots();
         let mut load: Vec<f64> = problem.capacity().iter().map(|nodes| -nodes).collect();
@@ -232,7 +232,7 @@ impl Plan {
     }
 }
 
-/// A problem that cannot be posed: a value that is out of its range, or a name that occurs twice.
+/// An error in the data of a problem: a value outside its range, or a name that occurs twice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The part of the problem, such as `job 7, block 1`.
@@ -277,20 +277,20 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_part_and_remedy() {
+    fn errors_name_the_part_and_the_remedy() {
         let amount = "give a finite number that is not negative";
         refused(|_, _, capacity| capacity[1] = -1.0, &format!("capacity: value 1 is -1; {amount}"));
         refused(
             |_, _, capacity| capacity.truncate(1),
             "capacity: 1 capacities for 2 slots; give one for each set and slot, and at least one slot",
         );
-        refused(|job, _, _| job.tasks = 0, "job 1: it has no task; give it at least one");
+        refused(|job, _, _| job.tasks = 0, "job 1: the job has no task; give the job at least one task");
         refused(|job, _, _| job.name = 2, "job 2: another job has this name; name each job differently");
         refused(|_, job, _| job.name = 2, "job 2: another job has this name; name each job differently");
         refused(|_, job, _| job.price = f64::NAN, &format!("running job 9, price: value 0 is NaN; {amount}"));
         refused(
             |_, job, _| job.tasks.push(1),
-            "running job 9: it has tasks on 2 sets; give a number for each of the 1 sets",
+            "running job 9: the job has tasks on 2 sets; give a number for each of the 1 sets",
         );
         let block = "job 1, block 0";
         refused(|job, _, _| job.blocks[0].demand[0] = -2.0, &format!("{block}: value 0 is -2; {amount}"));

@@ -1,5 +1,4 @@
-//! Rounding of a relaxed solution to a plan: greedy drafts, with the room that they leave, improved by ruin and
-//! recreate.
+//! Rounding of a relaxed solution to a plan: greedy drafts, improved by ruin and recreate.
 //!
 //! Preferences among options come from the shares and duals of a relaxed solution. The search draws the same
 //! pseudo-random numbers in every call: the crate has no dependencies and a plan is a function of its problem, so
@@ -11,24 +10,24 @@ use crate::simplex::{Relaxed, Work};
 /// Largest number of jobs that a ruin drops.
 const DROPPED: usize = 6;
 
-/// Jobs without a plan that a recreation tries besides those dropped.
+/// Number of unplanned jobs that a recreation tries besides the dropped jobs.
 const TRIED: usize = 5;
 
-/// Options of a job that a recreation tries.
+/// Number of options of a job that a recreation tries.
 const OPTIONS: usize = 24;
 
-/// Every fourth job passes over fewer than this many of its preferred options, so that others are tried.
+/// Upper limit (exclusive) of the preferred options that every fourth job passes over, to try others.
 const PASSED: usize = 6;
 
 /// Rounds a relaxed solution to a plan.
 ///
-/// Jobs are taken in several orders; each gets the first option that fits, those of its own shares first and then by
-/// utility less the price of its nodes, split over sets as its shares are. The best of these drafts is improved by
-/// `work.ruins` attempts of ruin and recreate (Schrimpf et al. 2000): a few jobs are dropped, and they and some that
-/// were not planned are planned again in a random order, every fourth by a later option than its first; what is not
-/// worse is kept. It ends early once the value is within `work.gap` of `relaxed.bound`. In the plan no job is left to
-/// start later than it could at a gain, so that a job is not put off again and again while nodes are idle. The same
-/// arguments give the same plan.
+/// Jobs are taken in several orders. Each job gets its first option that fits: options with shares come first, then
+/// options by utility less the price of their nodes. Its tasks are split over sets as its shares are. `work.ruins`
+/// attempts of ruin and recreate (Schrimpf et al. 2000) improve the best of these drafts. An attempt drops a few jobs;
+/// it plans these and some unplanned jobs again in a random order, every fourth by a later option than its first. A
+/// result that is not worse is kept. The search ends early once the value is within `work.gap` of `relaxed.bound`. No
+/// job of the plan starts later than it could at a gain, so jobs are not put off again and again while nodes are idle.
+/// The same arguments give the same plan.
 pub fn round(problem: &Problem, relaxed: &Relaxed, work: Work) -> Plan {
     let preferences = Preferences::new(problem, relaxed);
     let best = greedy(problem, &preferences);
@@ -89,7 +88,7 @@ fn greedy<'a>(problem: &'a Problem, preferences: &Preferences<'_>) -> Draft<'a> 
     best
 }
 
-/// Moves each planned job to the best option that fits, those that start first before the others.
+/// Moves each planned job to the best option that fits, in the order of their starts.
 fn improve_each(draft: &mut Draft<'_>, problem: &Problem, preferences: &Preferences<'_>) {
     let mut order: Vec<(u32, usize)> =
         (0..problem.jobs().len()).filter_map(|job| Some((draft.start(job)?, job))).collect();
@@ -99,7 +98,7 @@ fn improve_each(draft: &mut Draft<'_>, problem: &Problem, preferences: &Preferen
     }
 }
 
-/// A plan, and what is needed to improve it.
+/// A search for better plans.
 struct Search<'p, 'a> {
     preferences: &'a Preferences<'a>,
     random: SplitMix,
@@ -112,7 +111,7 @@ struct Search<'p, 'a> {
 }
 
 impl Search<'_, '_> {
-    /// Ruins and recreates the best plan, and keeps what is not worse.
+    /// Ruins and recreates the best plan. A result that is not worse replaces it.
     fn improve(&mut self, problem: &Problem) {
         self.trial.copy_from(&self.best);
         let jobs = 0..problem.jobs().len();
@@ -152,7 +151,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Every second time, preempts a random running job, or spares it and drops jobs until the rest fits.
+    /// In every second call, preempts a random running job; if it is preempted already, spares it and drops jobs until
+    /// the rest fits.
     fn turn_running(&mut self, running: usize) {
         if running == 0 || self.random.below(2) == 0 {
             return;
@@ -169,21 +169,21 @@ impl Search<'_, '_> {
     }
 }
 
-/// Nodes by which rounding errors may exceed the room.
+/// Number of nodes by which rounding errors may exceed the room.
 const SLACK: f64 = 1e-9;
 
 /// A plan that is being changed. It always keeps the capacities.
 struct Draft<'a> {
     problem: &'a Problem,
-    /// Nodes left in each set and slot.
+    /// Number of free nodes in each set and slot.
     room: Vec<f64>,
     /// The option of each planned job.
     chosen: Vec<Option<u32>>,
-    /// Tasks of each job on each set.
+    /// Number of tasks of each job on each set.
     tasks: Vec<u32>,
     preempted: Vec<bool>,
     value: f64,
-    /// Tasks of a job on each set that would fit, and a division of its tasks.
+    /// Number of a job's tasks that fit on each set, and (in `split`) a division of its tasks.
     limits: Vec<u32>,
     split: Vec<u32>,
 }
@@ -223,7 +223,7 @@ impl<'a> Draft<'a> {
         self.preempted[running]
     }
 
-    /// Plans a job by the first of its preferred options, from place `from` on and `tries` at most, that fits.
+    /// Plans a job by the first preferred option that fits. Tries at most `tries` options, from index `from` on.
     fn plan(&mut self, job: usize, preferences: &Preferences<'_>, from: usize, tries: usize) {
         let mut options = preferences.job_options(job).iter().skip(from).take(tries);
         if let Some(&option) = options.find(|option| self.fits(**option as usize)) {
@@ -258,7 +258,7 @@ impl<'a> Draft<'a> {
         self.chosen[job].map(|option| self.problem.columns().options()[option as usize].slot)
     }
 
-    /// Determines how many tasks of an option fit on each set, and whether all do.
+    /// Determines how many tasks of an option fit on each set. Returns whether all tasks fit.
     fn fits(&mut self, option: usize) -> bool {
         let option = self.problem.columns().options()[option];
         let job = &self.problem.jobs()[option.job as usize];
@@ -275,8 +275,8 @@ impl<'a> Draft<'a> {
         total >= u64::from(job.tasks)
     }
 
-    /// Divides the tasks of an option that fits over its sets: as the relaxed solution does, and the rest where the
-    /// rent is lowest.
+    /// Divides the tasks of an option that fits over its sets as the relaxed solution does. The rest goes to the sets
+    /// with the lowest rents.
     fn divide(&mut self, option: usize, preferences: &Preferences<'_>) {
         let option = self.problem.columns().options()[option];
         let job = &self.problem.jobs()[option.job as usize];
@@ -288,7 +288,7 @@ impl<'a> Draft<'a> {
         if total > 0.0 {
             let wanted = |at: usize| f64::from(job.tasks) * share(at) / total;
             for (at, &set) in sets.iter().enumerate() {
-                // Up to rounding errors of the relaxed solution.
+                // The addition absorbs rounding errors of the relaxed solution.
                 let tasks = ((wanted(at) + 1e-6) as u32).min(self.limits[set as usize]).min(left);
                 self.split[set as usize] = tasks;
                 left -= tasks;
@@ -410,7 +410,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Number of `tasks` that fit into the room of a set from a slot on.
+/// Largest number of tasks, at most `tasks`, that fit into the room of a set from a slot on.
 fn limit(room: &[f64], demand: &[f64], tasks: u32) -> u32 {
     let mut limit = tasks;
     for (room, demand) in room.iter().zip(demand) {
@@ -432,9 +432,10 @@ struct Preferences<'a> {
     relaxed: &'a Relaxed,
     /// Price of the nodes of each column at the duals.
     rents: Vec<f64>,
-    /// Options by job, each job's best first: those with shares, the largest first, then by utility less rent.
+    /// Options by job, each job's best first: options with shares by their shares, then the others by utility less
+    /// rent.
     options: Vec<u32>,
-    /// Where the options of each job begin, and the end.
+    /// Index of each job's first option, and the number of options.
     first: Vec<u32>,
     /// Share of each job that the relaxed solution plans.
     shares: Vec<f64>,

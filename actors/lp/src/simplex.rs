@@ -1,5 +1,5 @@
-//! The linear relaxation, in which jobs can be planned in shares, and the primal simplex method with generalised
-//! upper bounding that solves it: group rows are implicit.
+//! The linear relaxation, in which jobs can be planned in shares. The primal simplex method with generalised upper
+//! bounding solves it and keeps group rows implicit.
 //!
 //! A run pivots from a given basis until the optimum, a certified gap, or a limit, and begins again from the slack
 //! basis where that fails. Pricing decides which nonbasic variable enters, the ratio test which basic variable
@@ -15,11 +15,11 @@ use crate::problem::Problem;
 /// Limits of a solve. They count steps and never seconds, so equal problems have equal answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
-    /// Pivots of the simplex method.
+    /// Maximum number of pivots of the simplex method.
     pub pivots: u32,
-    /// Attempts of [`round`](crate::round()) to improve its plan.
+    /// Maximum number of attempts of [`round`](crate::round()) to improve its plan.
     pub ruins: u32,
-    /// A relative distance between value and bound at which a solve stops; 0 goes on to the optimum.
+    /// Relative distance between value and bound at which a solve stops; 0 continues to the optimum.
     pub gap: f64,
 }
 
@@ -33,16 +33,16 @@ impl Default for Work {
 /// A solution of the linear relaxation, and an upper bound on the optimum that its duals prove.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Relaxed {
-    /// Share of each variable, between 0 and 1, in the order of jobs, blocks, sets and starts (options that are worth
-    /// nothing have none), then running jobs. They satisfy every row up to rounding errors.
+    /// Share of each variable, between 0 and 1: first options of positive utility, in the order of jobs, blocks, sets
+    /// and starts; then running jobs. The shares satisfy every row up to rounding errors.
     pub x: Vec<f64>,
     /// Price of a node in each set and slot, in the unit of utilities: duals that prove `bound`. Not negative.
     pub duals: Vec<f64>,
-    /// Utilities times shares, less the prices of preempted shares.
+    /// Utilities times shares, less prices times preempted shares.
     pub value: f64,
-    /// Upper bound of all solutions and plans, up to rounding errors. At least `value`.
+    /// Upper bound on the values of all solutions and plans, up to rounding errors; at least `value`.
     pub bound: f64,
-    /// Pivots made.
+    /// Number of pivots.
     pub pivots: u32,
     /// The basis from which the next problem can start.
     pub basis: Basis,
@@ -50,10 +50,10 @@ pub struct Relaxed {
 
 /// Solves the linear relaxation of a problem.
 ///
-/// It starts from `basis`, which another problem may have left, or else from the empty plan, and stops at the
-/// optimum, at `work.gap`, or after `work.pivots`. Wherever it stops, `x` is feasible and `bound` holds. Capacities
-/// count as larger by up to 2e-6 nodes while it runs, and the shares are scaled back to the true ones at the end, so
-/// that at the optimum `value` may lie below `bound` by about that times the duals.
+/// The solve starts from `basis`, which may belong to another problem, or from the empty plan. It stops at the optimum,
+/// at `work.gap`, or after `work.pivots`; `x` is then feasible and `bound` holds. During the solve capacities are
+/// larger by up to 2e-6 nodes. At the end the shares are scaled back to the true capacities, so at the optimum `value`
+/// may lie below `bound` by about 2e-6 times the duals.
 pub fn relax(problem: &Problem, basis: Option<&Basis>, work: Work) -> Relaxed {
     let columns = problem.columns();
     let mut certificate = Certificate::new(columns, problem.capacity());
@@ -65,7 +65,7 @@ pub fn relax(problem: &Problem, basis: Option<&Basis>, work: Work) -> Relaxed {
     Relaxed { x, duals, value, bound, pivots, basis }
 }
 
-/// Clips shares at zero, then scales those of groups that exceed one, and of options on rows that exceed the
+/// Clips shares at zero. Then scales the shares of groups that exceed one, and of options on rows that exceed their
 /// capacity.
 fn make_feasible(columns: &Columns, jobs: usize, capacity: &[f64], x: &mut [f64]) {
     let mut excess = vec![0.0; capacity.len()];
@@ -83,7 +83,7 @@ fn make_feasible(columns: &Columns, jobs: usize, capacity: &[f64], x: &mut [f64]
             columns.add_to(column, x[column], rows);
         }
     }
-    // Of each row, the part of the load that fits.
+    // Fraction of each row's load that fits.
     let fits: Vec<f64> = load
         .iter()
         .zip(&excess)
@@ -105,19 +105,19 @@ fn make_feasible(columns: &Columns, jobs: usize, capacity: &[f64], x: &mut [f64]
     }
 }
 
-/// Perturbation of the right-hand sides, times one to two.
+/// Smallest perturbation of a right-hand side, in nodes; the largest is twice as large.
 const PERTURBATION: f64 = 1e-6;
 
-/// A basic solution, for the capacities as they are.
+/// A basic solution for the unperturbed capacities.
 pub(crate) struct Vertex {
-    /// Value of each column. Values may lie below zero by about the perturbation, or far if the first phase did not
+    /// Value of each column. Values may lie below zero by about the perturbation, or by more if the first phase did not
     /// end.
     pub(crate) x: Vec<f64>,
     pub(crate) basis: Basis,
     pub(crate) pivots: u32,
 }
 
-/// Capacities, each perturbed by its number so that ties in the ratio test are rare.
+/// Capacities, each perturbed by its index, which makes ties in the ratio test rare.
 fn perturbed(capacity: &[f64]) -> Vec<f64> {
     let share = |row: usize| f64::from((row as u32).wrapping_mul(0x9e37_79b9)) / 4_294_967_296.0;
     capacity.iter().enumerate().map(|(row, nodes)| nodes + PERTURBATION * (1.0 + share(row))).collect()
@@ -156,21 +156,21 @@ fn values(state: &State<'_>) -> Vec<f64> {
     x
 }
 
-/// Pivots between inversions of the working basis from its columns, which bound the rounding errors of its updates.
+/// Number of pivots after which the working basis is inverted from its columns, to bound rounding errors.
 const REINVERT: u32 = 100;
 
-/// Pivots in a row without progress after which Bland's rule applies.
+/// Number of consecutive pivots without progress after which Bland's rule applies.
 const STALL: u32 = 50;
 
-/// Pivots after which the gap is determined, with the next scan.
+/// Number of pivots after which the next scan determines the gap.
 const CHECK: u32 = 20;
 
-/// Why the method stopped.
+/// Reason why the method stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     /// No variable is worth entering.
     Optimal,
-    /// The bound is as near as asked for.
+    /// The gap between value and bound is small enough.
     Gap,
     /// The limit of pivots is reached.
     Limit,
@@ -208,7 +208,7 @@ impl<'s, 'p> Method<'s, 'p> {
         let stop = loop {
             let entering = match self.entering(gap, certificate) {
                 Ok(entering) => entering,
-                // Optimal by the current inverse: checked once more with a fresh one.
+                // Optimal by the updated inverse: check once more with a fresh inverse.
                 Err(Stop::Optimal | Stop::Stuck) if self.age > 0 => {
                     self.refresh();
                     continue;
@@ -231,7 +231,7 @@ impl<'s, 'p> Method<'s, 'p> {
         (stop, self.left)
     }
 
-    /// The variable to enter, or the reason why none is.
+    /// The entering variable, or the reason why there is none.
     fn entering(&mut self, gap: f64, certificate: &mut Certificate<'_>) -> Result<Entering, Stop> {
         let done = match self.prices.phase {
             Phase::Feasibility => Stop::Stuck,
@@ -284,7 +284,7 @@ impl<'s, 'p> Method<'s, 'p> {
     }
 }
 
-/// Number of the variable of a name, if the problem has it.
+/// Number of the variable with a name, if the problem has it.
 fn find(problem: &Problem, state: &State<'_>, name: Variable) -> Option<usize> {
     let (columns, groups) = (problem.columns(), state.keys.len());
     match name {
@@ -298,7 +298,7 @@ fn find(problem: &Problem, state: &State<'_>, name: Variable) -> Option<usize> {
     }
 }
 
-/// Puts the state at a basis of another problem, as far as this one has its variables. The solution may be
+/// Puts the state at a basis of another problem, without the variables that this problem lacks. The solution may be
 /// infeasible.
 fn adopt_basis(problem: &Problem, state: &mut State<'_>, basis: &Basis) {
     for &name in &basis.keys {
@@ -329,7 +329,7 @@ fn name(problem: &Problem, state: &State<'_>, variable: usize) -> Variable {
     }
 }
 
-/// The basis of a state by names.
+/// The basis of a state, with its variables by name.
 fn named_basis(problem: &Problem, state: &State<'_>) -> Basis {
     let columns = |key: &&usize| matches!(state.kind(**key), Kind::Column(_));
     Basis {
@@ -360,7 +360,7 @@ struct Prices {
     largest: f64,
     /// Group with which the next scan begins.
     next: usize,
-    /// Reduced costs up to this count as zero.
+    /// Largest reduced cost that counts as zero.
     tolerance: f64,
 }
 
@@ -371,7 +371,7 @@ struct Entering {
     reduced: f64,
 }
 
-/// Candidates serve until the best of them falls below this share of the best of the last scan.
+/// A new scan begins when the best candidate falls below this fraction of the best of the last scan.
 const WORTHWHILE: f64 = 0.3;
 
 /// Number of candidates at which a scan ends.
@@ -405,7 +405,7 @@ impl Prices {
         self.candidates.clear();
     }
 
-    /// Follows an exchange after which row `position` of the inverse belongs to the variable that entered.
+    /// Updates the duals after an exchange: `row` is the row of the inverse that belongs to the entering variable.
     fn follow(&mut self, row: &[f64], reduced: f64) {
         for (dual, entry) in self.duals.iter_mut().zip(row) {
             *dual += reduced * entry;
@@ -432,7 +432,7 @@ impl Prices {
         self.cost(state, variable) - state.dot(variable, &self.duals) - dual
     }
 
-    /// The best of the candidates, unless a scan promises better ones.
+    /// The best candidate; `None` if a scan promises a better one.
     fn best_candidate(&mut self, state: &State<'_>) -> Option<Entering> {
         let best = self.best(state)?;
         (best.reduced >= WORTHWHILE * self.largest).then_some(best)
@@ -517,7 +517,7 @@ fn limit(value: f64, fall: f64, slack: f64) -> Option<f64> {
     }
 }
 
-/// Values and rates of all basic variables: those at positions, then keys.
+/// Values and rates of all basic variables: first the variables at positions, then the keys.
 fn basics<'a>(state: &'a State<'_>) -> impl Iterator<Item = (Leaving, f64, f64)> + 'a {
     let working = state.values.iter().zip(&state.falls).enumerate();
     let keys = state.key_values.iter().zip(&state.key_falls).enumerate();
@@ -526,8 +526,8 @@ fn basics<'a>(state: &'a State<'_>) -> impl Iterator<Item = (Leaving, f64, f64)>
         .chain(keys.map(|(at, (value, fall))| (Leaving::Key(at), *value, *fall)))
 }
 
-/// The leaving variable and the step, by two passes (Harris 1973): of the variables whose limit is below the smallest
-/// relaxed one, that with the largest pivot element.
+/// The leaving variable and the step, by two passes (Harris 1973). Among the variables whose limit is below the
+/// smallest relaxed limit, the one with the largest pivot element leaves.
 fn two_pass_ratio(state: &State<'_>) -> Option<(Leaving, f64)> {
     let mut bound = f64::INFINITY;
     for (_, value, fall) in basics(state) {
@@ -547,8 +547,8 @@ fn two_pass_ratio(state: &State<'_>) -> Option<(Leaving, f64)> {
     best.map(|(leaving, step, _)| (leaving, step))
 }
 
-/// The leaving variable and the step by Bland's rule: of the variables with the smallest limit, that with the lowest
-/// number.
+/// The leaving variable and the step by Bland's rule: the variable with the lowest number among those of smallest
+/// limit.
 fn lowest_ratio(state: &State<'_>) -> Option<(Leaving, f64)> {
     let mut best: Option<(Leaving, f64, usize)> = None;
     for (leaving, value, fall) in basics(state) {
@@ -570,7 +570,7 @@ mod tests {
     use crate::columns::{Block, Job, Running, Start};
     use crate::problem::Problem;
 
-    /// Jobs on whole capacities, where ratio tests tie and many right-hand sides are zero.
+    /// A problem with integral capacities, in which ratio tests tie and many right-hand sides are zero.
     fn degenerate(jobs: u64, slots: u32) -> Problem {
         let starts = || (0..slots).map(|slot| Start { slot, utility: 1.0 });
         let block = |name: u64| Block {
@@ -586,7 +586,7 @@ mod tests {
         problem.unwrap()
     }
 
-    /// Objective and pivots on capacities that are not perturbed.
+    /// Objective and number of pivots with unperturbed capacities.
     fn run(problem: &Problem, patience: u32) -> (f64, u32) {
         let mut state = State::new(problem.columns(), problem.capacity().to_vec());
         let mut certificate = Certificate::new(problem.columns(), problem.capacity());
@@ -594,7 +594,7 @@ mod tests {
         let (stop, left) = method.run(0.0, &mut certificate);
         assert_eq!(stop, Stop::Optimal);
         let (bound, value) = (certificate.into_best().0, state.objective());
-        assert!((bound - value).abs() < 1e-6, "{value} of {bound}");
+        assert!((bound - value).abs() < 1e-6, "the value is {value}, the bound {bound}");
         (value, 20_000 - left)
     }
 

@@ -1,4 +1,4 @@
-//! The relaxation's bound and the rounded plan against enumeration of all plans, on random small instances.
+//! Comparison of the relaxation's bound and the rounded plan with all plans, on random small instances.
 
 mod common;
 
@@ -9,7 +9,7 @@ use volary_lp::{Problem, Work, relax, round};
 struct Enumeration<'a> {
     problem: &'a Problem,
     room: Vec<f64>,
-    /// Upper bound of the value of the jobs from each on.
+    /// For each job, an upper bound on the value of the jobs from it on.
     rest: Vec<f64>,
     best: f64,
 }
@@ -34,7 +34,7 @@ impl Enumeration<'_> {
         rows.iter_mut().zip(demand).for_each(|(room, demand)| *room += nodes * demand);
     }
 
-    /// Preempts each running job or not.
+    /// Enumerates the choices of preempted jobs, from running job `at` on.
     fn running(&mut self, at: usize, value: f64) {
         let Some(job) = self.problem.running().get(at) else { return self.job(0, value) };
         self.running(at + 1, value);
@@ -48,7 +48,7 @@ impl Enumeration<'_> {
         turn(self, -1.0);
     }
 
-    /// Plans each job in all ways or not.
+    /// Enumerates the plans of the pending jobs, from job `at` on.
     fn job(&mut self, at: usize, value: f64) {
         if value + self.rest[at] <= self.best {
             return;
@@ -66,7 +66,7 @@ impl Enumeration<'_> {
         self.job(at + 1, value);
     }
 
-    /// Splits tasks over sets in all ways.
+    /// Enumerates the splits of a job's tasks over sets.
     fn split(&mut self, sets: &[u32], tasks: u32, place: &Place<'_>, value: f64) {
         let Some((&set, others)) = sets.split_first() else {
             if tasks == 0 {
@@ -111,6 +111,6 @@ fn the_bound_holds_and_rounding_finds_most_best_plans() {
         fractional += u32::from(relaxed.bound > best + 1e-6);
         best_plans += u32::from(plan.value >= best - 1e-6);
     }
-    assert!(fractional > 300, "only {fractional} relaxations are not whole");
+    assert!(fractional > 300, "only {fractional} relaxed solutions are fractional");
     assert!(best_plans > 1_900, "only {best_plans} of 2,000 plans are the best");
 }

@@ -1,4 +1,4 @@
-//! Relaxations: against microlp, warm against cold, at every limit, and where ties abound.
+//! Tests of relaxations: comparison with microlp, warm starts, limits, and problems with many ties.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -10,10 +10,10 @@ use volary_lp::{Basis, Block, Job, Problem, Relaxed, Start, Work, relax, round};
 
 const EXACT: Work = Work { pivots: 20_000, ruins: 100, gap: 0.0 };
 
-/// Sizes of a cluster with some of everything.
+/// Sizes of a medium cluster with pending jobs, running jobs and several sets.
 const MIDDLE: Shape = Shape { jobs: 30, running: 6, slots: 8, sets: 4, starts: 8, tasks: 6, values: 40 };
 
-/// Optimum of the relaxation by microlp.
+/// Optimum of the relaxation as microlp computes it.
 fn oracle(problem: &Problem) -> f64 {
     let slots = problem.slots();
     let mut program = microlp::Problem::new(OptimizationDirection::Maximize);
@@ -88,9 +88,13 @@ fn check(problem: &Problem, relaxed: &Relaxed, name: &str) {
 fn check_optimum(problem: &Problem, relaxed: &Relaxed, optimum: f64, name: &str) {
     check(problem, relaxed, name);
     let scale = 1.0 + optimum;
-    assert!(relaxed.value >= optimum - 1e-5 * scale, "{name}: value {} of {optimum}", relaxed.value);
-    assert!(relaxed.value <= optimum + 1e-6 * scale, "{name}: value {} of {optimum}", relaxed.value);
-    assert!((relaxed.bound - optimum).abs() <= 1e-6 * scale, "{name}: bound {} of {optimum}", relaxed.bound);
+    assert!(relaxed.value >= optimum - 1e-5 * scale, "{name}: value {}, optimum {optimum}", relaxed.value);
+    assert!(relaxed.value <= optimum + 1e-6 * scale, "{name}: value {}, optimum {optimum}", relaxed.value);
+    assert!(
+        (relaxed.bound - optimum).abs() <= 1e-6 * scale,
+        "{name}: bound {}, optimum {optimum}",
+        relaxed.bound
+    );
 }
 
 #[test]
@@ -142,7 +146,7 @@ fn warm_starts_reach_the_cold_optimum() {
             problem = next(&problem, &mut numbers, 2_000 + 10 * cycle);
         }
     }
-    assert!(warm_pivots * 2 < cold_pivots, "{warm_pivots} of {cold_pivots}");
+    assert!(warm_pivots * 2 < cold_pivots, "{warm_pivots} warm and {cold_pivots} cold pivots");
 }
 
 #[test]
@@ -213,8 +217,8 @@ fn equal_arguments_give_equal_bits() {
     }
 }
 
-/// FNV-1a hash of the bits of all answers to the committed instances. Other machines and optimization levels have the
-/// same; a change of the method or its parameters has another.
+/// FNV-1a hash of the bits of all answers to the committed instances. It is the same on all machines and at all
+/// optimization levels. A change of the method or its parameters changes it.
 const BITS: u64 = 0x93d9_ab14_ca52_60cb;
 
 #[test]
@@ -237,12 +241,12 @@ fn plain(name: u64, tasks: u32, sets: Vec<u32>, demand: Vec<f64>, utility: f64, 
 }
 
 #[test]
-fn ties_everywhere_do_not_cycle() {
+fn the_method_ends_when_every_ratio_test_ties() {
     // Equal jobs, equal utilities, whole capacities: every ratio test ties.
     for (jobs, nodes) in [(40, 5.0), (40, 0.0), (120, 7.0)] {
         let pending = (0..jobs).map(|name| plain(name, 1, vec![0, 1, 2], vec![1.0, 1.0], 1.0, 6)).collect();
         let problem = Problem::new(6, vec![nodes; 18], pending, Vec::new()).unwrap();
-        // Three pairs of slots in each of three sets.
+        // Each of three sets has room for three pairs of slots per node.
         let optimum = (jobs as f64).min(9.0 * nodes);
         let relaxed = relax(&problem, None, EXACT);
         assert!(relaxed.pivots < 2_000, "{} pivots", relaxed.pivots);
@@ -287,7 +291,7 @@ fn check_instances(instances: &[Instance]) -> Vec<f64> {
 }
 
 #[test]
-fn committed_instances_have_the_optimum_of_highs() {
+fn committed_instances_reach_the_optimum_of_highs() {
     let gaps = check_instances(&read(include_str!("data/instances.txt")));
     assert_eq!(gaps.len(), 15);
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -296,7 +300,7 @@ fn committed_instances_have_the_optimum_of_highs() {
 
 #[test]
 #[ignore = "needs the instances that VOLARY_LP names"]
-fn large_instances_have_the_optimum_of_highs() {
+fn large_instances_reach_the_optimum_of_highs() {
     let single = ["30x12x1", "100x24x1", "200x24x1", "400x48x1", "100x24x4", "128x20x4", "200x24x4"];
     let gaps: Vec<f64> = single.iter().flat_map(|name| check_instances(&file(name))).collect();
     assert!(gaps.iter().sum::<f64>() / 7.0 <= 0.02, "{gaps:?}");

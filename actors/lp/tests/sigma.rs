@@ -2,8 +2,8 @@
 
 use volary_lp::{Block, Job, Problem, Start, Work, relax, round};
 
-/// An SLO job with a deadline after 15 minutes, and a best-effort job of utility 0.2 at once and 0 at the window's
-/// end.
+/// An SLO job with a deadline after 15 minutes, and a best-effort job whose utility falls from 0.2 to 0 over the
+/// window.
 fn problem(slo: &[f64], demand: &[f64]) -> Problem {
     let job = |name, starts: Vec<Start>| {
         let block = Block { name: 0, sets: vec![0], demand: demand.to_vec(), starts };
@@ -39,8 +39,8 @@ fn a_job_of_certain_length_waits() {
     check(&problem(&slo, &[1.0, 1.0, 0.5]), [3, 0], 1.2);
 }
 
-/// Five equal jobs, each of more tasks than the nodes that it prefers: the relaxed solution starts most of each there
-/// at once, which no plan can. Nodes are idle, so one job starts at once.
+/// Each of five equal jobs has more tasks than preferred nodes. The relaxed solution starts most of each job there at
+/// once, which no plan can do. Nodes are idle, so one job must start at once.
 #[test]
 fn a_job_is_not_put_off_while_nodes_are_idle() {
     let starts: Vec<Start> =

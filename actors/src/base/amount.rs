@@ -1,6 +1,6 @@
 //! Amounts of CPU and memory.
 
-/// CPU and memory, of a node or needed by a task.
+/// CPU and memory that a node has or a task needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Amount {
     /// Thousandths of a core.
@@ -19,7 +19,7 @@ impl Amount {
         fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// The shares of CPU and memory one task takes; if only one of the two is limited, the other is taken to be equal.
+    /// The shares of this CPU and memory that a task takes. If only one of the two is limited, both shares are equal.
     pub(crate) fn shares(&self, task: Self) -> [f64; 2] {
         let part = |has: u64, needs: u64| (has > 0).then(|| needs as f64 / has as f64);
         let (cpu, memory) = (part(self.cpu, task.cpu), part(self.memory, task.memory));

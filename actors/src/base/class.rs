@@ -3,9 +3,9 @@
 /// The way in which a message travels. Each message kind has one class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
-    /// Can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
+    /// A message that can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
     Datagram,
-    /// Carries work or its result. Loss delays it; if the peer stays unreachable, it comes back to its sender as
-    /// undelivered.
+    /// A message that carries work or its result. Loss delays it. If the peer stays unreachable, the message comes back
+    /// to its sender as undelivered.
     Stream,
 }

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_round_trip_and_mistakes_are_named() {
+    fn core_sets_round_trip_through_text_and_errors_name_the_mistake() {
         for (text, printed) in
             [("0-5,8", "0-5,8"), ("8, 1-3,4", "1-4,8"), ("", ""), ("7", "7"), ("2-4,3-9", "2-9")]
         {

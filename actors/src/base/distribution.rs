@@ -16,11 +16,11 @@ use statrs::function::gamma::gamma;
 use crate::base::rng::Draw;
 use crate::base::time::Span;
 
-/// Something a distribution can yield: a non-negative quantity.
+/// A non-negative quantity that a distribution can yield.
 pub trait Quantity: Copy + Default + PartialEq + fmt::Debug {
-    /// As a number in its base unit (seconds, or one).
+    /// Converts to a number in the base unit (seconds, or one).
     fn to_f64(self) -> f64;
-    /// From a number in its base unit; negative numbers become zero.
+    /// Converts from a number in the base unit; negative numbers become zero.
     fn from_f64(value: f64) -> Self;
     /// The reason why this value cannot be a parameter of a distribution, if there is one.
     fn refuse(self) -> Option<String>;
@@ -57,15 +57,15 @@ impl Quantity for f64 {
 #[serde(rename_all = "lowercase", remote = "Self")]
 #[schemars(rename = "Distribution of {T}", transform = or_bare_value)]
 pub enum DistributionSpec<T> {
-    /// Always the same.
+    /// Always the same value.
     Constant(T),
-    /// Evenly between `low` and `high`.
+    /// Uniform between `low` and `high`.
     Uniform(Uniform<T>),
     /// Gaussian, cut at zero.
     Normal(Normal<T>),
     /// exp of a Gaussian with mean ln `median` and deviation `sigma`.
     Lognormal(Lognormal<T>),
-    /// Memoryless with the given `mean`.
+    /// Exponential (memoryless) with the given `mean`.
     Exponential(Exponential<T>),
     /// Gamma of `shape` and `mean` (scale = mean / shape).
     Gamma(Gamma<T>),
@@ -77,7 +77,7 @@ pub enum DistributionSpec<T> {
     Weibull(Scaled<T>),
     /// A mixture of exponentials.
     Hyperexponential(Hyperexponential<T>),
-    /// Evenly one of the listed values.
+    /// One of the listed values, each equally likely.
     Empirical(Empirical<T>),
 }
 
@@ -110,35 +110,35 @@ parameters! {
     }
     /// Parameters of a Gaussian.
     Normal {
-        /// Its mean before the cut at zero.
+        /// Mean before the cut at zero.
         mean: T,
-        /// Its standard deviation before the cut at zero.
+        /// Standard deviation before the cut at zero.
         std: T,
     }
     /// Parameters of a log-normal distribution.
     Lognormal {
-        /// Half the samples are below it.
+        /// Median: half the samples are below it.
         median: T,
         /// Standard deviation of the logarithm.
         sigma: f64,
     }
     /// Parameter of an exponential distribution.
     Exponential {
-        /// Its mean.
+        /// Mean of the distribution.
         mean: T,
     }
     /// Parameters of a gamma distribution.
     Gamma {
         /// Shape; the variance is mean² / shape.
         shape: f64,
-        /// Its mean.
+        /// Mean of the distribution.
         mean: T,
     }
     /// Parameters of an Erlang distribution.
     Erlang {
         /// Number of exponential stages.
         stages: u32,
-        /// Mean of their sum.
+        /// Mean of the sum of the stages.
         mean: T,
     }
     /// Scale and shape of a Pareto or Weibull distribution.
@@ -152,12 +152,12 @@ parameters! {
     Hyperexponential {
         /// Means of the components.
         means: Vec<T>,
-        /// Their weights, in any positive unit.
+        /// Weights of the components, in any positive unit.
         weights: Vec<f64>,
     }
 }
 
-/// Observed values, in the file or beside it.
+/// Observed values, in the experiment file or in a file beside it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound(deserialize = "T: Deserialize<'de>"))]
 pub struct Empirical<T> {
@@ -269,7 +269,7 @@ impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for DistributionSpec<
                 T::deserialize(de::value::U64Deserializer::new(value)).map(DistributionSpec::Constant)
             }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<DistributionSpec<T>, A::Error> {
-                // Not this trait's: the one-key table that is derived beside the enum.
+                // This calls the derived function of the one-key table, not the trait's function.
                 DistributionSpec::<T>::deserialize(de::value::MapAccessDeserializer::new(map))
             }
         }
@@ -332,8 +332,7 @@ impl<T: Quantity> DistributionSpec<T> {
 // Mean, deviation and bounds of distributions.
 
 impl<T: Quantity> DistributionSpec<T> {
-    /// Least and greatest value that the distribution states outright, in the base unit; `None` where it has a tail
-    /// instead, however thin.
+    /// Least and greatest value of the distribution, in the base unit; `None` where it has a tail instead.
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
         match self {
             Self::Constant(value) => (Some(value.to_f64()), Some(value.to_f64())),
@@ -375,8 +374,8 @@ impl<T: Quantity> DistributionSpec<T> {
         }
     }
 
-    /// The standard deviation in the base unit; infinite where the distribution has none. For `normal` it is that of
-    /// the uncut distribution.
+    /// The standard deviation in the base unit; infinite where the distribution has none. For `normal` it is the
+    /// deviation before the cut at zero.
     pub fn std(&self) -> f64 {
         let mean = self.mean();
         match self {
@@ -447,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn sample_moments_match_the_stated_ones() {
+    fn sample_moments_match_the_stated_moments() {
         for distribution in distributions() {
             let n = 200_000u64;
             let base = Address::new(11, Purpose::Tool);
@@ -474,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn serde_round_trips_and_refuses_nonsense() {
+    fn serde_round_trips_distributions_and_refuses_invalid_ones() {
         for distribution in distributions() {
             let text = serde_json::to_string(&distribution).unwrap();
             assert_eq!(

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A feature by which jobs resemble each other (Park's thesis, section 4.3.1).
 ///
-/// Its value is an opaque number: only its equality with the value of another job has a meaning. Zero: unknown.
+/// Its value is an opaque number; only its equality with the value of another job has a meaning. Zero means unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
     /// The user who submitted the job.
@@ -14,7 +14,7 @@ pub enum Feature {
     Name,
     /// The logical name, which repetitions of the job share.
     LogicalName,
-    /// The queue, partition or group it was submitted to.
+    /// The queue, partition or group to which the job was submitted.
     Queue,
     /// The program.
     Application,
@@ -24,9 +24,9 @@ pub enum Feature {
     Class,
     /// The number of tasks, nodes or processors.
     Size,
-    /// The run time that its user requested.
+    /// The run time that the job's user requested.
     Requested,
-    /// The hour of the day in which it was submitted, by the trace's clock.
+    /// The hour of the day in which the job was submitted, by the trace's clock.
     Hour,
 }
 
@@ -45,12 +45,12 @@ impl Feature {
         Self::Hour,
     ];
 
-    /// Its position in [`ALL`](Self::ALL).
+    /// Index of the feature in [`ALL`](Self::ALL).
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Its name on the command line and in columns of files.
+    /// Name of the feature on the command line and in columns of files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -76,7 +76,7 @@ impl fmt::Display for Feature {
 impl FromStr for Feature {
     type Err = ();
 
-    /// The feature of that name.
+    /// Parses the name of a feature.
     fn from_str(name: &str) -> Result<Self, ()> {
         Self::ALL.into_iter().find(|feature| feature.name() == name).ok_or(())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An actor's address, dense within a run; [`Layout`](crate::layout::Layout) says what it is.
+/// An actor's address, dense within a run; [`Layout`](crate::layout::Layout) gives its role.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActorId(pub u32);
 
@@ -20,9 +20,9 @@ pub struct JobId(pub u32);
 /// A task of a job, counted from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskId {
-    /// The job it belongs to.
+    /// The job of the task.
     pub job: JobId,
-    /// Its index within the job.
+    /// Index of the task within its job.
     pub index: u32,
 }
 
@@ -30,14 +30,15 @@ pub struct TaskId {
 /// so that two policies that run attempt 0 of a task get the same draw.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct CopyId {
-    /// The task this is a copy of.
+    /// The task of which this is a copy.
     pub task: TaskId,
-    /// Its attempt number, unique within the task.
+    /// Attempt number of the copy, unique within the task.
     pub attempt: u32,
 }
 
-/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
-/// scheduler are never reused. Only a crash raises the round of a submission, and no job lives through 4,096 of them.
+/// Number of attempts reserved for one submission of a job. A resubmission starts at the next multiple, so attempts of
+/// a crashed scheduler are never reused. Only a crash raises the number of a submission, and no job survives 4,096
+/// crashes.
 pub const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
 /// Whether two attempts of a task are of one submission of its job.
@@ -46,7 +47,7 @@ pub const fn is_same_submission(a: u32, b: u32) -> bool {
 }
 
 impl JobId {
-    /// As an index into tables.
+    /// Converts to an index into tables.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -68,7 +69,7 @@ impl TaskId {
 }
 
 impl ActorId {
-    /// As an index into tables.
+    /// Converts to an index into tables.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -76,7 +77,7 @@ impl ActorId {
 }
 
 impl Endpoint {
-    /// As an index into tables.
+    /// Converts to an index into tables.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -19,9 +19,9 @@ pub trait Parameters:
     fn check_ranges(&self) -> Result<(), String>;
 }
 
-/// Defines parameters that experiment files write as a table in which every key may be absent, each with its default
-/// and, after `=>`, its range; or a choice that is one of them, written in kebab case. A crate that uses it depends on
-/// `serde` (with `derive`) and `schemars`.
+/// Defines parameters that experiment files write as a table in which every key may be absent. Each key has a default
+/// and, after `=>`, a range. The macro also defines choices as enums, written in kebab case. A crate that uses it
+/// depends on `serde` (with `derive`) and `schemars`.
 ///
 /// ```
 /// volary_actors::parameters! {

@@ -1,19 +1,19 @@
-//! The one source of randomness.
+//! The only source of randomness.
 //!
 //! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`] and ids,
 //! and on nothing that happened before. Policies compared in one experiment therefore meet the same world, whatever
 //! they do in it, and a new draw changes no other. Decisions of an *actor* draw from its own [`Rng`], seeded by (seed,
 //! actor).
 //!
-//! Both are SplitMix64 from `rand_xoshiro`, whose output is fixed by its definition: eight bytes of state, so
-//! a million actors cost eight megabytes.
+//! Both are SplitMix64 from `rand_xoshiro`, whose output is fixed by its definition. Its state is eight bytes, so a
+//! million actors cost eight megabytes.
 
 use rand::SeedableRng;
 use rand::rand_core::{Infallible, TryRng};
 use rand_xoshiro::SplitMix64;
 
-/// The purpose of a world draw; each is a family of its own. The numbers are part of every seed's meaning: append,
-/// never renumber.
+/// The purpose of a world draw; each purpose has its own family of draws. The numbers are part of every seed's meaning:
+/// append, never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Purpose {
@@ -35,11 +35,11 @@ pub enum Purpose {
     Duplicate = 8,
     /// Reordering of the n-th message of a link.
     Reorder = 9,
-    /// Slot or burst k of core i.
+    /// Interference in slot or burst `k` of core `i`.
     Interference = 10,
     /// An actor's own stream.
     Actor = 11,
-    /// Anything a test or a tool draws.
+    /// Draws of tests and tools.
     Tool = 12,
     /// Static properties of the cluster, such as node speeds.
     Cluster = 13,
@@ -86,7 +86,7 @@ impl Address {
         (mix(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15)) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// The address itself, as a seed for something else.
+    /// The address as a seed for another generator.
     pub const fn seed(self) -> u64 {
         self.0
     }
@@ -168,7 +168,7 @@ mod tests {
     const GOLDEN: u64 = 263_538_120_280_109_605;
 
     #[test]
-    fn unit_is_uniform_over_consecutive_ids() {
+    fn unit_draws_are_uniform_over_consecutive_ids() {
         let base = Address::new(7, Purpose::Interference).at(5);
         let n = 100_000u32;
         let mut buckets = [0u32; 10];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn below_covers_its_range_evenly() {
+    fn bounded_draws_cover_their_range_evenly() {
         let mut rng = Rng::new(3, 9, 0);
         let mut seen = [0u32; 7];
         for _ in 0..70_000 {

@@ -9,9 +9,9 @@ use super::Span;
 pub struct Score(pub u32);
 
 impl Score {
-    /// Nothing is done.
+    /// The score of a copy that has done nothing.
     pub const NONE: Self = Self(0);
-    /// All is done.
+    /// The score of a finished copy.
     pub const ALL: Self = Self(1_000_000_000);
 
     /// The progress of a copy that needs `work` and has `left` of it to do; rounded down, so that only a finished copy
@@ -22,7 +22,7 @@ impl Score {
         done.checked_div(u128::from(work.0)).map_or(Self::ALL, |share| Self(share as u32))
     }
 
-    /// As a share between 0 and 1.
+    /// Converts to a share between 0 and 1.
     #[inline]
     pub fn share(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ALL.0)
@@ -38,7 +38,11 @@ mod tests {
         let of = |work, left| Score::of(Span(work), Span(left)).0;
         assert_eq!([of(8, 8), of(8, 2), of(8, 0), of(3, 2)], [0, 750_000_000, 1_000_000_000, 333_333_333]);
         assert_eq!(Score::of(Span::MAX, Span(1)), Score(999_999_999));
-        assert_eq!([of(0, 0), of(5, 9)], [1_000_000_000, 0], "no work is done, and less than none is none");
+        assert_eq!(
+            [of(0, 0), of(5, 9)],
+            [1_000_000_000, 0],
+            "zero work is complete; too much left gives zero"
+        );
         assert!((Score(250_000_000).share() - 0.25).abs() < 1e-15);
     }
 }

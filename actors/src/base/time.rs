@@ -23,7 +23,7 @@ pub struct Span(pub u64);
 impl Time {
     /// The run's start.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// A time later than any event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Seconds since the run's start.
@@ -40,12 +40,12 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run.
+    /// A span longer than any run.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `seconds`, rounded to the nanosecond; negative and NaN give zero, too long gives the maximum.
+    /// A span of `seconds`, rounded to the nanosecond. Negative numbers and NaN give zero, too large ones the maximum.
     #[inline]
     pub fn from_secs_f64(seconds: f64) -> Self {
         Self(nearest(seconds * 1e9))
@@ -66,7 +66,7 @@ impl Span {
         Self(s * 1_000_000_000)
     }
 
-    /// Its length in seconds.
+    /// This span in seconds.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
@@ -78,7 +78,7 @@ impl Span {
         Self(nearest(self.0 as f64 * factor))
     }
 
-    /// The difference, zero if `other` is longer.
+    /// This span less `other`; zero if `other` is longer.
     #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -116,7 +116,7 @@ impl Sub for Time {
 }
 
 impl Span {
-    /// As a signed change of work, ns; saturates.
+    /// Converts to a signed change of work in ns; saturates.
     #[inline]
     pub fn signed(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
@@ -156,12 +156,12 @@ impl fmt::Display for Time {
     }
 }
 
-/// Units a span may carry, longest name first so that `"ms"` is not read as `"s"`.
+/// Units that a span may carry, longest name first: `"ms"` must not be read as `"s"`.
 const UNITS: [(&str, f64); 9] = [
     ("min", 60e9),
     ("ns", 1.0),
     ("us", 1e3),
-    // The micro sign, and the Greek letter that keyboards and editors write for it.
+    // The micro sign; the next entry is the Greek letter, which keyboards and editors also write.
     ("µs", 1e3),
     ("μs", 1e3),
     ("ms", 1e6),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_parse_with_units_only() {
+    fn spans_parse_only_with_a_unit() {
         for (text, ns) in [
             ("10ms", 10_000_000),
             ("1.5 s", 1_500_000_000),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn display_round_trips() {
+    fn spans_round_trip_through_their_text() {
         for ns in [0, 1, 999, 1_000, 1_500_000, 2_000_000_000, 123_456_789_012] {
             assert_eq!(Span(ns).to_string().parse::<Span>(), Ok(Span(ns)));
         }

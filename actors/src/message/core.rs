@@ -12,14 +12,14 @@ pub enum Core {
     Run {
         /// The copy.
         copy: CopyId,
-        /// As [`Row::elsewhere`](super::Row::elsewhere).
+        /// See [`Row::elsewhere`](super::Row::elsewhere).
         elsewhere: bool,
     },
     /// Run a suspended copy on. The worker must be idle.
     Resume {
         /// The copy.
         copy: CopyId,
-        /// Work still missing.
+        /// Remaining work.
         left: Span,
     },
     /// Stop the running copy and forget its progress. The worker is idle at once.
@@ -27,7 +27,7 @@ pub enum Core {
         /// The copy.
         copy: CopyId,
     },
-    /// Stop the running copy and report what is missing. The worker is idle at once.
+    /// Stop the running copy and report its remaining work. The worker is idle at once.
     Suspend {
         /// The copy.
         copy: CopyId,
@@ -41,7 +41,7 @@ pub enum Core {
     Suspended {
         /// The copy.
         copy: CopyId,
-        /// Work still missing.
+        /// Remaining work.
         left: Span,
     },
     /// Query of the progress of the running copy. A worker that does not run it does not answer.
@@ -53,15 +53,15 @@ pub enum Core {
     Score {
         /// The copy.
         copy: CopyId,
-        /// The share of its work that it has done.
+        /// The share of the copy's work that is done.
         score: Score,
-        /// The work that it has done, in whole milliseconds of a healthy core; at most 49 days.
+        /// The work that the copy has done, in whole milliseconds of a healthy core; at most 49 days.
         done_ms: u32,
     },
 }
 
 impl Core {
-    /// The order to run a copy from the beginning, of a job that is not a gang.
+    /// The order to run a copy from the beginning, for a job that is not a gang.
     pub const fn run(copy: CopyId) -> Self {
         Self::Run { copy, elsewhere: false }
     }

@@ -1,5 +1,5 @@
-//! Messages of policies in other crates: an opaque payload with a number, whose meaning each process defines, and
-//! its fields as bytes.
+//! Messages of policies in other crates: an opaque payload with a number, whose meaning each process defines, and the
+//! message's fields as bytes.
 
 use std::sync::OnceLock;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::protocol::{Protocol, Run};
 use crate::base::{ActorId, Class, CopyId, JobId, Span, TaskId, Time};
 
-/// The numbers that kinds of messages can have in a program; each is a stream message or a datagram.
+/// Number of kinds of streams that a program can have, and equally of datagrams.
 const NUMBERS: usize = 16;
 
 /// A message of a policy in another crate; [`custom_messages!`](crate::custom_messages) converts it from and to a type
 /// of that crate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Custom {
-    /// Its index in [`Custom`]'s kinds: the numbers of streams, then those of datagrams.
+    /// Index of the message's kind: the numbers of streams, then those of datagrams.
     #[serde(deserialize_with = "known")]
     kind: u8,
     payload: [u8; PAYLOAD],
@@ -30,7 +30,7 @@ fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
     Err(serde::de::Error::invalid_value(kind, &"the number of a custom message"))
 }
 
-/// The place of a number among the kinds.
+/// The index of a number among the kinds.
 const fn index(number: u8, class: Class) -> u8 {
     match class {
         Class::Stream => number,
@@ -45,12 +45,12 @@ impl Custom {
         Self { kind: index(number, class), payload: fields.finish() }
     }
 
-    /// Whether it is of the kind with this number.
+    /// Whether the message is of the kind with this number.
     pub const fn is(&self, number: u8, class: Class) -> bool {
         self.kind == index(number, class)
     }
 
-    /// Its fields.
+    /// The message's fields.
     pub const fn fields(&self) -> PayloadReader<'_> {
         PayloadReader::new(&self.payload)
     }
@@ -59,13 +59,13 @@ impl Custom {
 /// A kind of custom messages.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomKind {
-    /// Its name, `protocol.kind`.
+    /// Name of the kind, `protocol.kind`.
     pub name: &'static str,
-    /// Its delivery class.
+    /// Delivery class of the kind.
     pub class: Class,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
-    /// The job that a message concerns, if any: the first that its fields name.
+    /// The job that a message concerns, if any: the first job that its fields name.
     pub job: fn(&Custom) -> Option<JobId>,
 }
 
@@ -112,16 +112,16 @@ pub(super) fn installed() -> &'static Table {
     TABLE.get().unwrap_or(&NONE)
 }
 
-/// Gives numbers a meaning in this process, once.
+/// Gives numbers a meaning in this process; may be called once.
 ///
 /// # Errors
-/// When there are more numbers than are possible.
+/// If a number is above the largest possible number, or messages are installed already.
 pub(crate) fn install(kinds: &[(u8, CustomKind)]) -> Result<(), String> {
     let mut table = [None; 2 * NUMBERS];
     for &(number, kind) in kinds {
         if usize::from(number) >= NUMBERS {
             return Err(format!(
-                "the message `{}` has number {number}, and the last is {}: begin with a lower one behind `from`",
+                "the message `{}` has number {number}, above the last number {}; write a lower number after `from`",
                 kind.name,
                 NUMBERS - 1
             ));
@@ -134,24 +134,24 @@ pub(crate) fn install(kinds: &[(u8, CustomKind)]) -> Result<(), String> {
 /// Bytes of a payload.
 pub const PAYLOAD: usize = 24;
 
-/// A value that a custom message can have: little endian, of a fixed length.
+/// A value that a custom message can contain: little endian, of a fixed length.
 pub trait Field: Copy {
-    /// Its length, bytes.
+    /// Length of the value, bytes.
     const BYTES: usize;
 
-    /// Appends it to a payload.
+    /// Appends the value to a payload.
     fn write(self, payload: &mut PayloadWriter);
 
-    /// Reads it from a payload; `None` if the bytes are invalid.
+    /// Reads a value from a payload; `None` if the bytes are invalid.
     fn read(payload: &mut PayloadReader<'_>) -> Option<Self>;
 
-    /// Whether it names something that exists in a run. Numbers that index tables of a machine are checked by the
-    /// bounds of the message.
+    /// Whether the value names something that exists in a run. The bounds of the message check numbers that index
+    /// tables of a machine.
     fn is_within(&self, _run: &Run<'_>) -> bool {
         true
     }
 
-    /// The job that it names, if it names one.
+    /// The job that the value names, if any.
     fn job(self) -> Option<JobId> {
         None
     }
@@ -204,7 +204,7 @@ impl<'a> PayloadReader<'a> {
         Some(*bytes)
     }
 
-    /// Whether the remaining bytes are zero, as they are behind the last field.
+    /// Whether all remaining bytes are zero, as after the last field.
     pub fn is_blank(&self) -> bool {
         self.rest.iter().all(|byte| *byte == 0)
     }
@@ -227,7 +227,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Fields that are written as one or two others, with their conditions in a run.
+/// Implements fields that are written as one or two other fields, with their conditions in a run.
 macro_rules! composed {
     ($($type:ty = ($($part:ty),*): |$whole:ident| ($($get:expr),*), |$($name:ident),*| $make:expr,
         |$at:ident, $run:ident| $within:expr $(=> $job:expr)?;)*) => {
@@ -267,7 +267,7 @@ composed! {
     Time = (u64): |time| (time.0), |time| Self(time), |_time, _run| true;
 }
 
-/// One byte, 0 or 1.
+/// A boolean is one byte, 0 or 1.
 impl Field for bool {
     const BYTES: usize = 1;
 

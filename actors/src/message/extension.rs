@@ -5,7 +5,7 @@ use super::registry::Message;
 
 /// The messages of a policy in another crate. Implemented by [`custom_messages!`](crate::custom_messages).
 pub trait CustomProtocol: Copy + Into<Message> {
-    /// The number of the first kind; the others follow it.
+    /// Number of the first kind; the other kinds follow it.
     const FIRST: u8;
     /// The kinds.
     const KINDS: &'static [CustomKind];
@@ -19,7 +19,7 @@ pub trait CustomProtocol: Copy + Into<Message> {
 }
 
 /// Defines the messages of a policy in another crate: an enum whose variants have at most 24 bytes of
-/// [fields](crate::message::Field), and a row each with name, class and the roles between which it passes.
+/// [fields](crate::message::Field). Each variant has a row with its name, class and the roles between which it passes.
 ///
 /// ```
 /// use volary_actors::base::TaskId;

@@ -1,4 +1,4 @@
-//! Murmuration: updates about placements and ends, and the copying of caches.
+//! Messages of Murmuration: updates about placements and ends, and the copying of caches.
 //!
 //! Updates travel as streams or, where a policy asks for it, as datagrams that can be lost. Each origin numbers its
 //! updates, so that those contained in a copied cache are not applied twice: the upper byte of a number is the origin's
@@ -15,7 +15,7 @@ use crate::layout::Layout;
 pub enum PlacementForm {
     /// One task was placed.
     Single,
-    /// The tasks of a job were placed; more of them may follow in [`PlacementForm::Rest`].
+    /// The tasks of a job were placed; further tasks may follow in [`PlacementForm::Rest`].
     Batch,
     /// A continuation fragment of a batch.
     Rest,
@@ -32,15 +32,15 @@ pub struct PlacementUpdate {
     pub at: Time,
     /// The job of the placed tasks.
     pub job: JobId,
-    /// Their nodes, a task each; padded with [`PlacementUpdate::NO_NODE`].
+    /// Node of each placed task; padded with [`PlacementUpdate::NO_NODE`].
     pub nodes: [u32; 2],
-    /// The number of this update of its origin.
+    /// Number that the origin gave this update.
     pub number: u32,
-    /// The scheduler that made it.
+    /// The scheduler that made the update.
     pub origin: u32,
     /// Form of the update.
     pub form: PlacementForm,
-    /// Whether it is a datagram, which can be lost and may be forwarded.
+    /// Whether the update is a datagram, which can be lost and may be forwarded.
     pub rumour: bool,
 }
 
@@ -49,7 +49,7 @@ impl PlacementUpdate {
         run.has_scheduler(self.origin) && run.has_job(self.job) && self.nodes().all(|node| run.has_node(node))
     }
 
-    /// No node.
+    /// Padding in place of a node.
     pub const NO_NODE: u32 = u32::MAX;
 
     /// The nodes of the update.
@@ -63,25 +63,25 @@ impl PlacementUpdate {
 pub struct EndUpdate {
     /// The node.
     pub node: u32,
-    /// The number of this update of the node.
+    /// Number that the node gave this update.
     pub number: u32,
-    /// Estimate of its task.
+    /// Estimate of the task.
     pub estimate: Span,
-    /// Time at which its placement was decided, so that both updates are judged alike; where schedulers keep clocks,
-    /// the time at which it began to run.
+    /// Time at which the task's placement was decided, so that receivers judge both updates alike. Where schedulers
+    /// keep clocks, the time at which the task began to run.
     pub since: Time,
 }
 
-/// The work of all tasks at a node.
+/// Total work of all tasks at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BacklogReport {
-    /// Sum of their estimates.
+    /// Sum of the estimates of the node's tasks.
     pub work: Span,
     /// Time of the observation.
     pub at: Time,
-    /// The number of the node's first update that is not contained.
+    /// Number of the node's first update that the report does not contain.
     pub number: u32,
-    /// The number of tasks received from the receiver of this report.
+    /// Number of tasks that the node received from the receiver of this report.
     pub came: u32,
 }
 
@@ -92,7 +92,7 @@ pub enum Gossip {
     Placed(PlacementUpdate),
     /// Node → schedulers: Update(−).
     Ended(EndUpdate),
-    /// As `Ended`, but as a datagram that can be lost and may be forwarded.
+    /// Like `Ended`, but a datagram that can be lost and may be forwarded.
     EndedRumour(EndUpdate),
     /// Scheduler → scheduler: request for a copy of the cache.
     Ask {
@@ -101,43 +101,43 @@ pub enum Gossip {
     },
     /// Scheduler → scheduler: the head of an answer.
     Answer {
-        /// The attempt it answers.
+        /// The attempt that this message answers.
         round: u32,
         /// The answer continues with this many [`Gossip::Entry`] and [`Gossip::Heard`] messages.
         parts: u32,
     },
-    /// A part of an answer: a node.
+    /// A part of an answer: the entry of a node.
     Entry {
-        /// The attempt it answers.
+        /// The attempt that this message answers.
         round: u32,
         /// The node.
         node: u32,
-        /// Work expected there, ns.
+        /// Work expected at the node, ns.
         wait: i64,
         /// Updates decided before this concern an earlier epoch of the node.
         since: Time,
     },
-    /// A part of an answer: all updates of this origin below the number are contained.
+    /// A part of an answer: the copy contains all updates of this origin below the number.
     Heard {
-        /// The attempt it answers.
+        /// The attempt that this message answers.
         round: u32,
         /// The origin: schedulers first, then nodes.
         origin: u32,
-        /// The number of the first update that is not contained.
+        /// The number of the first update that the copy does not contain.
         number: u32,
     },
-    /// Node → scheduler. It replaces the receiver's entry, unless a newer update was
-    /// applied.
+    /// Node → scheduler: the total work at the node. It replaces the receiver's entry, unless the receiver has applied
+    /// a newer update.
     Backlog(BacklogReport),
 }
 
 impl Gossip {
-    /// The update about the end of a task, as a datagram if `rumour`.
+    /// The update about the end of a task, as a datagram if `rumour` is set.
     pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
-    /// Whether it is a datagram that may be forwarded.
+    /// Whether the message is a datagram that may be forwarded.
     pub const fn is_rumour(&self) -> bool {
         matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
@@ -158,7 +158,7 @@ impl Gossip {
     }
 }
 
-// Placements and ends have a kind for each way they travel; an answer's parts after the first are fragments of it.
+// Placements and ends have a kind for each delivery class. The parts of an answer after the first are its fragments.
 protocol! {
     Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
         | Self::Entry { .. } | Self::Heard { .. });

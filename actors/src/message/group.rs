@@ -1,4 +1,4 @@
-//! Pigeon: tasks pass from schedulers through the masters of groups to workers.
+//! Messages of Pigeon: tasks pass from schedulers through the masters of groups to workers.
 //!
 //! A master is an auxiliary actor, or a node that declared itself one. A worker is named by the number of its core
 //! among all cores of the run.
@@ -9,7 +9,7 @@ use super::probe::Stamp;
 use super::protocol::{Run, protocol};
 use crate::base::{CopyId, JobId};
 
-/// Tasks of a job: `len` of them, the first with index `base`, each `step` behind the one before.
+/// Tasks of a job: `len` tasks, the first with index `base`, each `step` after its predecessor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Batch {
     /// The job.
@@ -18,14 +18,14 @@ pub struct Batch {
     pub base: u32,
     /// Number of tasks, at least one.
     pub len: u32,
-    /// Distance between two of them, at least one.
+    /// Distance between the indices of consecutive tasks, at least one.
     pub step: u32,
     /// Attempt number of every copy.
     pub attempt: u32,
 }
 
 impl Batch {
-    /// One task.
+    /// A batch of one task.
     pub const fn single(copy: CopyId) -> Self {
         Self { job: copy.task.job, base: copy.task.index, len: 1, step: 1, attempt: copy.attempt }
     }
@@ -35,12 +35,12 @@ impl Batch {
         self.job.task(self.base + position * self.step).copy(self.attempt)
     }
 
-    /// The indices of its tasks.
+    /// The indices of the batch's tasks.
     pub fn indices(self) -> impl Iterator<Item = u32> {
         (0..self.len).map(move |position| self.base + position * self.step)
     }
 
-    /// Removes its first copy.
+    /// Removes the first copy of the batch.
     pub const fn take_first(&mut self) -> CopyId {
         let first = self.copy(0);
         self.base += if self.len > 1 { self.step } else { 0 };
@@ -57,7 +57,7 @@ impl Batch {
     }
 }
 
-/// The number of a core's state: lives of its node first, then changes within a life.
+/// The number of a core's state, compared first by the life of its node and then by the changes in this life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
 pub struct Turn {
     /// Number of restarts of the node.
@@ -71,13 +71,13 @@ pub struct Turn {
 pub enum Mirror {
     /// The queues are empty: the following changes are all waiting tasks.
     Reset,
-    /// These tasks wait behind the others of their class, or before them.
+    /// Tasks wait behind the other tasks of their class, or before them.
     Queued {
         /// The tasks.
         batch: Batch,
-        /// Whether they are short.
+        /// Whether the tasks are short.
         short: bool,
-        /// Whether they are the next ones.
+        /// Whether the tasks come before the others of their class.
         front: bool,
     },
     /// Tasks have left the heads of the queues.
@@ -92,9 +92,9 @@ pub enum Mirror {
 /// Messages of schedulers, masters and workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Group {
-    /// Scheduler → master: run these tasks. A master that has handed over passes it on.
+    /// Scheduler → master: run these tasks. A master that has handed over passes the message on.
     Tasks {
-        /// Whether they are short.
+        /// Whether the tasks are short.
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
@@ -110,7 +110,7 @@ pub enum Group {
         /// Number of the scheduler that gets the result.
         scheduler: u32,
     },
-    /// Node → master: a core is idle. A master that has handed over passes it on.
+    /// Node → master: a core is idle. A master that has handed over passes the message on.
     Idle {
         /// Number of restarts of the node.
         life: u16,
@@ -119,7 +119,7 @@ pub enum Group {
         /// The core.
         core: u32,
     },
-    /// Node → master, when asked: a core is busy.
+    /// Node → master, in answer to a request: a core is busy.
     Status {
         /// Number of restarts of the node.
         life: u16,
@@ -127,18 +127,19 @@ pub enum Group {
         count: u32,
         /// The core.
         core: u32,
-        /// The copy that it runs.
+        /// The copy that the core runs.
         copy: CopyId,
         /// Number of the scheduler that gets the result.
         scheduler: u32,
     },
-    /// Master → scheduler: which tasks of this group are open?
+    /// Master → scheduler: request for the open tasks of this group.
     Ask,
-    /// Node → the node that is its master: are you there?
+    /// Node → the node that is its master: request for a sign of life.
     Watch,
-    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for tasks without a worker.
+    /// Scheduler → master, in answer to a request: these tasks are open. The attempt number is fresh, for tasks without
+    /// a worker.
     Open {
-        /// Whether they are short.
+        /// Whether the tasks are short.
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
@@ -155,11 +156,11 @@ pub enum Group {
     },
     /// Master → its standby: a change of the queues.
     Mirror(Mirror),
-    /// Master → scheduler: the lengths of its queues.
+    /// Master → scheduler: the number of waiting tasks and of busy workers.
     Lengths {
-        /// Tasks that wait.
+        /// Number of waiting tasks.
         waiting: u32,
-        /// Workers that run something.
+        /// Number of busy workers.
         busy: u32,
         /// Time of the observation.
         at: Stamp,
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_hold_every_step_th_task() {
+    fn a_batch_holds_every_step_th_task_of_its_range() {
         let mut batch = Batch { job: JobId(1), base: 2, len: 3, step: 4, attempt: 0 };
         assert_eq!(batch.indices().collect::<Vec<_>>(), [2, 6, 10]);
         assert_eq!([(); 3].map(|()| batch.take_first().task.index), [2, 6, 10]);

@@ -8,11 +8,11 @@ use crate::base::JobId;
 /// Submission and completion of jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Job {
-    /// Client → scheduler: run this job. `round` counts earlier submissions of it to schedulers that died.
+    /// Client → scheduler: run this job. `round` counts earlier submissions of the job to schedulers that crashed.
     Submit {
         /// The job.
         job: JobId,
-        /// Earlier submissions, without those that came back undelivered.
+        /// Number of earlier submissions, without those that came back undelivered.
         round: u32,
     },
     /// Scheduler → client: every task has a finished copy.

@@ -6,25 +6,25 @@ use super::protocol::{Run, protocol};
 use crate::base::{CopyId, JobId, TaskId, Time, is_same_submission};
 
 /// Tasks that one server runs one after the other: the first `width` of the `len` tasks of a job from `base` on,
-/// rotated left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
-/// `width` v and `turn` i; a Youden rectangle has a smaller `width`.
+/// rotated left by `turn`. A single task is a row of length one. Row i of a latin square of order v has `len` = `width`
+/// = v and `turn` = i; a Youden rectangle has a smaller `width`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The job.
     pub job: JobId,
-    /// First task of the group.
+    /// Index of the first task of the group.
     pub base: u32,
-    /// Tasks in the group, at least one.
+    /// Number of tasks in the group, at least one.
     pub len: u16,
     /// Position in the group at which the row starts.
     pub turn: u16,
-    /// Number of tasks that are run, at least one.
+    /// Number of tasks of the row, at least one.
     pub width: u16,
     /// Attempt number of every copy of the row.
     pub attempt: u32,
-    /// Whether another task of the gang that this row belongs to runs on a node that the job does not
-    /// [prefer](crate::catalog::Preference), by which all of them take longer. Only the scheduler that starts a gang
-    /// knows; a node knows about itself. Others leave it out.
+    /// Whether another task of the row's gang runs on a node that the job does not
+    /// [prefer](crate::catalog::Preference); all tasks of the gang then take longer. Only the scheduler that starts the
+    /// gang knows this and sets the flag. A node knows about itself.
     pub elsewhere: bool,
 }
 
@@ -42,12 +42,13 @@ impl Row {
         }
     }
 
-    /// The row of a gang of which a task runs on a node that the job does not prefer, if `elsewhere` is set.
+    /// This row as part of a gang; `elsewhere` says whether a task of the gang runs on a node that the job does not
+    /// prefer.
     pub const fn in_gang(self, elsewhere: bool) -> Self {
         Self { elsewhere, ..self }
     }
 
-    /// Whether its position and width are within its length, and its tasks are those of a job.
+    /// Whether position and width are within the row's length, and its tasks are tasks of the job.
     pub(super) fn fits(&self, run: &Run<'_>) -> bool {
         self.turn < self.len
             && (1..=self.len).contains(&self.width)
@@ -60,12 +61,12 @@ impl Row {
         self.job.task(self.base + index).copy(self.attempt)
     }
 
-    /// Its tasks in the order they run.
+    /// The row's tasks in the order in which they run.
     pub fn tasks(self) -> impl Iterator<Item = TaskId> {
         (0..self.width).map(move |position| self.copy(position).task)
     }
 
-    /// The position of a task in this row, if it is one of its tasks.
+    /// The position of a task in this row, if the row has the task.
     pub fn position(&self, task: TaskId) -> Option<u16> {
         let index = task.index.checked_sub(self.base).filter(|&i| i < u32::from(self.len))?;
         let len = u32::from(self.len);
@@ -79,17 +80,17 @@ impl Row {
 pub struct TaskRange {
     /// The job.
     pub job: JobId,
-    /// First task.
+    /// Index of the first task.
     pub base: u32,
     /// Number of tasks, at least one.
     pub len: u32,
-    /// Only copies with an attempt number below this, of the same submission of the job as the attempt before it. Later
+    /// Exclusive upper limit of attempt numbers, within the same submission of the job as the attempt before it. Later
     /// launches are not affected, nor is another scheduler that has the job from another submission.
     pub below: u32,
 }
 
 impl TaskRange {
-    /// A single task.
+    /// The range of a single task.
     pub const fn one(task: TaskId, below: u32) -> Self {
         Self { job: task.job, base: task.index, len: 1, below }
     }
@@ -99,12 +100,12 @@ impl TaskRange {
         self.len > 0 && run.has_job(self.job) && end.is_some_and(|end| end <= run.catalog.tasks(self.job))
     }
 
-    /// Whether a task is one of these.
+    /// Whether a task is in the range.
     pub fn contains(&self, task: TaskId) -> bool {
         task.job == self.job && task.index >= self.base && task.index - self.base < self.len
     }
 
-    /// Whether copies with this attempt number are meant.
+    /// Whether the range covers copies with this attempt number.
     pub const fn covers(&self, attempt: u32) -> bool {
         attempt < self.below && is_same_submission(attempt, self.below - 1)
     }
@@ -120,9 +121,10 @@ pub enum Launch {
         /// The copy.
         copy: CopyId,
     },
-    /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
+    /// Scheduler → node: tasks need no copy any more. Forget waiting copies and stop running copies.
     Drop(TaskRange),
-    /// Scheduler → node: queue this task, a row of one. The update about its end carries the time of this decision.
+    /// Scheduler → node: queue this task, a row of one task. The update about its end carries the time of this
+    /// decision.
     Task {
         /// The copy.
         copy: CopyId,
@@ -132,7 +134,7 @@ pub enum Launch {
 }
 
 impl Launch {
-    /// The row to be queued, if this is a launch.
+    /// The row to be queued, if this message is a launch.
     pub const fn row(&self) -> Option<Row> {
         match *self {
             Self::Row(row) => Some(row),
@@ -184,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Seven rows of three: each task in three rows, and once in every column.
+    /// Each of seven rows has three tasks. Each task is in three rows, and once in every column.
     #[test]
     fn rows_of_a_youden_rectangle_hold_each_task_once_per_column() {
         let row =
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Two schedulers can have a job open after crashes, one from an earlier submission than the other.
+    /// After crashes two schedulers can have the same job open, from different submissions.
     #[test]
     fn a_range_covers_earlier_attempts_of_its_own_submission() {
         let covers = |below, attempt| TaskRange::one(JobId(0).task(0), below).covers(attempt);

@@ -1,7 +1,7 @@
 //! The messages between actors: a closed enum, and files of related protocols.
 //!
-//! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find
-//! new protocols from the list in `registry`. Policies in other crates have one variant of it, with a payload.
+//! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find new
+//! protocols through the list in `registry`. Policies in other crates share one variant, with a payload.
 
 mod core;
 mod custom;

@@ -1,8 +1,8 @@
 //! Scheduler ↔ node: late binding and sampling (Sparrow; later Hawk and Eagle).
 //!
-//! Hawk's idle nodes take over reservations that wait behind long tasks elsewhere. Eagle's probes are rejected by
-//! nodes with long work, and carry the bitmap of these nodes. Peacock's probes form a ring: they carry their task's
-//! identity and move from node to node, and the cluster-wide state rides along.
+//! Hawk's idle nodes take over reservations that wait behind long tasks on other nodes. Eagle's nodes with long work
+//! reject probes; probes and answers carry the bitmap of these nodes. Peacock's probes carry the id of their task and
+//! move along a ring of nodes, together with the cluster-wide state.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,12 @@ pub enum Probe {
     Reserve {
         /// The job.
         job: JobId,
-        /// The group of its tasks; 0 where the whole job is one group. Copies requested later can be further groups.
+        /// The group of the job's tasks; 0 where the whole job is one group. Copies requested later can be further
+        /// groups.
         group: u32,
-        /// Reservations, at least one.
+        /// Number of reservations, at least one.
         count: u32,
-        /// Whether it repairs a loss: then so do the claims it leads to.
+        /// Whether the message repairs a loss; the claims that follow from it then do so too.
         repair: bool,
     },
     /// Node → scheduler: a core is free and held for a task of this group.
@@ -30,17 +31,17 @@ pub enum Probe {
         job: JobId,
         /// The group.
         group: u32,
-        /// Whether the reservation, or probe, repaired a loss.
+        /// Whether the reservation or probe repaired a loss.
         repair: bool,
     },
     /// Scheduler → node: tasks for the held core.
     Grant {
         /// The tasks to run.
         row: Row,
-        /// The group that was claimed for.
+        /// The group of the claim.
         group: u32,
     },
-    /// Scheduler → node: no task is left.
+    /// Scheduler → node: no task of the group is left.
     Nothing {
         /// The job.
         job: JobId,
@@ -58,10 +59,10 @@ pub enum Probe {
     Sample {
         /// The task to be placed.
         task: TaskId,
-        /// Whether it repairs a loss: then so does the answer.
+        /// Whether the message repairs a loss; its answer then does so too.
         repair: bool,
     },
-    /// Node → scheduler: waiting and running tasks; with free cores, minus their number.
+    /// Node → scheduler: number of waiting and running tasks; with free cores, minus the number of free cores.
     Length {
         /// The task to be placed.
         task: TaskId,
@@ -94,15 +95,15 @@ protocol! {
 pub enum Steal {
     /// Request for reservations.
     Ask,
-    /// A reservation; several of them are an answer.
+    /// A reservation; an answer can consist of several.
     Loot {
-        /// Number of the scheduler that made it.
+        /// Number of the scheduler that made the reservation.
         scheduler: u32,
         /// The job.
         job: JobId,
-        /// Places, at least one.
+        /// Number of places, at least one.
         count: u32,
-        /// Whether it repairs a loss.
+        /// Whether the reservation repairs a loss.
         repair: bool,
     },
     /// An empty answer.
@@ -117,7 +118,7 @@ protocol! {
     Nothing = "steal.nothing", Datagram, Node -> Node: Self::Nothing,
 }
 
-/// A time in a form that leaves room in a message.
+/// A time in a compact form, which leaves room in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stamp([u32; 2]);
 
@@ -133,8 +134,8 @@ impl From<Stamp> for Time {
     }
 }
 
-/// A stretch of the bitmap: `len` blocks of [`Blocks::NODES`] nodes from block `first` on, all with these bits.
-/// A bitmap is longer than a message, so it travels in as few of these as it can.
+/// A stretch of the bitmap: `len` blocks of [`Blocks::NODES`] nodes from block `first` on, all with the same bits. A
+/// bitmap is longer than a message, so it travels in as few stretches as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Blocks {
     /// The first block.
@@ -143,29 +144,29 @@ pub struct Blocks {
     pub len: u16,
     /// One bit for each node of a block, set if the node has long work.
     pub bits: [u32; 3],
-    /// Time at which the central scheduler stated it.
+    /// Time at which the central scheduler issued this bitmap.
     pub at: Stamp,
 }
 
 impl Blocks {
-    /// Nodes of a block.
+    /// Number of nodes in a block.
     pub const NODES: u32 = 96;
 }
 
-/// State sharing.
+/// State sharing: probes that nodes can reject, and the bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Share {
-    /// Scheduler → node: `count` places in your queue for tasks of this job, unless you have long work.
+    /// Scheduler → node: reserve `count` places in the queue for tasks of this job, unless the node has long work.
     Probe {
         /// The job.
         job: JobId,
-        /// Places, at least one.
+        /// Number of places, at least one.
         count: u32,
         /// Number of earlier rejections.
         round: u16,
         /// Whether the node must accept, as a last resort.
         last: bool,
-        /// Whether it repairs a loss.
+        /// Whether the probe repairs a loss.
         repair: bool,
         /// Timestamp of the newest block of the bitmap that the scheduler has.
         known: Stamp,
@@ -175,11 +176,11 @@ pub enum Share {
         /// The job.
         job: JobId,
     },
-    /// Node → scheduler: the places are rejected, because long tasks wait or run here.
+    /// Node → scheduler: the places are rejected, because long tasks wait or run on the node.
     Rejected {
         /// The job.
         job: JobId,
-        /// Places asked for.
+        /// Number of places that the probe requested.
         count: u32,
         /// The round of the probe.
         round: u16,
@@ -203,21 +204,21 @@ protocol! {
 }
 
 /// A probe on the ring: scheduler → node, or node → its successor. It is a variant of `Message` and not of [`Ring`],
-/// which keeps messages short.
+/// because this keeps messages short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RingProbe {
-    /// Its task.
+    /// The probe's task.
     pub task: TaskId,
-    /// The scheduler that knows the task: its number.
+    /// Number of the scheduler that knows the task.
     pub scheduler: u16,
-    /// Queue limit q when it was submitted.
+    /// Queue limit q at the time of submission.
     pub limit: u8,
-    /// Nodes that passed it on.
+    /// Number of nodes that passed the probe on.
     pub hops: u16,
-    /// Whether it repairs a loss: then so do its further hops and its claim.
+    /// Whether the probe repairs a loss; its further hops and its claim then do so too.
     pub repair: bool,
-    /// Time from its job's arrival for which it may wait before it stops moving: the mean load w̄ when it was
-    /// submitted.
+    /// Longest time since the job's arrival for which the probe may wait before it stops moving: the mean load w̄ at
+    /// the time of submission.
     pub max_wait: Span,
 }
 
@@ -226,21 +227,21 @@ pub struct RingProbe {
 pub enum Ring {
     /// Scheduler → node, node → successor: cluster-wide state, newest wins.
     State {
-        /// Queue limit q: waiting probes a node should hold at most.
+        /// Queue limit q: maximum number of waiting probes that a node should hold.
         limit: u32,
-        /// Mean load w̄: work a node should hold at most.
+        /// Mean load w̄: maximum work that a node should hold.
         load: Span,
-        /// When the scheduler computed it.
+        /// Time at which the scheduler computed the state.
         at: Time,
     },
-    /// Scheduler → scheduler: the unfinished work of the sender's jobs. Reports are sums, not changes, so that a lost
-    /// or duplicated one does no lasting harm; the newest wins.
+    /// Scheduler → scheduler: the unfinished work of the sender's jobs. Reports are sums, not changes, so a lost or
+    /// duplicated report does no lasting harm; the newest wins.
     Load {
         /// Number of the report: the sender's epoch in the upper half, its count below.
         report: u64,
-        /// Unfinished tasks, A.
+        /// A: number of unfinished tasks.
         active: u32,
-        /// Their estimated work, Ω.
+        /// Ω: estimated work of the unfinished tasks.
         work: Span,
     },
 }

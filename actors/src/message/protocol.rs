@@ -75,7 +75,7 @@ macro_rules! protocol {
 }
 pub(super) use protocol;
 
-/// The ends of a message, and the run it belongs to.
+/// The sender and receiver of a message, and the run of both.
 pub struct Run<'a> {
     /// The sender.
     pub from: Role,
@@ -88,27 +88,27 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether there is such a job.
+    /// Whether the run has this job.
     pub fn has_job(&self, job: JobId) -> bool {
         job.0 < self.catalog.jobs()
     }
 
-    /// Whether there is such a task.
+    /// Whether the run has this task.
     pub fn has_task(&self, task: TaskId) -> bool {
         self.has_job(task.job) && task.index < self.catalog.tasks(task.job)
     }
 
-    /// Whether there is a node of this number.
+    /// Whether the run has a node of this number.
     pub fn has_node(&self, node: u32) -> bool {
         node < self.layout.nodes()
     }
 
-    /// Whether there is a core of this number, counted over all nodes.
+    /// Whether the run has a core of this number, counted over all nodes.
     pub fn has_core(&self, core: u32) -> bool {
         core < self.layout.workers()
     }
 
-    /// Whether there is a scheduler of this number.
+    /// Whether the run has a scheduler of this number.
     pub fn has_scheduler(&self, scheduler: u32) -> bool {
         scheduler < self.layout.schedulers()
     }

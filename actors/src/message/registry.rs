@@ -24,7 +24,7 @@ macro_rules! messages {
             $($(#[$doc])* $variant($message),)*
         }
 
-        /// Name and class of every kind of message, in the order of [`Message::kind`]. The last ones are the numbers
+        /// Name and class of every kind of message, in the order of [`Message::kind`]. The last entries are the numbers
         /// that policies of other crates can use; [`kind_name`](super::kind_name) gives their names.
         pub const KINDS: [(&str, Class); COUNT] = {
             let mut all = [("", Class::Stream); COUNT];
@@ -67,10 +67,10 @@ macro_rules! messages {
                 match self { $(Self::$variant(inner) => inner.job(),)* }
             }
 
-            /// True if an actor of the role of `from` may send this message to one of the role of `to`, and all its
-            /// indices are within the bounds of this run. Runtimes call it on every message from another process,
-            /// because machines index their tables without checking. For a message that is returned undelivered, `from`
-            /// is its original sender. The cost is a few comparisons and one access to the job.
+            /// True if an actor of the role of `from` may send this message to an actor of the role of `to`, and all
+            /// its indices are within the bounds of this run. Machines index their tables without checking, so runtimes
+            /// call it on every message from another process. For a message that is returned undelivered, `from` is its
+            /// original sender. The cost is a few comparisons and one access to the job.
             pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
                 // Workers share the endpoint of their node and never use the network.
                 if from == to || from.0.max(to.0) >= layout.endpoints() {
@@ -109,15 +109,15 @@ messages! {
     Share(Share),
     /// Node ↔ node: stealing of reservations.
     Steal(Steal),
-    /// Node → scheduler: the wait there.
+    /// Node → scheduler: the wait at the node.
     Heartbeat(Heartbeat),
     /// Node → scheduler: progress of running copies.
     Progress(Progress),
-    /// Node → scheduler: attained service, or room.
+    /// Node → scheduler: attained service, or number of containers that fit.
     NodeReport(NodeReport),
     /// Scheduler → node: suspension and resumption.
     Preemption(Preemption),
-    /// Pigeon: schedulers, masters of groups and workers.
+    /// Messages of Pigeon's schedulers, masters of groups and workers.
     Group(Group),
     /// Node → scheduler: use of shared nodes.
     Usage(UsageReport),
@@ -134,15 +134,15 @@ impl Message {
         KINDS[self.kind() as usize].1
     }
 
-    /// Its name, `protocol.kind`.
+    /// Name of the message, `protocol.kind`.
     #[inline]
     pub fn name(&self) -> &'static str {
         kind_name(self.kind())
     }
 
-    /// Bytes on the wire, headers included, for links with a rate: a QUIC packet of its own (IPv4, UDP, short header
-    /// and tag 53, frame header 4) with a payload of `size_of::<Message>()`. The payload is counted as if every
-    /// message had the size of the largest, so all kinds take the same time on a link.
+    /// Bytes on the wire, headers included, for links with a rate. A message is a QUIC packet of its own: IPv4, UDP,
+    /// short header and tag are 53 bytes, the frame header 4, the payload `size_of::<Message>()`. The payload has the
+    /// size of the largest message, so all kinds take the same time on a link.
     pub const WIRE_BYTES: u32 = 57 + size_of::<Self>() as u32;
 }
 
@@ -185,7 +185,7 @@ mod tests {
     const NO_JOB: JobId = JobId(1000);
 
     #[test]
-    fn kinds_have_distinct_names() {
+    fn kinds_of_messages_have_distinct_names() {
         let submit = Message::from(Job::Submit { job: JOB, round: 0 });
         assert_eq!(submit.name(), "job.submit");
         let reserve = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_job_that_they_are_about() {
+    fn messages_name_the_job_that_they_concern() {
         let copy = JOB.task(3).copy(0);
         for (msg, job) in [
             (Message::from(Job::Finished { job: JOB }), Some(JOB)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_pass_between_the_roles_of_their_table_only() {
+    fn messages_pass_only_between_the_roles_of_their_table() {
         let layout = Layout::new(2, 1, [1, 2]);
         let (client, scheduler, node) = (layout.client(0), layout.scheduler(0), layout.node(1));
         let ends = [client, scheduler, layout.scheduler(1), layout.node(0), node, layout.auxiliary(0)];
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_lie_within_their_tables() {
+    fn messages_with_indices_beyond_their_tables_are_rejected() {
         let layout = Layout::new(2, 1, [1, 2]);
         let (up, down, other) = (layout.scheduler(0), layout.node(1), layout.node(0));
         let row =

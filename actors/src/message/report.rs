@@ -7,14 +7,14 @@ use super::probe::Stamp;
 use super::protocol::protocol;
 use crate::base::{CopyId, Score, Span, Time};
 
-/// The state at a given time. The newest one wins; a lost one is superseded by the next.
+/// The state at a given time. The newest report wins; a lost report is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Heartbeat {
-    /// Node → scheduler.
+    /// Node → scheduler: the wait at the node.
     Wait {
         /// Time for which a new task would wait for a core.
         wait: Span,
-        /// The part of it that decreases as time passes: the remaining estimate of the running tasks, per core.
+        /// The part of the wait that decreases as time passes: the remaining estimate of the running tasks, per core.
         passing: Span,
         /// Time of the observation.
         at: Time,
@@ -26,21 +26,21 @@ protocol! {
     Wait = "heartbeat.wait", Datagram, Node -> Scheduler: Self::Wait { .. },
 }
 
-/// The state of a node for a central scheduler. The newest one wins; a lost one is superseded by the next.
+/// The state of a node for a central scheduler. The newest report wins; a lost report is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum NodeReport {
     /// Node → scheduler: attained service of the copies that run or are suspended here (Kairos, algorithm 1).
     Service {
         /// Number of copies.
         tasks: u32,
-        /// The sum of their attained service, ms.
+        /// Sum of the copies' attained service, ms.
         attained_ms: u32,
-        /// Its standard deviation, ms.
+        /// Standard deviation of the copies' attained service, ms.
         spread_ms: u32,
         /// Time of the observation.
         at: Time,
     },
-    /// Node → scheduler: containers that fit beside those that run here (YARN).
+    /// Node → scheduler: number of containers that fit beside the running ones (YARN).
     Room {
         /// Number of containers.
         slots: u32,
@@ -55,18 +55,18 @@ protocol! {
     Room = "heartbeat.room", Datagram, Node -> Scheduler: Self::Room { .. },
 }
 
-/// Progress at a given time. The newest report wins; a lost one is superseded by the next.
+/// Progress at a given time. The newest report wins; a lost report is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Progress {
-    /// Node → scheduler.
+    /// Node → scheduler: the progress of a copy.
     Report {
         /// The copy.
         copy: CopyId,
-        /// The share of its work that it has done.
+        /// The share of the copy's work that is done.
         score: Score,
         /// Time of the observation.
         at: Stamp,
-        /// Time for which it had run by then, in whole milliseconds, rounded down; at most 49 days.
+        /// Run time of the copy up to then, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
     },
 }
@@ -77,17 +77,17 @@ protocol! {
         Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }
 
-/// The use of a shared node by a copy, reported to the scheduler that launched it (Park's thesis, section 5.3). The
-/// newest report wins; a lost one is superseded by the next.
+/// The use of a shared node by a copy, reported to the scheduler that launched the copy (Park's thesis, section 5.3).
+/// The newest report wins; a lost report is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UsageReport {
     /// Node → scheduler: the use of a copy.
     Report {
         /// The copy.
         copy: CopyId,
-        /// The CPU that it is given, thousandths of a core.
+        /// The CPU given to the copy, thousandths of a core.
         cpu: u32,
-        /// The memory that it uses, MiB, rounded up.
+        /// The memory that the copy uses, in MiB, rounded up.
         memory: u32,
         /// Time of the observation.
         at: Stamp,
@@ -103,11 +103,12 @@ protocol! {
 /// Contention for CPU or memory on a shared node, reported to the scheduler that launched the copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Contention {
-    /// Node → scheduler: throttling of the copy begins, ends, or has changed when reports are due. The newest wins.
+    /// Node → scheduler: throttling of the copy begins, ends, or has changed when reports are due. The newest report
+    /// wins.
     Throttled {
         /// The copy.
         copy: CopyId,
-        /// The fraction of its CPU demand that the copy is given, millionths; [`ALL`](Self::ALL) unless throttled.
+        /// The fraction of the copy's CPU demand that the node gives, millionths; [`ALL`](Self::ALL) unless throttled.
         rate: u32,
         /// Time of the observation.
         at: Stamp,
@@ -117,9 +118,9 @@ pub enum Contention {
     Evicted {
         /// The copy.
         copy: CopyId,
-        /// Time for which it had run, in whole milliseconds, rounded down; at most 49 days.
+        /// Run time of the copy, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
-        /// Whether no other copy ran there, so that it needs more memory than the node has.
+        /// Whether no other copy ran on the node, so that the copy needs more memory than the node has.
         alone: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! Scheduler ↔ node: synchronised time slices of gang scheduling, and suspension of a running copy, which keeps its
-//! progress, and its resumption.
+//! Scheduler ↔ node: synchronised time slices of gang scheduling. Also the suspension of a running copy, which keeps
+//! its progress, and its resumption.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::base::{CopyId, JobId};
 /// The work of a core in a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SliceWork {
-    /// It rests.
+    /// The core rests.
     Rest,
-    /// It runs a copy that it was not ordered to run before.
+    /// The core runs a copy that it was not ordered to run before.
     Begin(CopyId),
-    /// It runs a copy that it was ordered to run before. A node that has restarted since has lost it.
+    /// The core runs a copy that it was ordered to run before. A node that has restarted since then has lost the copy.
     GoOn(CopyId),
 }
 
@@ -30,19 +30,19 @@ impl SliceWork {
 /// Orders of a gang scheduler to a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Slice {
-    /// Scheduler → node: the slice changes. Suspend what this core runs and run that copy
-    /// instead, resuming it if it was suspended here.
+    /// Scheduler → node: the slice changes. The core suspends its copy and runs the copy of `work` instead, from where
+    /// it stopped if it was suspended on this core.
     Switch {
         /// The number of the core within the node.
         core: u16,
-        /// Its work in this slice.
+        /// The core's work in this slice.
         work: SliceWork,
         /// Number of restarts of the scheduler.
         epoch: u16,
         /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
         /// last one, by epoch and then by number.
         order: u32,
-        /// The first open job: the scheduler orders no copy of earlier ones any more.
+        /// The first open job: the scheduler orders no copies of earlier jobs any more.
         open: JobId,
     },
 }
@@ -54,8 +54,8 @@ protocol! {
             && work.copy().is_none_or(|copy| run.has_task(copy.task)) => work.copy().map(|copy| copy.task.job),
 }
 
-/// Orders about a copy. They can overtake each other and the copy: `turn` numbers the orders about a copy from one on,
-/// and a node ignores those that are older than the last one, and keeps those about a copy that has not come.
+/// Orders about a copy. They can overtake each other and the copy. `turn` numbers the orders about a copy from one on.
+/// A node ignores orders that are older than the last one, and keeps orders about a copy that has not arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Preemption {
     /// Take the copy off its core.

@@ -10,13 +10,14 @@ use crate::roles::yarn::{ContainerNode, Reclaiming, ResourceManager, YarnOptions
 parameters! {
     /// Parameters of Big-C.
     struct BigC {
-        /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
+        /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1),
-        /// An application master keeps a container for the life of its job, as under `yarn-fifo`. It is never taken
-        /// back, and the shares are those of the containers without one.
+        /// An application master keeps a container for the life of its job, as under `yarn-fifo`. This container is
+        /// never taken back, and the shares are fractions of the other containers.
         am: bool = false,
-        /// The share of the containers that is guaranteed to short jobs; the rest is for long ones. A queue may use
-        /// more while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
+        /// The share of the containers that is guaranteed to short jobs; the rest is for long jobs. A queue may use
+        /// more than its share while the other has no demand. The Kairos paper has 0.95, and 0.7 for its uniform
+        /// workload.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         short_share: f64 = 0.95,
         /// Period at which the queues are compared with their shares (3 s in Hadoop).
@@ -25,7 +26,7 @@ parameters! {
         over: f64 = 0.1 => 0.0..=1000.0,
         /// Largest fraction of all containers that is taken back at once, but at least one container.
         round: f64 = 0.1 => 0.0..=1.0,
-        /// Fraction of the containers to be taken back that is taken at once, since some end by themselves.
+        /// Fraction of the containers to be taken back that is taken back at once, since some end by themselves.
         damping: f64 = 0.2 => 0.0..=1.0,
         /// Containers are killed, and their tasks start again, as in plain YARN; otherwise they are suspended.
         kill: bool = false,
@@ -57,7 +58,7 @@ impl Policy for BigC {
             return Ok(());
         }
         Err(format!(
-            "short_share: must be above 0 and below 1, not {}; long jobs get the rest",
+            "short_share: must be above 0 and below 1, not {}; long jobs get the remaining share",
             self.short_share
         ))
     }
@@ -91,7 +92,7 @@ mod tests {
 
     const LONG: JobId = JobId(0);
 
-    /// Half of the containers for each class, everything taken back at once; job 0 is long.
+    /// A cluster with half of the containers for each class, where everything is taken back at once; job 0 is long.
     fn bench(config: BigC, cores: &[u32], tasks: u32) -> Harness {
         let layout = Layout::new(1, 0, cores.iter().copied());
         let config = BigC { short_share: 0.5, round: 1.0, damping: 1.0, ..config };
@@ -117,24 +118,24 @@ mod tests {
         let node = bench.layout.node(0);
         let look = Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(3) };
         assert_eq!(bench.submit(0), [look]);
-        assert_eq!(beat(&mut bench, 0, 4).len(), 4, "nobody else wants them");
+        assert_eq!(beat(&mut bench, 0, 4).len(), 4, "short jobs want no container");
         bench.submit(1);
         let suspended = sends(&bench.step(Input::Fire(Timer::Tick(0))));
         let order = |task| (node, Preemption::Suspend { copy: copy(0, task), turn: 1 }.into());
-        assert_eq!(suspended, [order(3), order(2)], "two are over the share, the last ones go first");
+        assert_eq!(suspended, [order(3), order(2)], "the last two, which exceed the share, are suspended");
         let given = beat(&mut bench, 0, 2);
         assert_eq!(given, [task(&bench, copy(1, 0)), task(&bench, copy(1, 1))]);
         // Both queues use equal shares: the short queue is next by its number, then the long one.
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
         let resume = |task| (node, Message::from(Preemption::Resume { copy: copy(0, task), turn: 2 }));
-        assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "one long container against two short ones");
+        assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "the long queue has one container, the other two");
         let again = bench.step(Input::Undelivered { to: node, msg: resume(2).1 });
         assert_eq!(sends(&again), [resume(2)]);
         let old = Preemption::Suspend { copy: copy(0, 2), turn: 1 }.into();
-        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "it is void");
+        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "the order is void");
     }
 
-    /// Beside the master of a long job three containers of four are left, and two beside that of a short job too, one
+    /// Beside the master of a long job three of four containers are left. With a short job's master two are left, one
     /// for each queue.
     #[test]
     fn masters_keep_a_container_and_queues_share_the_rest() {
@@ -145,20 +146,20 @@ mod tests {
         bench.submit(1);
         let look = |bench: &mut Harness| sends(&bench.step(Input::Fire(Timer::Tick(0))));
         let order = |task| (node, Preemption::Suspend { copy: copy(0, task), turn: 1 }.into());
-        assert_eq!(look(&mut bench), [order(2)], "half of three is one and a half");
+        assert_eq!(look(&mut bench), [order(2)], "the share is half of three containers");
         assert_eq!(beat(&mut bench, 0, 1), [], "the master of the short job");
-        assert_eq!(look(&mut bench), [order(1)], "half of two");
+        assert_eq!(look(&mut bench), [order(1)], "the share is half of two containers");
         assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(1, 0))]);
         assert_eq!(look(&mut bench), []);
     }
 
-    /// One of two containers can be a master's: the short job waits until the long one, which continues, gives up its
+    /// One of two containers can be a master's. The short job waits until the long job, which continues, gives up its
     /// container.
     #[test]
-    fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
+    fn a_job_without_a_possible_master_does_not_block_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
         bench.submit(0);
-        assert_eq!(beat(&mut bench, 0, 2).len(), 1, "a master and a task");
+        assert_eq!(beat(&mut bench, 0, 2).len(), 1, "the node gets a master and a task");
         bench.submit(1);
         let node = bench.layout.node(0);
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
@@ -191,25 +192,25 @@ mod tests {
         let (suspend, resume) =
             (|copy, turn| Preemption::Suspend { copy, turn }, |copy, turn| Preemption::Resume { copy, turn });
         let order = |order: Core| (worker, Message::from(order));
-        assert_eq!(node.receive(scheduler, suspend(a, 1)), [], "it has not come");
+        assert_eq!(node.receive(scheduler, suspend(a, 1)), [], "the copy has not arrived");
         assert_eq!(
             node.receive(scheduler, Launch::Task { copy: a, at: Time::ZERO }),
             [],
-            "it comes suspended"
+            "the copy is suspended on arrival"
         );
         assert_eq!(node.receive(scheduler, resume(a, 2)), [order(Core::run(a))]);
         assert_eq!(node.receive(scheduler, suspend(a, 3)), [order(Core::Suspend { copy: a })]);
         let left = Span::from_secs(2);
         node.receive(worker, Core::Suspended { copy: a, left });
         assert_eq!(node.receive(scheduler, Launch::Task { copy: b, at: Time::ZERO }), [order(Core::run(b))]);
-        assert_eq!(node.receive(scheduler, resume(a, 2)), [], "older than the last order");
-        assert_eq!(node.receive(scheduler, resume(a, 4)), [], "it waits for the core");
+        assert_eq!(node.receive(scheduler, resume(a, 2)), [], "the order is older than the last one");
+        assert_eq!(node.receive(scheduler, resume(a, 4)), [], "the copy waits for the core");
         let end = node.ended(b);
         assert_eq!(end[1], order(Core::Resume { copy: a, left }));
-        assert_eq!(node.receive(scheduler, resume(a, 6)), [], "it runs");
-        assert_eq!(node.receive(scheduler, suspend(a, 5)), [], "the newer one came first");
+        assert_eq!(node.receive(scheduler, resume(a, 6)), [], "the copy runs already");
+        assert_eq!(node.receive(scheduler, suspend(a, 5)), [], "the newer order came first");
         assert_eq!(node.receive(scheduler, suspend(a, 7)), [order(Core::Suspend { copy: a })]);
-        // It ended in this very instant.
+        // The copy ended at this instant.
         let sent = node.receive(worker, Core::Suspended { copy: a, left: Span::ZERO });
         assert_eq!(sent, [order(Core::Resume { copy: a, left: Span::ZERO })]);
         let drop = Launch::Drop(TaskRange::one(LONG.task(0), 1));

@@ -1,8 +1,8 @@
 //! DistSched: a central scheduler places tasks on shared nodes from distributions of their use.
 //!
-//! This file has the policy that the registry lists, and its planner: each cycle it places the waiting jobs that
-//! are worth most, one after the other, the most useful first (thesis, section 5.2.3), and preempts best-effort
-//! tasks on nodes that throttle (section 5.3.2).
+//! This file has the policy that the registry lists, and its planner. Each cycle the planner places the waiting jobs
+//! one after the other, the most useful first (thesis, section 5.2.3). It preempts best-effort tasks on nodes that
+//! throttle (section 5.3.2).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -108,7 +108,7 @@ struct UsagePlanner {
     period: Span,
     /// Whether nodes have been throttling copies since the last decision.
     contended: bool,
-    /// Whether the history was taken over from before a crash.
+    /// Whether the history survived a crash.
     restored: bool,
 }
 
@@ -125,7 +125,7 @@ impl UsagePlanner {
         }
     }
 
-    /// The jobs with waiting tasks, by age, and the next time at which one of them may use an avoided node again.
+    /// The jobs with waiting tasks, by age, and the next time at which a job may use an avoided node again.
     fn pending(
         &mut self,
         situation: &mut Situation<'_>,
@@ -244,7 +244,7 @@ impl Planner for UsagePlanner {
     }
 }
 
-/// Next time at which the utility function of a job that still waits changes.
+/// Next time at which the utility function of a waiting job changes.
 fn due(pending: &[PendingJob], launches: &[LaunchOrder]) -> Option<Time> {
     let waits = |job: &&PendingJob| launches.iter().all(|launch| launch.job != job.job);
     let zeros = pending.iter().filter(waits).filter_map(|job| match job.utility {
@@ -254,36 +254,36 @@ fn due(pending: &[PendingJob], launches: &[LaunchOrder]) -> Option<Time> {
     zeros.min()
 }
 
-/// A job with tasks that wait.
+/// A job with waiting tasks.
 struct PendingJob {
     job: JobId,
     /// Number of waiting tasks.
     waiting: u32,
-    /// Expected use of each.
+    /// Expected use of each task.
     tasks: Arc<TaskUse>,
-    /// Expected CPU-time of each, core-seconds.
+    /// Expected CPU-time of each task, core-seconds.
     work: f64,
     utility: Utility,
-    /// Nodes that run tasks of it, in order.
+    /// Nodes that run tasks of the job, in order.
     held: Vec<u32>,
-    /// Nodes that it avoids, in order.
+    /// Nodes that the job avoids, in order.
     avoided: Vec<u32>,
     /// Seed of the random order of equal nodes.
     salt: u64,
 }
 
-/// Options that all jobs of a cycle share.
+/// Options common to all jobs of a cycle.
 #[derive(Clone, Copy)]
 struct GreedyOptions {
-    /// Now, in seconds since the start of the run.
+    /// The current time, in seconds since the start of the run.
     now: f64,
-    /// Run time at which a best-effort job is worth least, s.
+    /// Run time from which on a best-effort job has its least utility, s.
     horizon: f64,
     /// Limit below which the probability of an over-allocation must be.
     risk: f64,
 }
 
-/// A placement at which a job could start, and its utility.
+/// A placement at which a job could start, and the utility of this placement.
 struct SchedulingOption {
     worth: f64,
     nodes: Vec<u32>,
@@ -310,13 +310,13 @@ impl Ord for Bound {
     }
 }
 
-/// Launches of jobs until none can be placed, the one with the highest expected utility first; their tasks are added to
-/// `loads`.
+/// Launches of jobs until none can be placed, the job with the highest expected utility first. The launched tasks are
+/// added to `loads`.
 ///
-/// Every launch leaves less room, so that as a rule an option is worth no more when it is computed again, and a job
-/// without one has none for the rest of the cycle. It therefore suffices to compute the best option again until it
-/// stays the best. The exception is an option whose tasks then go to other nodes and which is worth more there: its job
-/// is launched later in the cycle than it could be.
+/// Every launch leaves less room. As a rule an option is therefore worth no more when it is computed again, and a job
+/// without an option has none for the rest of the cycle. So it suffices to compute the best option again until it stays
+/// the best. The exception is an option that gains from moving to other nodes: its job is launched later in the cycle
+/// than it could be.
 fn select(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
     let mut order: BinaryHeap<_> = (0..pending.len()).map(|at| Bound { worth: f64::INFINITY, at }).collect();
     let mut launches = Vec::new();
@@ -334,8 +334,8 @@ fn select(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions)
     launches
 }
 
-/// The placement at which all waiting tasks of a job can start, or as many as the nodes that it does not avoid would
-/// hold if idle; `None` if that is worth nothing.
+/// The placement at which all waiting tasks of a job can start, or as many as the nodes that it may use would hold if
+/// idle; `None` if this placement is worth nothing.
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
@@ -361,9 +361,9 @@ fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option
 #[derive(Clone, Copy, Default)]
 struct NodeDemand {
     throttled: bool,
-    /// Whether a task of a job that can still gain by its deadline is among them.
+    /// Whether one of the tasks belongs to a job that can still gain by its deadline.
     urgent: bool,
-    /// Cores.
+    /// CPU demand of the tasks, cores.
     demand: f64,
 }
 
@@ -373,15 +373,15 @@ struct Victim {
     core: HeldCore,
     over_request: bool,
     over_expected: bool,
-    /// Contended nodes with tasks of its job.
+    /// Number of contended nodes with tasks of the copy's job.
     nodes: usize,
-    /// Its CPU demand, cores.
+    /// CPU demand of the copy, cores.
     demand: f64,
 }
 
 impl Victim {
-    /// Order of eviction: first tasks that use more than was requested, then more than was expected, then those of jobs
-    /// on many contended nodes, then those that use most.
+    /// Order of eviction: tasks that use more than was requested, then tasks that use more than was expected, then
+    /// tasks of jobs on many contended nodes, then tasks that use most.
     fn compare(&self, other: &Self) -> Ordering {
         let rank = |victim: &Self| (victim.over_request, victim.over_expected, victim.nodes);
         rank(other)
@@ -391,8 +391,8 @@ impl Victim {
     }
 }
 
-/// The best-effort copies to be preempted on nodes that throttle copies while an SLO task runs there: the worst first,
-/// until the others want no more CPU than the node has.
+/// The best-effort copies to be preempted on nodes that throttle copies while an SLO task runs there. The worst copies
+/// go first, until the others demand no more CPU than the node has.
 fn relieve(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,

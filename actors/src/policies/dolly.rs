@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
+    /// Parameters of Dolly. Letters are the paper's, and so are defaults unless stated otherwise.
     struct Dolly {
         /// ε: largest accepted probability that a cloned job has a straggler.
         epsilon: f64 = 0.05 => 1e-9..=0.999_999_999,
@@ -16,7 +16,7 @@ parameters! {
         budget: f64 = 0.05 => 0.0..=1.0,
         /// Share of the cores that run something, clones included, above which no job is cloned. The default is ours.
         load: f64 = 0.8 => 0.0..=1.0,
-        /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
+        /// Number of tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
@@ -47,13 +47,13 @@ impl Policy for Dolly {
 }
 
 impl Dolly {
-    /// Number of copies per task with which a job has a straggler with probability ε at most.
+    /// Smallest number of copies per task with which the probability that the job has a straggler is at most ε.
     fn copies(&self, tasks: u32) -> u32 {
         let task = 1.0 - (1.0 - self.epsilon).powf(1.0 / f64::from(tasks));
         ((task.ln() / self.straggler.ln()).ceil() as u32).max(1)
     }
 
-    /// Whether that many clones may be sent now.
+    /// Whether this number of clones may be sent now.
     fn affords(&self, clones: u32, cluster: Cluster) -> bool {
         let Cluster { slots, free, busy, waiting, backups } = cluster;
         let share = |cores: u32| f64::from(cores) / f64::from(slots);
@@ -65,7 +65,7 @@ impl Dolly {
 }
 
 impl Rule for Dolly {
-    /// The first check of a job is the only one: every task has one copy or waits.
+    /// Clones or queues every task in the first and only check of a job.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
         if self.affords(more.saturating_mul(view.tasks), view.cluster) {
@@ -81,7 +81,8 @@ mod tests {
 
     const NO_TASK: [u32; 0] = [];
 
-    /// For ε = 0.05, p = 0.1: the probability that a task straggles may be 0.05, 0.0102, 0.00512, 0.000513.
+    /// For ε = 0.05 and p = 0.1, the accepted probabilities that a task straggles are 0.05, 0.0102, 0.00512 and
+    /// 0.000513.
     #[test]
     fn the_number_of_copies_follows_the_formula() {
         let dolly = Dolly::default();
@@ -106,13 +107,13 @@ mod tests {
         assert_eq!(arrival(11).free(50).look(dolly), NO_TASK);
     }
 
-    /// A hundred cores: five for clones, eighty for all.
+    /// The cluster has a hundred cores: five may run clones, and eighty may be busy.
     #[test]
     fn jobs_are_cloned_within_the_budget_and_below_the_load_limit() {
         assert_eq!(look(&arrival(5).free(50)).len(), 5);
-        assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NO_TASK, "one more than the budget");
-        assert_eq!(look(&arrival(5).free(25)).len(), 5, "80 of 100");
-        assert_eq!(look(&arrival(5).free(24)), NO_TASK, "81 of 100");
+        assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NO_TASK, "one clone more than the budget");
+        assert_eq!(look(&arrival(5).free(25)).len(), 5, "80 of 100 cores are busy");
+        assert_eq!(look(&arrival(5).free(24)), NO_TASK, "81 of 100 cores are busy");
         assert_eq!(look(&arrival(5).crowded()), NO_TASK);
     }
 }

@@ -18,37 +18,38 @@ use crate::roles::partitions::{NodeBitmap, Partitions};
 parameters! {
     /// Parameters of Eagle.
     struct Eagle {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. Of n nodes the s others are spread
-        /// evenly over the cluster: the k-th is node ⌈k n / s⌉ − 1. The paper has 0.98 for Yahoo and Facebook, 0.91 for
-        /// Cloudera, 0.83 for Google.
+        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The s other nodes of n are spread
+        /// evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1. The paper has 0.98 for Yahoo and Facebook,
+        /// 0.91 for Cloudera, 0.83 for Google.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
-        /// Probes per task of a short job.
+        /// Number of probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Least number of probes of a short job (the authors' simulator).
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
         replacement: bool = false,
-        /// Succinct State Sharing: number of times that a rejected probe is sent to another node that the newest bitmap
-        /// shows free of long work, before it goes to one outside the big partition. 1 by default in the authors'
-        /// prototype, 3 in its README.
+        /// Succinct State Sharing: number of times that a rejected probe is sent to another node without long work in
+        /// the newest bitmap. After that it is sent to a node outside the big partition. The default in the authors'
+        /// prototype is 1, its README has 3.
         retry_rounds: u16 = 1,
-        /// Sticky batch probing: the probe that led to a task keeps its place in the queue, and the node claims another
-        /// task with it when it is next.
+        /// Sticky batch probing: the probe that led to a task keeps its place in the queue. When the probe is next, the
+        /// node claims another task with it.
         sticky: bool = true,
-        /// Short probes of the job with the least work left come first (SRPT), as in the authors' simulator; otherwise
-        /// in order of arrival, as in their prototype.
+        /// Short probes of the job with the least remaining work come first (SRPT), as in the authors' simulator.
+        /// Otherwise probes are served in order of arrival, as in their prototype.
         srpt: bool = true,
         /// SRPT: the measure of a job's work that nodes compare.
         rank: EagleRank = EagleRank::JobLeftOracle,
-        /// SRPT: total estimate of the probes that may overtake a waiting one, relative to its own estimate.
+        /// SRPT: total estimate of the probes that may overtake a waiting probe, relative to the waiting probe's
+        /// estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
-        /// Cancel probes at the nodes once a job's last task is launched. In the authors' simulator nodes drop them at
-        /// that time with SRPT, and claim in vain without it.
+        /// Cancel probes at the nodes once a job's last task is launched. In the authors' simulator nodes drop the
+        /// probes at that time with SRPT; without SRPT they claim in vain.
         cancellation: bool = true,
-        /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
-        /// network can lose datagrams.
+        /// First wait before a probe that may have been lost is sent again; the wait doubles each time. It is used only
+        /// where the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
     }
 
@@ -56,16 +57,16 @@ parameters! {
     enum EagleRank {
         /// The estimated work of the job's tasks that have not begun on any node. This is an oracle, not a protocol:
         /// every node knows the state of all others without a message. The authors' simulator reads it from shared
-        /// memory, 1 ms after a task was claimed, which is when it begins. In virtual time only; in real time as `job`.
+        /// memory 1 ms after a task was claimed, which is when the task begins. Real-time runs use `job` instead.
         #[default]
         JobLeftOracle,
-        /// The estimated work of all tasks of the job; for a probe that led to a task on this node, the work that was
-        /// left when it got the task (ours). In all runtimes.
+        /// The estimated work of all tasks of the job. For a probe that led to a task on this node, the remaining work
+        /// at that time (ours). Available in all runtimes.
         Job,
     }
 }
 
-/// Largest number of nodes outside the big partition that draws a remark, if fewer than one in [`SPARSE`] are outside.
+/// Largest number of nodes outside the big partition that causes a remark, if fewer than one in [`SPARSE`] are outside.
 const SCARCE: u32 = 2;
 const SPARSE: u32 = 10;
 
@@ -154,10 +155,10 @@ impl Eagle {
     }
 }
 
-// A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to
-// the node with the least wait within the big partition.
+// A scheduler of Eagle or Hawk: it binds short jobs late, and long jobs on their arrival. Long tasks go to the node
+// with the least wait within the big partition.
 
-/// The nodes and the work sent there.
+/// The nodes, and the work sent to each of them.
 #[derive(Clone, Debug)]
 pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
@@ -168,7 +169,7 @@ pub(in crate::policies) struct LeastWait {
 }
 
 impl LeastWait {
-    /// Covers the nodes of the big partition; with `shares` it sends them the bitmap.
+    /// Covers the nodes of the big partition. With `shares`, also sends them the bitmap.
     pub(in crate::policies) fn new(context: BuildContext<'_>, partitions: Partitions, shares: bool) -> Self {
         let mut backlogs = Backlogs::new(context.layout);
         (0..partitions.small()).for_each(|nth| backlogs.reach(partitions.small_node(nth), false));
@@ -190,7 +191,7 @@ impl PlacementRule for LeastWait {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         let now = fx.now();
         let Some(node) = self.backlogs.pick(now, fx.rng()) else {
-            // None of them can be reached: any live node is better than none.
+            // No node of the big partition can be reached: any live node is better than none.
             return members.pick(fx.rng());
         };
         self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);
@@ -200,7 +201,7 @@ impl PlacementRule for LeastWait {
 
     fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
         if let Some(bits) = &mut self.bits {
-            // The tasks of a job leave at one instant; each bitmap still needs a later stamp than the last one, because
+            // The tasks of a job leave at one instant. Each bitmap still needs a later stamp than the last one, because
             // receivers keep the newest.
             bits.stamp(fx.now().max(bits.newest() + Span(1)));
             for part in bits.newer(Time::ZERO) {
@@ -229,7 +230,7 @@ impl PlacementRule for LeastWait {
     }
 }
 
-/// Both schedulers in one machine, because any scheduler can become the central one.
+/// The central and the distributed scheduler in one machine, because any scheduler can become the central one.
 #[derive(Clone, Debug)]
 pub(in crate::policies) struct Hybrid {
     short: LateBinding,
@@ -237,7 +238,7 @@ pub(in crate::policies) struct Hybrid {
 }
 
 impl Hybrid {
-    /// Long tasks go to the nodes of the big partition.
+    /// A scheduler whose long tasks go to the nodes of the big partition.
     pub(in crate::policies) fn new(
         options: ProbeOptions,
         partitions: Partitions,
@@ -264,7 +265,7 @@ impl Machine for Hybrid {
                 is_long(copy.task.job, fx)
             }
             Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Tick(_)) => true,
-            // Failure notifications concern both.
+            // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
                 self.long.step(input, fx);
                 false
@@ -334,7 +335,7 @@ mod tests {
     const LONG: JobId = JobId(1);
 
     #[test]
-    fn a_small_partition_of_a_node_or_two_is_remarked_on() {
+    fn one_or_two_nodes_outside_the_big_partition_cause_a_remark() {
         let remarks = |nodes, big_partition, classes| {
             Eagle { big_partition, ..Eagle::default() }.remarks(&layout(nodes), classes)
         };
@@ -345,7 +346,7 @@ mod tests {
         assert!(remarks(40, 0.98, 2)[0].starts_with("all 40 nodes take long tasks"));
         assert_eq!(remarks(50, 0.98, 1), [""; 0], "all jobs are short");
         assert_eq!(remarks(50, 0.9, 2), [""; 0]);
-        assert_eq!(remarks(10, 0.83, 2), [""; 0], "a tenth");
+        assert_eq!(remarks(10, 0.83, 2), [""; 0], "a tenth of the nodes is enough");
     }
 
     fn layout(nodes: usize) -> Layout {
@@ -371,7 +372,7 @@ mod tests {
         Blocks { first: 0, len: 1, bits: [first, 0, 0], at: Time(1).into() }
     }
 
-    /// Nodes that were probed, with round and whether they must accept.
+    /// Probed nodes, each with the round and the flag that it must accept.
     fn probes(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u16, bool)> {
         let is_probe = |&(to, msg): &(ActorId, Message)| match msg {
             Message::Share(Share::Probe { round, last, .. }) => Some((to, round, last)),
@@ -380,8 +381,8 @@ mod tests {
         sent.iter().filter_map(is_probe).collect()
     }
 
-    /// 98 of 100 nodes, 120 tasks: one or two each, and none on the other two nodes, whose numbers are spread evenly.
-    /// One of these has been down.
+    /// The big partition has 98 of 100 nodes. Each of them gets one or two of 120 tasks; the other two nodes, which are
+    /// spread evenly, get none. One node of the big partition has been down.
     #[test]
     fn long_tasks_go_to_the_least_wait_of_the_big_partition() {
         let mut central = scheduler(&Eagle::default(), 120, 100);
@@ -398,7 +399,7 @@ mod tests {
         assert_eq!(count.iter().max(), Some(&2), "{count:?}");
     }
 
-    /// A long task carries the bitmap: of nodes 0 to 3, those that have been sent a long task so far.
+    /// A long task carries the bitmap, which shows the nodes among 0 to 3 that have been sent a long task so far.
     #[test]
     fn a_long_task_carries_the_bitmap() {
         let mut central = scheduler(&Eagle { big_partition: 0.75, ..Eagle::default() }, 2, 4);
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(of(sent[1].1), Some(1 << a));
         assert_eq!(of(sent[3].1), Some(1 << a | 1 << b));
         assert!(a != b && a < 3 && b < 3);
-        // Its long backlog is done: the bit is clear in the next bitmap.
+        // The node's long backlog is done: its bit is clear in the next bitmap.
         let done = Launch::Completed { copy: LONG.task(0).copy(0) };
         assert_eq!(central.receive(sent[0].0, done), []);
         let again =
@@ -430,7 +431,7 @@ mod tests {
         let rejected = Share::Rejected { job: SHORT, count: 1, round: 0, repair: false };
         let sent = node.receive(scheduler, probe(SHORT, false));
         assert_eq!(sent, [(scheduler, Share::Bits(bits(0b101)).into()), (scheduler, rejected.into())]);
-        // A scheduler with the same bitmap gets no more than that.
+        // A scheduler that has the same bitmap gets only the rejection.
         let known = bits(0).at;
         let informed = Share::Probe { job: SHORT, count: 1, round: 0, last: false, repair: false, known };
         assert_eq!(node.receive(scheduler, informed), [(scheduler, rejected.into())]);
@@ -441,8 +442,8 @@ mod tests {
         assert_eq!(sent[1].1, Probe::Claim { job: SHORT, group: 0, repair: false }.into());
     }
 
-    /// Round 1 goes to nodes without long work by the bitmap; places rejected again go outside the big partition, where
-    /// they must be accepted.
+    /// Round 1 goes to nodes that the bitmap shows without long work. Places that are rejected again go outside the big
+    /// partition, where nodes must accept them.
     #[test]
     fn rejected_probes_go_to_other_nodes() {
         let config = Eagle { big_partition: 0.75, min_probes: 0, ..Eagle::default() };
@@ -458,11 +459,7 @@ mod tests {
         assert_eq!(second, [(free, 1, false)], "the only node whose bit is clear");
         let third = probes(&scheduler.receive(free, rejected(1)));
         assert_eq!(third, [(scheduler.layout.node(3), 2, true)]);
-        assert_eq!(
-            scheduler.receive(scheduler.layout.node(2), rejected(1)),
-            [],
-            "it has none of ours any more"
-        );
+        assert_eq!(scheduler.receive(scheduler.layout.node(2), rejected(1)), [], "no probe of ours is left");
     }
 
     fn claim(job: u32) -> Message {
@@ -473,8 +470,8 @@ mod tests {
         Probe::Grant { row: Row::single(JobId(job).task(task).copy(0)), group: 0 }
     }
 
-    /// A node with a bypass of 1, and an oracle that knows the number of tasks that have begun of some jobs of three.
-    /// Job 0 runs.
+    /// A node with a bypass of 1 that runs job 0. The oracle knows, for some jobs of three tasks, the number of tasks
+    /// begun.
     fn busy_node(begun: &[(u32, u32)]) -> (Harness, ActorId) {
         let layout = layout(4);
         let mut node = Eagle { bypass: 1.0, ..Eagle::default() }.bench(&layout, layout.node(0), 3);
@@ -487,7 +484,7 @@ mod tests {
         (node, scheduler)
     }
 
-    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; one task of either may overtake it.
+    /// Jobs 5 and 4 have one task left. Job 6 came first and has three, and one task of either job may overtake it.
     #[test]
     fn a_denied_claim_does_not_count_as_overtaking() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
@@ -503,10 +500,10 @@ mod tests {
         );
         node.receive(scheduler, grant(5, 2));
         let sent = node.ended(JobId(5).task(2).copy(0));
-        assert_eq!(sent[1..], [(scheduler, claim(6))], "and now it lets no more past");
+        assert_eq!(sent[1..], [(scheduler, claim(6))], "job 6 lets nothing more past");
     }
 
-    /// The probe of job 4 stays ahead of that of job 3, which has less left, and is overtaken by it only once.
+    /// The probe of job 4 stays ahead of the probe of job 3, which has less work left and overtakes it only once.
     #[test]
     fn a_sticky_probe_keeps_its_place_and_its_remaining_bypass() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (3, 2)]);
@@ -518,17 +515,17 @@ mod tests {
         assert_eq!(
             sent[1..],
             [(scheduler, claim(3))],
-            "it has less left, and job 4 lets 3 s of its 4 s past"
+            "job 3 has less left, and job 4 lets 3 s of its 4 s past"
         );
         node.receive(scheduler, grant(3, 2));
         for task in [1, 2] {
             let sent = node.ended(if task == 1 { JobId(3).task(2) } else { JobId(4).task(1) }.copy(0));
-            assert_eq!(sent[1..], [(scheduler, claim(4))], "it lets 1 s past, at task {task} too");
+            assert_eq!(sent[1..], [(scheduler, claim(4))], "job 4 lets 1 s past, at task {task} too");
             node.receive(scheduler, grant(4, task));
         }
     }
 
-    /// The tasks of job 6, of 6 s each, begin while its probe waits, so that less is left of it than of job 4.
+    /// The tasks of job 6, of 6 s each, begin while its probe waits, so job 6 then has less work left than job 4.
     #[test]
     fn probes_rank_by_the_work_left_of_their_jobs_when_a_core_is_free() {
         for (begin, next) in [(0, 4), (2, 6)] {
@@ -539,13 +536,17 @@ mod tests {
             if let Some(oracle) = &mut node.oracle {
                 (0..begin).for_each(|_| oracle.begin(JobId(6)));
             }
-            assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(next))], "{begin} begun");
+            assert_eq!(
+                node.ended(SHORT.task(0).copy(0))[1..],
+                [(scheduler, claim(next))],
+                "{begin} tasks have begun"
+            );
         }
         assert_eq!(Eagle { srpt: false, ..Eagle::default() }.traits().oracle, None);
         assert_eq!(Eagle::default().traits().oracle, Some("rank"));
     }
 
-    /// The node asks the same scheduler again, until there is nothing; then the next job's.
+    /// The node asks the same scheduler again until no task is left, and then the scheduler of the next job.
     #[test]
     fn a_sticky_probe_claims_tasks_until_none_is_left() {
         let mut node = node(3);
@@ -556,15 +557,15 @@ mod tests {
             let run = Core::run(SHORT.task(task).copy(0));
             assert_eq!(node.receive(scheduler, grant(0, task)), [(worker, run.into())]);
             let sent = node.ended(SHORT.task(task).copy(0));
-            assert_eq!(sent[1], (scheduler, claim(0)), "it has less work left than the other job");
+            assert_eq!(sent[1], (scheduler, claim(0)), "job 0 has less work left than the other job");
         }
         let next = node.receive(scheduler, Probe::Nothing { job: SHORT, group: 0 });
         assert_eq!(next, [(scheduler, claim(2))]);
     }
 
-    /// Job 4 has one task of 4 s left after the second one, of 12 s in all; job 2 has 6 s.
+    /// After its second task job 4 has one task of 4 s left, of 12 s in all. Job 2 has 6 s.
     #[test]
-    fn without_an_oracle_a_sticky_probe_ranks_by_the_work_left_when_it_got_its_task() {
+    fn without_an_oracle_a_sticky_probe_ranks_by_remaining_work() {
         for rank in [EagleRank::JobLeftOracle, EagleRank::Job] {
             let layout = layout(4);
             let mut node = Eagle { rank, bypass: 1e9, ..Eagle::default() }.bench(&layout, layout.node(0), 3);

@@ -10,7 +10,7 @@ use crate::roles::replication::{Design, Drops, Replication};
 parameters! {
     /// Parameters of full repetition.
     struct FullRepetition {
-        /// Tasks of a branch, and servers it runs on, as in the latin square.
+        /// Number of tasks of a branch, and of servers that run it, as in the latin square.
         order: u32 = 2 => 1..=65_535,
         /// Event at which copies are dropped.
         preempt: Preempt = Preempt::Branch,
@@ -18,10 +18,11 @@ parameters! {
 
     /// Event at which copies are dropped.
     enum Preempt {
-        /// All copies that are left of a branch when its last task finishes, as in the latin-square paper's simulator.
+        /// All remaining copies of a branch are dropped when its last task finishes, as in the latin-square paper's
+        /// simulator.
         #[default]
         Branch,
-        /// The other copies of a task when one finishes, which isolates the effect of the stagger.
+        /// The other copies of a task are dropped when one finishes, which isolates the effect of the stagger.
         Task,
     }
 }

@@ -1,7 +1,7 @@
 //! Gang scheduling: all tasks of a job run in the same time slice, on distinct cores.
 //!
-//! The scheduler fills the matrix, rotates its slices, and orders cores to switch. Each core of a node runs the
-//! copy that the scheduler orders and suspends the one before.
+//! The scheduler fills the matrix, rotates its slices, and orders cores to switch. Each core of a node suspends its
+//! copy and runs the copy that the scheduler orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -57,23 +57,23 @@ struct GangJob {
     open: OpenJob,
     /// Core of each task in the matrix, numbered across the run; `None` if the task has no cell.
     cores: Vec<Option<u32>>,
-    /// The attempt of each task that its core was last ordered to run.
+    /// Attempt of each task that its core was last ordered to run.
     ordered: Vec<Option<u32>>,
 }
 
-/// The one scheduler of a run.
+/// The only scheduler of a run.
 #[derive(Clone, Debug)]
 struct GangScheduler {
     quantum: Span,
     matrix: Matrix,
-    /// Whether a tick is armed; none is while one slice or none exists.
+    /// Whether a tick is armed. No tick is armed while there is at most one slice.
     ticking: bool,
     /// Number of restarts of this scheduler.
     epoch: u16,
     /// Number of orders given to each core of the run.
     orders: Vec<u32>,
     jobs: JobTable<GangJob>,
-    /// Copies for which no core is alive.
+    /// Copies without a live core.
     stranded: Vec<CopyId>,
 }
 
@@ -103,8 +103,8 @@ impl GangScheduler {
         }
     }
 
-    /// Puts copies into the first slice with enough free cores, or a new one; among free cores of a slice
-    /// the choice is random.
+    /// Puts copies into the first slice with enough free cores, or into a new slice. The choice among the free cores of
+    /// a slice is random.
     fn place(&mut self, gang: &[CopyId], fx: &mut Effects<'_>) {
         if self.matrix.width() < gang.len() {
             self.stranded.extend_from_slice(gang);
@@ -128,7 +128,7 @@ impl GangScheduler {
         self.keep_ticking(fx);
     }
 
-    /// Orders a core to switch to its copy of the current slice.
+    /// Orders a core to switch to its copy in the current slice.
     fn order(&mut self, core: u32, recovery: bool, fx: &mut Effects<'_>) {
         let Role::Worker { node, core: index } = fx.layout().role(fx.layout().worker_of_core(core)) else {
             unreachable!("core numbers belong to workers")
@@ -142,7 +142,7 @@ impl GangScheduler {
         fx.send_as(recovery, fx.layout().node(node), order);
     }
 
-    /// The order to a core to run a copy: from the beginning, or on if the core was ordered to run it before.
+    /// The order to a core to run a copy: to begin it, or to go on if the core was ordered to run it before.
     fn work(&mut self, copy: CopyId) -> SliceWork {
         let CopyId { task, attempt } = copy;
         let ordered = self.jobs.get_mut(task.job).map(|placed| &mut placed.ordered[task.index as usize]);
@@ -167,7 +167,7 @@ impl GangScheduler {
         self.keep_ticking(fx);
     }
 
-    /// Drops empty slices; if the current one was among them, the next one runs.
+    /// Drops empty slices. If the current slice was empty, the next one runs.
     fn tidy(&mut self, fx: &mut Effects<'_>) {
         if self.matrix.tidy() {
             let busy: Vec<_> = self.matrix.busy().collect();
@@ -183,7 +183,7 @@ impl GangScheduler {
         self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
         let removed = cell.and_then(|core| Some((core, self.matrix.remove(core, copy.task)?)));
         self.tidy(fx);
-        // Another copy of the task may still run: its core goes on with its copy of the current slice.
+        // Another copy of the task may still run: its core continues with its copy in the current slice.
         if let Some((core, (other, true))) = removed
             && other != copy
         {
@@ -191,7 +191,7 @@ impl GangScheduler {
         }
     }
 
-    /// Sends the order of a core again if `order` was not delivered, unless a newer order was sent since.
+    /// Sends an undelivered order of a core again, unless a newer order has been sent since.
     fn undelivered(&mut self, to: ActorId, core: u16, order: u32, fx: &mut Effects<'_>) {
         let Role::Node(node) = fx.layout().role(to) else { return };
         let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
@@ -200,7 +200,7 @@ impl GangScheduler {
         }
     }
 
-    /// A node has lost a copy in a crash that is not known here yet: its core runs another one.
+    /// Handles a copy that a node lost in a crash not yet known to the scheduler: the core runs a new copy.
     fn lost(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let Some(core) = placed.cores[copy.task.index as usize] else { return };
@@ -212,7 +212,7 @@ impl GangScheduler {
         }
     }
 
-    /// Places copies again, each by itself and with a new attempt number.
+    /// Places copies again, each separately and with a new attempt number.
     fn again(&mut self, copies: Vec<CopyId>, fx: &mut Effects<'_>) {
         for copy in copies {
             if let Some(placed) = self.jobs.get_mut(copy.task.job)
@@ -225,7 +225,7 @@ impl GangScheduler {
         }
     }
 
-    /// Cores of the run that belong to a node.
+    /// The cores of a node, as numbers in the run.
     fn cores(node: u32, layout: &Layout) -> Range<u32> {
         let first = layout.core_index(layout.worker(node, 0));
         first..first + layout.cores(node)
@@ -272,16 +272,16 @@ impl Machine for GangScheduler {
     }
 }
 
-// The Ousterhout matrix: a row for each time slice, a column for each core of the run.
+// The Ousterhout matrix, with a row for each time slice and a column for each core of the run.
 
-/// The copies by slice and core. Cells lie on cores believed alive.
+/// The copies by slice and core. Only cores that are believed alive have cells.
 #[derive(Clone, Debug)]
 struct Matrix {
-    /// Rows in the order of their turns: copies by core, at least one each.
+    /// Rows in the order of their turns. Each row has at least one copy, by core.
     slices: Vec<BTreeMap<u32, CopyId>>,
     /// The slice that runs.
     current: usize,
-    /// By core, whether its node is believed alive.
+    /// Whether the node of each core is believed alive.
     alive: Vec<bool>,
     /// Number of cores believed alive.
     width: usize,
@@ -308,17 +308,17 @@ impl Matrix {
         self.alive[core as usize]
     }
 
-    /// The copy that a core runs now.
+    /// The copy of a core in the current slice.
     fn running(&self, core: u32) -> Option<CopyId> {
         self.slices.get(self.current)?.get(&core).copied()
     }
 
-    /// Cores that have something to run now, in ascending order.
+    /// Cores that have a copy in the current slice, in ascending order.
     fn busy(&self) -> impl Iterator<Item = u32> + '_ {
         self.slices.get(self.current).into_iter().flat_map(|slice| slice.keys().copied())
     }
 
-    /// The first slice in which `count` cores are free, or a new one, and its free cores, in ascending order.
+    /// The first slice in which `count` cores are free, or a new slice, with its free cores in ascending order.
     fn room(&mut self, count: usize) -> (usize, Vec<u32>) {
         let fits = |slice: &BTreeMap<_, _>| self.width - slice.len() >= count;
         let slice = self.slices.iter().position(fits).unwrap_or_else(|| {
@@ -330,13 +330,13 @@ impl Matrix {
         (slice, (0..self.alive.len() as u32).filter(free).collect())
     }
 
-    /// Fills a free cell; returns whether its copy is to run now.
+    /// Fills a free cell; returns whether its copy is in the current slice.
     fn put(&mut self, slice: usize, core: u32, copy: CopyId) -> bool {
         self.slices[slice].insert(core, copy);
         slice == self.current
     }
 
-    /// Goes on to the next slice; returns the cores for which that can change something, in ascending order.
+    /// Proceeds to the next slice; returns the cores whose copy may change, in ascending order.
     fn turn(&mut self) -> Vec<u32> {
         let mut cores: Vec<_> = self.busy().collect();
         self.current = (self.current + 1) % self.slices.len();
@@ -346,7 +346,7 @@ impl Matrix {
         cores
     }
 
-    /// Takes a task off its core; returns its copy, and whether that was to run now.
+    /// Removes a task from its core; returns its copy, and whether the copy was in the current slice.
     fn remove(&mut self, core: u32, task: TaskId) -> Option<(CopyId, bool)> {
         let here = |slice: &BTreeMap<u32, CopyId>| slice.get(&core).is_some_and(|copy| copy.task == task);
         let slice = self.slices.iter().position(here)?;
@@ -359,7 +359,7 @@ impl Matrix {
         self.slices.iter().any(|slice| slice.get(&core) == Some(&copy))
     }
 
-    /// Replaces a copy in its cell; returns whether the new one is to run now.
+    /// Replaces a copy in its cell; returns whether the cell is in the current slice.
     fn replace(&mut self, core: u32, copy: CopyId, by: CopyId) -> bool {
         let slice = self.slices.iter().position(|slice| slice.get(&core) == Some(&copy));
         slice.is_some_and(|slice| self.put(slice, core, by))
@@ -386,7 +386,7 @@ impl Matrix {
         }
     }
 
-    /// Drops empty slices; returns whether the turn passed on, because the current one was among them.
+    /// Drops empty slices; returns whether the current slice was dropped, so that the next one is current.
     fn tidy(&mut self) -> bool {
         if self.slices.iter().all(|slice| !slice.is_empty()) {
             return false;
@@ -406,15 +406,15 @@ struct GangCore {
     /// The scheduler whose copies the core runs; `None` before its first order.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
-    /// Finished copies of open jobs, whose completion the scheduler may not have received; repeated orders for them are
-    /// ignored.
+    /// Finished copies of open jobs whose completion the scheduler may not have received; repeated orders to run these
+    /// copies are ignored.
     ended: BTreeSet<CopyId>,
     /// Epoch and number of the last order.
     last: (u16, u32),
 }
 
 impl GangCore {
-    /// Forgets the finished copies of jobs before `open`. Delayed orders for them are stale and ignored.
+    /// Forgets the finished copies of jobs before `open`. Delayed orders to run these copies are stale and ignored.
     fn forget_before(&mut self, open: JobId) {
         while self.ended.first().is_some_and(|copy| copy.task.job < open) {
             self.ended.pop_first();
@@ -426,7 +426,7 @@ impl GangCore {
 #[derive(Clone, Debug)]
 struct GangNode {
     slots: Box<[GangCore]>,
-    /// Whether it has crashed before, so that it may have run copies that it does not know.
+    /// Whether the node has crashed before and may therefore have run copies that it does not know.
     restarted: bool,
 }
 
@@ -447,8 +447,8 @@ impl GangNode {
         let Role::Node(node) = fx.layout().role(fx.me()) else { return };
         let worker = fx.layout().worker(node, u32::from(core));
         let slot = &mut self.slots[core as usize];
-        // Orders can overtake each other: an older one is void, and so is its first open job, because earlier jobs may
-        // have been opened again since.
+        // Orders can overtake each other: an outdated order is void, and so is its first open job, because earlier jobs
+        // may have been opened again since.
         if order >= slot.last {
             slot.forget_before(open);
         }
@@ -521,14 +521,14 @@ impl Machine for GangNode {
                         if let Some(copy) = slot.running {
                             fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
                         }
-                        // Orders of the dead scheduler that are still under way are void, also those with a higher
-                        // number than the last one received: their copies are forgotten here.
+                        // Orders of the dead scheduler that are still in flight are void, even with a higher number
+                        // than the last one received, because their copies are forgotten here.
                         *slot = GangCore { last: (slot.last.0, u32::MAX), ..GangCore::default() };
                     }
                 }
             }
             // A restarted scheduler needs no action; no other message leaves the node; no timer is armed; the other
-            // inputs are a worker's.
+            // inputs are for workers.
             _ => {}
         }
     }

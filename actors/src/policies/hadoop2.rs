@@ -9,17 +9,17 @@ use crate::roles::speculation::rule::mean_and_deviation;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
-    /// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
+    /// Parameters of Hadoop 2's speculator. Defaults and names in brackets are from `MRJobConfig`, `DefaultSpeculator`
+    /// and `StartEndTimesBase` of Hadoop 2.7.
     struct Hadoop2 {
-        /// Standard deviations above the mean time of finished tasks from which on a task is slow
+        /// Number of standard deviations above the mean time of finished tasks from which on a task is slow
         /// (`slowtaskthreshold`).
         slow: f64 = 1.0 => 0.0..=1000.0,
-        /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
+        /// Smallest limit on the backups that a job may have at once (`minimum-allowed-tasks`).
         allowed: u32 = 10,
-        /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
+        /// Backups that a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
         allowed_of_tasks: f64 = 0.01 => 0.0..=1.0,
-        /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
+        /// Backups that a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
         allowed_of_running: f64 = 0.1 => 0.0..=1.0,
         /// Time between checks of a job while there is nothing to back up (`retry-after-no-speculate`).
         scan: Span = Span::from_secs(1),
@@ -29,7 +29,7 @@ parameters! {
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
-        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        /// Factor on all durations above, which suit tasks of minutes; use 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
@@ -63,10 +63,10 @@ impl Policy for Hadoop2 {
     }
 }
 
-/// Share of a job's tasks that must have finished before any is backed up (`MINIMUM_COMPLETE_PROPORTION`).
+/// Share of a job's tasks that must have finished before any task is backed up (`MINIMUM_COMPLETE_PROPORTION`).
 const FINISHED: f64 = 0.05;
 
-/// After this silence, times `scale`, a copy counts as having made no progress since its last report
+/// Time without reports, times `scale`, after which a copy counts as having made no progress since its last report
 /// (`notHeartbeatedInAWhile`).
 const SILENCE: Span = Span::from_secs(9);
 
@@ -80,14 +80,14 @@ impl Hadoop2 {
         if share >= FINISHED { mean_and_deviation(view.took) } else { None }
     }
 
-    /// Expected duration of an attempt in all, s.
+    /// Expected total duration of an attempt, s.
     fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
         let silent = view.now.since(attempt.reported_at) > SILENCE.scale(self.scale);
         let until = if silent { view.now } else { attempt.reported_at };
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }
 
-    /// Time by which an attempt is expected to end after a new copy, s; `None` unless it is slow.
+    /// Time between the expected ends of an attempt and of a new copy, s; `None` unless the attempt is slow.
     fn value(&self, attempt: &Attempt, view: &JobView<'_>) -> Option<f64> {
         let (mean, deviation) = self.usual(view)?;
         let takes = self.estimate(attempt, view);
@@ -95,7 +95,7 @@ impl Hadoop2 {
         (takes > mean + self.slow * deviation && value > 0.0).then_some(value)
     }
 
-    /// Backups the job may have at once.
+    /// Maximum number of backups that the job may have at once.
     fn most(&self, running: u32, view: &JobView<'_>) -> f64 {
         let of_tasks = self.allowed_of_tasks * f64::from(view.tasks);
         let of_running = self.allowed_of_running * f64::from(running);
@@ -134,41 +134,43 @@ mod tests {
         table.look(&mut Hadoop2::default())
     }
 
-    /// Finished in 10, 10, 20 and 20 s: mean 15, deviation 5. A new copy at 100 s would end at 115.
+    /// Four tasks finished in 10, 10, 20 and 20 s: mean 15 s, deviation 5 s. A new copy at 100 s would end at 115 s.
     fn table(tasks: u32) -> Table {
         Table::new(tasks).finished(2, 10).finished(2, 20).at(100)
     }
 
     #[test]
     fn the_task_that_ends_longest_after_a_new_copy_is_backed_up() {
-        // Expected to end at 90 + 10 / 0.25 = 130, at 80 + 20 / 0.5 = 120, at 84 + 16 / 0.5 = 116.
+        // The running copies are expected to end at 90 + 10 / 0.25 = 130, at 80 + 20 / 0.5 = 120, and at 84 + 16 / 0.5
+        // = 116.
         let rule = Hadoop2::default();
         let three = table(7).running(4, 90, 0.25).running(5, 80, 0.5).running(6, 84, 0.5);
         let view = three.view();
         let values: Vec<_> = view.attempts.all().iter().map(|a| rule.value(a, &view)).collect();
         assert_eq!(values, [Some(15.0), Some(5.0), Some(1.0)]);
-        assert_eq!(look(&three), [4], "one a look");
+        assert_eq!(look(&three), [4], "one backup per check");
         assert_eq!(look(&three.clone().backup(4, 99, 0.0)), [5]);
         assert_eq!(look(&three.free(0)), NO_TASK);
     }
 
     #[test]
-    fn a_task_that_is_not_slow_or_ends_before_a_new_copy_gets_no_backup() {
-        // 20 s in all, not more than mean plus deviation.
+    fn tasks_that_are_not_slow_or_end_early_get_no_backup() {
+        // The task takes 20 s in all, not more than mean plus deviation.
         assert_eq!(look(&table(5).running(4, 90, 0.5)), NO_TASK);
-        // 40 s in all, but it ends at 110.
+        // The task takes 40 s in all, but it ends at 110 s.
         assert_eq!(look(&table(5).running(4, 70, 0.75)), NO_TASK);
         assert_eq!(look(&table(5).running(4, 70, 0.5)), [4]);
     }
 
     #[test]
-    fn there_are_no_backups_until_a_twentieth_has_finished() {
+    fn no_backup_is_sent_until_a_twentieth_of_tasks_finished() {
         let table = |tasks| Table::new(tasks).finished(1, 10).at(100).running(9, 50, 0.1);
         assert_eq!((look(&table(20)), look(&table(21))), (vec![9], vec![]));
         assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NO_TASK);
     }
 
-    /// Half done after 20 s, 40 s in all: it would end at 100. A report 9 s ago still counts, one 10 s ago does not.
+    /// The copy is half done after 20 s of 40 s and would end at 100 s. A report from 9 s ago still counts, one from 10
+    /// s ago does not.
     #[test]
     fn a_copy_without_reports_counts_as_making_no_progress() {
         let silent =
@@ -182,7 +184,7 @@ mod tests {
 
     /// The cap is the largest of ten backups, 1 % of 2000 tasks, and a tenth of 150 running tasks.
     #[test]
-    fn backups_have_a_cap() {
+    fn backups_are_limited_to_the_largest_of_three_caps() {
         let rule = Hadoop2::default();
         let allowed = |tasks, running| rule.most(running, &Table::new(tasks).view());
         assert_eq!([allowed(50, 40), allowed(2000, 40), allowed(500, 150)], [10.0, 20.0, 15.0]);

@@ -17,21 +17,21 @@ use crate::roles::partitions::Partitions;
 parameters! {
     /// Parameters of Hawk.
     struct Hawk {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. Of n nodes the s others are spread
-        /// evenly over the cluster: the k-th is node ⌈k n / s⌉ − 1.
+        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The s other nodes of n are spread
+        /// evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
-        /// Probes per task of a short job.
+        /// Number of probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Least number of probes of a short job (Eagle's simulator).
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
         replacement: bool = false,
         /// Number of random nodes of the big partition that an idle node asks for probes that wait behind a long task;
-        /// 0: none.
+        /// 0 disables stealing.
         steal_attempts: u32 = 10 => 0..=65536,
-        /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
-        /// network can lose datagrams.
+        /// First wait before a probe that may have been lost is sent again; the wait doubles each time. It is used only
+        /// where the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
     }
 }
@@ -87,13 +87,13 @@ struct StealingNode {
     index: u32,
     partitions: Partitions,
     attempts: u32,
-    /// Number of nodes that this one may still ask in its current idle period.
+    /// Number of nodes that this node may still ask in its current idle period.
     left: u32,
     idle: bool,
-    /// Reservations that were stolen from here. The scheduler still counts on them and the thief may die, so
-    /// they are claimed once nothing else is left to do.
+    /// Reservations that were stolen from this node. The scheduler still counts on them and the thief may crash, so the
+    /// node claims them once it has nothing else to do.
     stolen: VecDeque<Reservation>,
-    /// Buffer for reservations that are given away; kept to reuse its memory.
+    /// Buffer for stolen reservations, kept to reuse its memory.
     loot: Vec<Reservation>,
 }
 
@@ -141,7 +141,7 @@ impl StealingNode {
         }
     }
 
-    /// Asks another node of the big partition, if one may still be asked.
+    /// Asks another node of the big partition, if the node may still ask one.
     fn ask(&mut self, fx: &mut Effects<'_>) {
         let (partitions, is_big) = (self.partitions, self.partitions.is_big(self.index));
         let others = partitions.big() - u32::from(is_big);
@@ -154,7 +154,7 @@ impl StealingNode {
         fx.send(fx.layout().node(partitions.big_node(nth)), Steal::Ask);
     }
 
-    /// After a step: claims what was stolen, or steals, if there is nothing else to do.
+    /// Ends a step: a node with nothing else to do claims stolen reservations, or steals.
     fn settle(&mut self, fx: &mut Effects<'_>) {
         while self.manager.is_idle()
             && let Some(place) = self.stolen.pop_front()
@@ -209,9 +209,9 @@ mod tests {
         Steal::Loot { scheduler: 0, job: JobId(job), count: 1, repair: false }.into()
     }
 
-    /// Two of ten nodes, numbers 4 and 9, are for short tasks only.
+    /// Two of ten nodes, with numbers 4 and 9, are for short tasks only.
     #[test]
-    fn an_idle_node_asks_every_other_node_of_the_big_partition_and_no_other() {
+    fn an_idle_node_asks_exactly_the_other_nodes_of_the_big_partition() {
         for index in [0, 4, 5, 9] {
             let layout = Layout::new(1, 0, vec![1; 10]);
             let hawk = Hawk { big_partition: 0.8, steal_attempts: 1000, ..Hawk::default() };
@@ -226,11 +226,12 @@ mod tests {
                 sent = thief.receive(victim, Steal::Nothing);
             }
             let others = [0, 1, 2, 3, 5, 6, 7, 8].into_iter().filter(|&node| node != index);
-            assert_eq!(asked, others.collect(), "by node {index}");
+            assert_eq!(asked, others.collect(), "the asking node is {index}");
         }
     }
 
-    /// The first short probes in a row behind a long task go; those before it and after the next one stay.
+    /// The first contiguous short probes behind a long task are stolen. Probes before it and after the next long task
+    /// stay.
     #[test]
     fn probes_behind_a_long_task_are_stolen_once() {
         let mut victim = node(0);
@@ -247,7 +248,7 @@ mod tests {
     }
 
     /// While a long task runs, the head of the queue waits behind it. Once nothing else is left, the victim itself
-    /// claims what was stolen: the thief may have died.
+    /// claims the stolen reservations, because the thief may have crashed.
     #[test]
     fn stolen_reservations_are_claimed_when_nothing_else_is_left() {
         let mut victim = node(0);
@@ -260,7 +261,7 @@ mod tests {
         let claim = Probe::Claim { job: JobId(2), group: 0, repair: false };
         assert_eq!(sent[1..], [(scheduler, claim.into())]);
         let idle = victim.receive(scheduler, Probe::Nothing { job: JobId(2), group: 0 });
-        assert_eq!(idle.len(), 1, "and then it steals itself: {idle:?}");
+        assert_eq!(idle.len(), 1, "then the node itself steals: {idle:?}");
         assert_eq!(idle[0].1, Steal::Ask.into());
     }
 
@@ -284,11 +285,11 @@ mod tests {
         let next = thief.receive(scheduler, Probe::Nothing { job: JobId(7), group: 0 });
         assert_eq!(next.len(), 1, "{next:?}");
         let asked = thief.receive(scheduler, Probe::Nothing { job: JobId(8), group: 0 });
-        assert_eq!(asked.len(), 1, "idle again, it asks again: {asked:?}");
+        assert_eq!(asked.len(), 1, "the idle node asks again: {asked:?}");
         let mut sent = asked;
         for _ in 0..9 {
             sent = thief.receive(sent[0].0, Steal::Nothing);
         }
-        assert_eq!(thief.receive(sent[0].0, Steal::Nothing), [], "ten are enough");
+        assert_eq!(thief.receive(sent[0].0, Steal::Nothing), [], "the node asks at most ten others");
     }
 }

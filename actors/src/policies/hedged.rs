@@ -1,4 +1,4 @@
-//! Hedged requests: a second copy of each task that takes longer than most.
+//! Hedged requests: a second copy of each task that takes longer than most tasks.
 
 use std::collections::VecDeque;
 
@@ -61,13 +61,13 @@ const LEAST: u32 = 20;
 #[derive(Clone, Default, Debug)]
 struct RecentTimes {
     took: VecDeque<Span>,
-    /// Tasks that finished since the quantile was taken.
+    /// Number of tasks that finished since the quantile was computed.
     since: u32,
-    /// The quantile, after which a second copy is sent.
+    /// The quantile: time after which a second copy is sent.
     after: Option<Span>,
 }
 
-/// The rule, with recent task times by class.
+/// The rule of hedging, with recent task times by class.
 #[derive(Clone, Debug)]
 struct Recent {
     terms: Hedged,
@@ -92,7 +92,7 @@ impl Rule for Recent {
         Some(self.terms.scan)
     }
 
-    /// The quantile is taken again once a twentieth of the window is new.
+    /// Records a task time. The quantile is computed again once a twentieth of the window is new.
     fn finished(&mut self, class: u8, time: Span) {
         let class = usize::from(class);
         if self.classes.len() <= class {
@@ -126,26 +126,26 @@ mod tests {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
         (1..20).for_each(|s| rule.finished(0, Span::from_secs(s)));
-        assert_eq!(table.look(&mut rule), NO_TASK, "too few have finished");
+        assert_eq!(table.look(&mut rule), NO_TASK, "too few tasks have finished");
         (20..101).for_each(|s| rule.finished(0, Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), [0]);
         assert_eq!(table.clone().free(0).look(&mut rule), NO_TASK);
-        assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NO_TASK, "one is enough");
+        assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NO_TASK, "a task gets only one backup");
     }
 
     #[test]
-    fn old_times_are_forgotten() {
+    fn task_times_outside_the_window_are_forgotten() {
         let mut rule = Recent::new(&Hedged { window: 20, quantile: 1.0, ..Hedged::default() });
         (0..20).for_each(|_| rule.finished(1, Span::from_secs(9)));
         assert_eq!(rule.classes[1].after, Some(Span::from_secs(9)));
         (0..20).for_each(|_| rule.finished(1, Span::from_secs(3)));
         let recent = &rule.classes[1];
         assert_eq!((recent.after, recent.took.len()), (Some(Span::from_secs(3)), 20));
-        assert_eq!(rule.classes[0].after, None, "of the other class none has finished");
+        assert_eq!(rule.classes[0].after, None, "no task of the other class has finished");
     }
 
-    /// Exponential times of mean one second, the longest of which a second copy cuts short: the quantile learned is
-    /// still that of the original times, ln 20.
+    /// The task times are exponential with mean one second, and second copies cut the longest short. The learned
+    /// quantile is still that of the original times, ln 20.
     #[test]
     fn hedging_does_not_lower_the_quantile_that_it_learns() {
         let mut rule = Recent::new(&Hedged::default());
@@ -163,6 +163,6 @@ mod tests {
             }
         }
         let (mean, exact): (f64, f64) = (sum / count, 20f64.ln());
-        assert!((mean / exact - 1.0).abs() < 0.02, "{mean} instead of {exact}");
+        assert!((mean / exact - 1.0).abs() < 0.02, "the mean is {mean}, expected {exact}");
     }
 }

@@ -1,7 +1,7 @@
 //! Kairos: a central scheduler deals tasks to nodes, which run the copies with the least attained service.
 //!
-//! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager
-//! runs least attained service, and reports it to the central scheduler.
+//! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager runs
+//! the copies with the least attained service, and reports this service to the central scheduler.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time, parameters};
 use crate::layout::Layout;
@@ -17,33 +17,33 @@ use crate::roles::task_queue::TaskQueue;
 parameters! {
     /// Parameters of Kairos.
     struct Kairos {
-        /// W: time for which a core runs a copy before it compares it with the suspended ones (section 3.2). The test
-        /// bed has 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
+        /// W: time for which a core runs a copy before it compares the copy with the suspended ones (section 3.2). The
+        /// test bed has 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
         quantum: Span = Span::from_secs(50),
         /// Q: number of copies that a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
         /// simulations 2.
         queue: u32 = 4,
-        /// Δ: period at which the central scheduler deals tasks and nodes with copies report their attained service.
-        /// The paper gives none; YARN's heartbeats come every second.
+        /// Δ: period at which the central scheduler deals tasks, and nodes with copies report their attained service.
+        /// The paper gives no value; YARN's heartbeats come every second.
         interval: Span = Span::from_secs(1),
-        /// Times at which the central scheduler deals tasks, and the number that a node gets at once.
+        /// Times at which the central scheduler deals tasks, and the number of tasks that a node gets at once.
         pass: KairosPass = KairosPass::One,
         /// Choice among the nodes with the fewest copies for the next task (sections 3.3.3 and 5.3.2).
         pick: KairosPick = KairosPick::Var,
-        /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum; zero:
-        /// any positive lead (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
+        /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum. With
+        /// zero any positive lead suffices (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
         hysteresis: Span = Span::ZERO,
         /// Protection of copies against waiting for ever behind newer ones.
         guard: LasGuard = LasGuard::Promote,
         /// Quanta passed over (`promote`) or suspensions (`running`) before the guard protects a copy (section 6.2: 3).
         missed: u32 = 3 => 1..=1000000,
-        /// Quanta for which the guard protects it (section 3.2: a multiple of W).
+        /// Number of quanta for which the guard protects a copy (section 3.2: a multiple of W).
         stretch: f64 = 1.0 => 1.0..=1000000.0,
         /// Measure of attained service: time on cores, which a node can measure, or work done, which the emulated cores
         /// report. They differ where cores are degraded or of unequal speed. The paper has time.
         attained: AttainedMeasure = AttainedMeasure::Time,
-        /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
-        /// interval costs too much. What their copies have attained is then known as of the last of these events.
+        /// Nodes report only after a task arrived or ended, for clusters in which a report of every node in every
+        /// interval costs too much. The scheduler then knows the attained service as of the last such event.
         silent: bool = false,
     }
 
@@ -54,7 +54,7 @@ parameters! {
         One,
         /// At multiples of `interval`, until no task waits or all nodes are full.
         Levels,
-        /// As `levels`, but as soon as the scheduler learns that a task ended or a job arrived.
+        /// Like `levels`, and also as soon as the scheduler learns that a task ended or a job arrived.
         Eager,
     }
 
@@ -217,32 +217,32 @@ impl DispatchRule for KairosRule {
 /// A node.
 #[derive(Clone, Debug)]
 struct DealtNode {
-    /// Copies dealt to it that are not known to have ended, and when; never more than it may hold.
+    /// Copies dealt to the node that are not known to have ended, and when; never more than the node may hold.
     copies: Vec<(CopyId, Time)>,
-    /// Its last report: the number of its copies, the sum of their attained service, ms, and its standard deviation.
+    /// The last report: number of copies, and sum and standard deviation of their attained service, ms.
     report: (u32, u32, u32),
-    /// When that report was sent.
+    /// Time at which the last report was sent.
     reported: Time,
     cores: u32,
     up: bool,
-    /// Whether it gets no more tasks in this round.
+    /// Whether the node gets no more tasks in this round.
     served: bool,
-    /// Whether it could not be reached lately.
+    /// Whether the node is avoided because it could not be reached.
     avoided: bool,
 }
 
 impl DealtNode {
-    /// Copies dealt to it that its last report cannot contain, because they came after it.
+    /// Number of copies dealt to the node that its last report cannot contain, because they arrived later.
     fn since(&self) -> u32 {
         self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
     }
 
-    /// Number of its copies: those of its last report and those dealt since, some of which may have ended.
+    /// Number of the node's copies: those of its last report and those dealt since. Some of them may have ended.
     fn count(&self) -> u32 {
         self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
     }
 
-    /// The tie-break among nodes of equal count. Copies dealt since its last report have attained nothing.
+    /// The tie-break among nodes of equal count. Copies dealt since the node's last report have attained nothing.
     fn measure(&self, pick: KairosPick) -> u32 {
         let (tasks, attained_ms, spread_ms) = self.report;
         match pick {
@@ -265,12 +265,12 @@ impl DealtNode {
 struct DealtNodes {
     pick: KairosPick,
     queue: u32,
-    /// Whether a node gets one task in a round.
+    /// Whether a node gets only one task in a round.
     one: bool,
     /// Nodes that got a task in this round.
     served: Vec<u32>,
     nodes: Vec<DealtNode>,
-    /// Nodes with room, by count less cores, then by measure.
+    /// Nodes with room, by count less number of cores, then by measure.
     ranks: MinWaitIndex,
 }
 
@@ -299,9 +299,8 @@ impl DealtNodes {
         all
     }
 
-    /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure;
-    /// ties are broken at random. A node that gets a task moves to the next level, unless it gets no more in this
-    /// round.
+    /// The node that gets the next task: the node with room that has the fewest copies, then the least measure; ties
+    /// are broken at random. A node that gets a task moves to the next level, unless it gets no more in this round.
     fn next(&mut self, rng: &mut Rng) -> Option<u32> {
         self.ranks.pick(rng)
     }
@@ -311,7 +310,7 @@ impl DealtNodes {
         self.ranks.least().is_some()
     }
 
-    /// Ends a round: nodes that got a task in it may get one again.
+    /// Ends a round: nodes that got a task in it may get another.
     fn end_round(&mut self) {
         for index in std::mem::take(&mut self.served) {
             self.nodes[index as usize].served = false;
@@ -339,7 +338,7 @@ impl DealtNodes {
         }
     }
 
-    /// Takes note of a report, unless it is older than the last one.
+    /// Records a report, unless it is older than the last one.
     fn report(&mut self, index: u32, report: (u32, u32, u32), at: Time) {
         let node = &mut self.nodes[index as usize];
         if at < node.reported {
@@ -389,12 +388,13 @@ struct KairosNode {
     beats: Heartbeats,
 }
 
-// With four cores of 104 bytes, or with one and six places of 56 bytes for copies that wait, at most 700 bytes.
-const _: () = assert!(size_of::<KairosNode>() <= 256, "nodes are many");
+// A node takes at most 700 bytes, with four cores of 104 bytes, or with one core and six places of 56 bytes for waiting
+// copies.
+const _: () = assert!(size_of::<KairosNode>() <= 256, "a run has many nodes");
 
 impl KairosNode {
     fn new(config: &Kairos, context: BuildContext<'_>) -> Self {
-        // A lost last report of an idle node would leave an earlier one in force.
+        // The last report of an idle node may be lost, and an earlier report would then remain in force.
         let beats = Heartbeats::new(config.interval, context.index, context.layout.nodes())
             .always(context.lossy && !config.silent)
             .silent(config.silent);
@@ -450,7 +450,7 @@ impl Machine for KairosNode {
                 self.beats.changed();
             }
             // A start and a restarted scheduler need no action; reports are datagrams; only ticks are armed; the other
-            // inputs are a worker's.
+            // inputs are for workers.
             _ => {}
         }
         self.beats.arm(self.las.tasks() == 0, fx);

@@ -14,15 +14,15 @@ use crate::roles::node::Reservation;
 parameters! {
     /// Parameters of Sparrow with least attained service at the nodes.
     struct LasSparrow {
-        /// Reservations per task, d, on random nodes.
+        /// Number of reservations per task, d, on random nodes.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// First wait before a reservation that may have been lost is sent again; doubles each time. Armed only where
-        /// the network can lose datagrams.
+        /// First wait before a reservation that may have been lost is sent again; the wait doubles each time. It is
+        /// used only where the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
-        /// Q: a node asks for a task while it has fewer than N + Q, with N cores. With 0 it is Sparrow.
+        /// Q: a node with N cores asks for a task while it has fewer than N + Q. Q = 0 is Sparrow.
         queue: u32 = 4,
-        /// W: time for which a core runs a copy before it compares it with the suspended ones. All else is as in the
-        /// Kairos paper (section 3.2).
+        /// W: time for which a core runs a copy before it compares the copy with the suspended ones. Everything else is
+        /// as in the Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
     }
 }
@@ -76,21 +76,21 @@ impl LasSparrow {
     }
 }
 
-/// A node that asks the schedulers of its reservations for tasks while it has room, oldest reservation first.
+/// A node that asks the schedulers of its reservations for tasks while it has room, the oldest reservation first.
 #[derive(Clone, Debug)]
 struct ClaimingLas {
     las: Las,
     cores: u32,
-    /// Largest number of copies that it holds, including those asked for.
+    /// Largest number of copies that the node holds, including requested ones.
     most: u32,
     places: VecDeque<Reservation>,
-    /// Scheduler, job and group of tasks that were asked for.
+    /// Scheduler, job and group of each requested task.
     claims: Vec<(ActorId, JobId, u32)>,
 }
 
 impl ClaimingLas {
-    /// Whether it may ask for one more task. Beyond its cores it asks for one at a time: otherwise the first of several
-    /// nodes with reservations of a job would take as many of its tasks as it may hold.
+    /// Whether the node may ask for one more task. Beyond its cores it asks for one task at a time. Otherwise the first
+    /// of several nodes with reservations of a job would take as many of the job's tasks as it may hold.
     fn has_room(&self) -> bool {
         let (held, asked) = (self.las.tasks(), self.claims.len() as u32);
         held + asked < self.cores || (asked == 0 && held < self.most)
@@ -110,7 +110,8 @@ impl ClaimingLas {
         }
     }
 
-    /// Queues a reservation, unless it is known: datagrams can be doubled, and schedulers repeat those believed lost.
+    /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat reservations
+    /// believed lost.
     fn reserve(&mut self, place: Reservation) {
         let Reservation { from, job, group, count, repair } = place;
         let same = |known: &&mut Reservation| (known.from, known.job, known.group) == (from, job, group);
@@ -121,7 +122,7 @@ impl ClaimingLas {
         }
     }
 
-    /// Removes a claim that was answered or cannot be.
+    /// Removes a claim that was answered or cannot be answered.
     fn settle(&mut self, from: ActorId, job: JobId, group: u32) {
         if let Some(at) = self.claims.iter().position(|&claim| claim == (from, job, group)) {
             self.claims.swap_remove(at);
@@ -133,7 +134,7 @@ impl ClaimingLas {
             Probe::Reserve { job, group, count, repair } => {
                 self.reserve(Reservation { from, job, group, count, repair });
             }
-            // Work is accepted even if its claim was given up meanwhile, since it must not be lost.
+            // A task is accepted even if its claim was given up meanwhile, since it must not be lost.
             Probe::Grant { row, group } => {
                 self.settle(from, row.job, group);
                 (0..row.width).for_each(|position| self.las.arrive(from, row.copy(position), fx));
@@ -159,7 +160,7 @@ impl ClaimingLas {
         }
     }
 
-    /// Drops everything of a crashed coordinator: it will be requested again elsewhere.
+    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.las.forget(actor, fx);
         self.places.retain(|place| place.from != actor);
@@ -176,12 +177,12 @@ impl Machine for ClaimingLas {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.settle(to, job, group),
-                // Nothing else leaves the node.
+                // No other message leaves the node.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
             // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
-            // other inputs are a worker's.
+            // other inputs are for workers.
             _ => {}
         }
         self.claim(fx);
@@ -193,8 +194,8 @@ mod tests {
     use super::*;
     use crate::message::Row;
 
-    /// One core and Q = 1: two of three reservations lead to claims, the second when the first is answered; the second
-    /// task preempts the first; a place is free again when one ends.
+    /// With one core and Q = 1, two of three reservations lead to claims, the second when the first is answered. The
+    /// second task preempts the first. A place is free again when a task ends.
     #[test]
     fn a_node_asks_for_as_many_tasks_as_it_may_hold() {
         let layout = Layout::new(1, 0, [1]);
@@ -207,7 +208,7 @@ mod tests {
         let order = |order: Core| (worker, Message::from(order));
         assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
         assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
-        assert_eq!(node.receive(scheduler, reserve(2)), [], "one is asked for");
+        assert_eq!(node.receive(scheduler, reserve(2)), [], "one task is requested already");
         assert_eq!(node.receive(scheduler, reserve(3)), []);
         assert_eq!(node.receive(scheduler, grant(1)), [order(Core::run(copy(1))), claim(2)]);
         assert_eq!(node.receive(scheduler, grant(2)), [order(Core::Suspend { copy: copy(1) })]);

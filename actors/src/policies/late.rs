@@ -9,23 +9,23 @@ use crate::roles::speculation::rule::quantile;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of LATE; names and defaults are the paper's, but for `report`.
+    /// Parameters of LATE. Names and defaults are the paper's, except for `report`.
     struct LatePolicy {
         /// Time for which a copy runs before it can be a straggler.
         running: Span = Span::from_secs(60),
         /// SpeculativeCap: share of the cluster's cores that may run backups.
         cap: f64 = 0.1 => 0.0..=1.0,
-        /// SlowNodeThreshold: the quantile of nodes, by the work that they have done since the run began on finished
-        /// and running copies, below which they get no backups.
+        /// SlowNodeThreshold: the quantile of nodes below which a node gets no backups. Nodes are ranked by the work
+        /// that they have done on finished and running copies since the run began.
         slow_node: f64 = 0.25 => 0.0..=1.0,
-        /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
+        /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which a task is backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,
         /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
         /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
-        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        /// Factor on all durations above, which suit tasks of minutes; use 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
@@ -77,7 +77,7 @@ impl Longest {
         Self { terms: terms.clone(), running, done: vec![0; nodes as usize], least: 0.0 }
     }
 
-    /// The rate below which tasks of a job are slow, over finished tasks and running ones with a report.
+    /// The rate below which tasks of a job are slow, over finished tasks and running tasks with a report.
     fn slow(&self, view: &JobView<'_>) -> Option<f64> {
         let finished = view.took.iter().map(|took| 1.0 / took.as_secs_f64());
         let running = view.farthest().map(|attempt| attempt.rate(view.now)).filter(|&rate| rate > 0.0);
@@ -133,8 +133,8 @@ mod tests {
         Longest::new(&LatePolicy::default(), 4)
     }
 
-    /// Eight tasks at 100 s: four finished in 50 s, two run at the same rate, one at a quarter of it, one has
-    /// done more at a lower rate still but for long.
+    /// Eight tasks of a job at 100 s. Four finished in 50 s, two run at the same rate, and one at a quarter of it. The
+    /// last has done more at a lower rate still, because it has run for long.
     fn table() -> Table {
         Table::new(8)
             .finished(4, 50)
@@ -147,15 +147,15 @@ mod tests {
 
     #[test]
     fn the_slow_task_with_the_most_left_comes_first() {
-        // Rates: 0.02 six times, 0.005, 0.004: the 25th percentile is 0.02 − 0.25 · 0.015.
+        // The rates are 0.02 six times, 0.005 and 0.004; the 25th percentile is 0.02 − 0.25 · 0.015.
         assert!((rule().slow(&table().view()).unwrap() - 0.016_25).abs() < 1e-12);
-        // Left: 120 s of task 6, 150 s of task 7.
+        // Task 6 has 120 s left, task 7 has 150 s.
         assert_eq!(table().look(&mut rule()), [7, 6]);
         assert_eq!(table().free(1).look(&mut rule()), [7]);
     }
 
     #[test]
-    fn backups_have_a_cap() {
+    fn backups_stop_at_the_speculative_cap() {
         let slots = |slots, backups| table().slots(slots, backups).look(&mut rule());
         assert_eq!((slots(20, 0), slots(20, 1), slots(20, 2)), (vec![7, 6], vec![7], vec![]));
     }
@@ -176,7 +176,7 @@ mod tests {
         }
         rule.progressed(3, -3 * i64::from(Score::ALL.0));
         table().look(&mut rule);
-        // Done: 1, 2, 3, 1; the 25th percentile is 1.
+        // The nodes have done 1, 2, 3 and 1; the 25th percentile is 1.
         assert_eq!([0, 1, 2, 3].map(|node| rule.serves(node)), [true; 4]);
         rule.progressed(0, -1);
         table().look(&mut rule);

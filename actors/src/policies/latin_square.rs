@@ -10,18 +10,18 @@ use crate::roles::replication::{Design, Drops, Replication};
 parameters! {
     /// Parameters of the latin-square policy.
     struct LatinSquare {
-        /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
-        /// task count v does not divide ends with a smaller square.
+        /// Order v of the square: number of tasks of a branch, and of servers that run it (section VI-B uses 2). A job
+        /// whose task count v does not divide ends with a smaller square.
         order: u32 = 2 => 1..=65_535,
-        /// Tasks that each server of a branch holds, the first ones of its row, and so copies of each task. Below the
-        /// order the design is a Youden rectangle (section VIII-A). Default: the order.
+        /// Number of tasks that each server of a branch holds, the first ones of its row; also the number of copies of
+        /// each task. Below the order the design is a Youden rectangle (section VIII-A). Default: the order.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 65_535))]
         columns: Option<u32> = None,
         /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
         preemption: bool = true,
-        /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the
-        /// shortest queues get it. 1: servers are drawn at random, as in the paper.
+        /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and the nodes with the
+        /// shortest queues get it. With 1, servers are drawn at random, as in the paper.
         choices: u32 = 1 => 1..=64,
         /// Choice of the servers of a branch among the nodes drawn.
         binding: Binding = Binding::Early,
@@ -32,10 +32,10 @@ parameters! {
 
     /// Choice of the servers of a branch among the nodes drawn.
     enum Binding {
-        /// Each node is asked for its queue length; the branch goes to those with the shortest queues.
+        /// Each node is asked for its queue length; the branch goes to the nodes with the shortest queues.
         #[default]
         Early,
-        /// Each node queues a reservation, as in Sparrow; the nodes that reach theirs first get the rows.
+        /// Each node queues a reservation, as in Sparrow; the nodes that reach their reservation first get the rows.
         Late,
     }
 }
@@ -85,7 +85,7 @@ impl Policy for LatinSquare {
     }
 }
 
-/// An order must not exceed the number of servers.
+/// Returns an error if an order exceeds the number of servers.
 pub(super) fn check_order(order: u32, layout: &Layout) -> Result<(), String> {
     if order > layout.nodes() {
         return Err(format!(

@@ -9,19 +9,19 @@ use crate::roles::speculation::rule::mean;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of Mantri; letters and defaults are the paper's.
+    /// Parameters of Mantri. Letters and defaults are the paper's.
     struct Mantri {
-        /// δ: the probability required that one more copy lowers the total time of all copies.
+        /// δ: required probability that one more copy lowers the total time of all copies.
         delta: f64 = 0.25 => 0.0..=1.0,
         /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report counts as a
-        /// fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
+        /// fresh copy. A copy is stopped and restarted only if it takes Δ longer than a fresh one.
         report: Span = Span::from_secs(10),
-        /// γ: largest number of copies of a task that are stopped, to restart it or because others are faster; a limit,
-        /// because estimates can be wrong.
+        /// γ: largest number of copies of a task that are stopped, because the task restarts or other copies are
+        /// faster. It is a limit because estimates can be wrong.
         restarts: u32 = 3,
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
-        /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
+        /// Factor on the duration above, which suits tasks of minutes; use 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
@@ -68,8 +68,8 @@ impl Mantri {
         self.report.scale(self.scale)
     }
 
-    /// Remaining time of an attempt, s, at its rate up to the last report; before the first report, that of a fresh
-    /// copy. After two missing reports it counts as having made no progress since.
+    /// Remaining time of an attempt, s, at its rate up to the last report; before the first report, the time of a fresh
+    /// copy. After two missing reports the attempt counts as having made no progress since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         let silence = view.now.since(attempt.reported_at);
         let late = self.progress.delay.scale(self.scale);
@@ -95,11 +95,11 @@ impl Mantri {
         attempt.waits || view.now.since(attempt.since) < self.every()
     }
 
-    /// Whether one more copy of a task may be sent, whatever it saves: no copy waits, and of several copies none is
+    /// Whether one more copy of a task may be sent, whatever it saves: no copy waits, and none of several copies is
     /// recent.
     fn may_add(&self, task: u32, view: &JobView<'_>) -> bool {
         let copies = view.attempts.copies(task) as usize;
-        // One that is slower than the two fastest is stopped now.
+        // A copy that is slower than the two fastest is stopped now.
         copies <= FASTEST + usize::from(self.stops_left(task, view) > 0)
             && view.attempts.of(task).all(|copy| !(copy.waits || copies > 1 && self.is_recent(copy, view)))
     }
@@ -110,7 +110,7 @@ impl Mantri {
         (self.restarts as usize).saturating_sub(before)
     }
 
-    /// The copies of a task beyond the fastest ones that have run for long enough to be compared.
+    /// The copies of a task beyond the fastest ones, if they have run for long enough to be compared.
     fn slower(&self, task: u32, fresh: f64, view: &JobView<'_>) -> impl Iterator<Item = Action> {
         let known = view.attempts.of(task).filter(|copy| !self.is_recent(copy, view));
         let mut known: Vec<_> = known.map(|copy| (self.left(copy, fresh, view), copy.number)).collect();
@@ -147,7 +147,7 @@ impl Rule for Mantri {
         let Some(fresh) = mean(view.took) else { return };
         let (mut slow, mut placed) = (Vec::<(f64, &Attempt)>::new(), 0);
         for attempt in view.attempts.all() {
-            // Each task once: at the latest of its copies.
+            // Each task is handled once, at the latest of its copies.
             if view.attempts.of(attempt.task).next() == Some(attempt) {
                 let lefts = view.attempts.of(attempt.task).map(|copy| self.left(copy, fresh, view));
                 slow.push((lefts.fold(f64::INFINITY, f64::min), attempt));
@@ -175,7 +175,7 @@ mod tests {
 
     const NO_TASK: [u32; 0] = [];
 
-    /// Finished in 10, 20, 30 and 40 s: mean 25. `open` tasks have not, the first of them is number 4.
+    /// Four tasks finished in 10, 20, 30 and 40 s (mean 25 s). `open` tasks have not finished; the first is number 4.
     fn with(open: u32) -> Table {
         Table::new(4 + open).finished(1, 10).finished(1, 20).finished(1, 30).finished(1, 40).at(100)
     }
@@ -188,23 +188,23 @@ mod tests {
     fn the_gain_is_the_probability_that_a_copy_saves_core_time() {
         let took = [10, 20, 30, 40].map(Span::from_secs);
         let gain = |copies, left| Mantri::gain(copies, left, &took);
-        // One copy: twice a new run. Two copies: one and a half times.
+        // One running copy must need more than twice a new run, two copies more than one and a half times.
         assert_eq!([gain(1, 20.0), gain(1, 20.1), gain(1, 40.1), gain(1, 81.0)], [0.0, 0.25, 0.5, 1.0]);
         assert_eq!([gain(2, 15.0), gain(2, 15.1), gain(2, 30.1), gain(2, 61.0)], [0.0, 0.25, 0.5, 1.0]);
     }
 
     #[test]
     fn a_copy_is_sent_if_the_probability_exceeds_delta() {
-        // 50 s for half of it: 50 s are left, more than twice 10 or 20 s.
+        // After 50 s for half of the work 50 s are left, more than twice 10 or 20 s.
         assert_eq!(table().running(4, 50, 0.5).look(&mut Mantri::default()), [4]);
-        // 40 s are left: more than twice 10 s only.
+        // 40 s are left, which is more than twice 10 s only.
         assert_eq!(table().running(4, 60, 0.5).look(&mut Mantri::default()), NO_TASK);
-        // A fresh copy beside it would take the mean, 25 s: with two copies less than 30 s is not enough.
+        // A fresh copy beside it would take the mean, 25 s. With two copies less than 30 s is not enough.
         assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut Mantri::default()), NO_TASK);
-        // The same by a report that is 10 s old, by which it ends at 140.
+        // A report that is 10 s old leads to the same result: the copy ends at 140 s.
         let old = table().silent(4, 40, 0.5, 90);
         assert_eq!(old.look(&mut Mantri::default()), NO_TASK);
-        // But both slow, 50 s and 40 s left.
+        // A new copy pays if both copies are slow, with 50 s and 40 s left.
         assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut Mantri::default()), [4]);
     }
 
@@ -215,26 +215,26 @@ mod tests {
         assert_eq!(
             Table::new(4).at(100).running(0, 0, 0.01).look(&mut Mantri::default()),
             NO_TASK,
-            "nothing to judge by"
+            "no copy has a time to compare with"
         );
     }
 
-    /// Section 5.1 of the paper: "there are never more than three running copies of a task".
+    /// Section 5.1 of the paper says "there are never more than three running copies of a task".
     #[test]
     fn all_but_the_two_fastest_copies_are_stopped() {
-        // 100, 60 and 50 s are left, and the latest copy has not run for Δ.
+        // The copies have 100, 60 and 50 s left, and the latest copy has not run for Δ.
         let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
         let four = three.clone().backup(4, 91, 0.0);
         assert_eq!(four.actions(&mut Mantri::default()), [Action::Stop(4, 0)]);
-        // The two that are left need 50 s, more than one and a half times 10, 20 and 30 s.
+        // The two remaining copies need 50 s, more than one and a half times 10, 20 and 30 s.
         assert_eq!(three.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
         let two = table().running(4, 50, 1.0 / 3.0).backup(4, 91, 0.0);
-        assert_eq!(two.actions(&mut Mantri::default()), [], "one was sent less than Δ ago");
+        assert_eq!(two.actions(&mut Mantri::default()), [], "a copy was sent less than Δ ago");
     }
 
     /// Reports can be wrong. If copies could be stopped any number of times, none might ever finish.
     #[test]
-    fn after_gamma_stops_the_three_running_copies_are_left_alone() {
+    fn after_gamma_stops_no_running_copy_is_stopped() {
         let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
         let twice = three.stopped(4).stopped(4);
         assert_eq!(twice.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
@@ -242,19 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn while_a_copy_waits_no_other_one_is_sent() {
+    fn no_copy_is_sent_while_another_copy_of_the_task_waits() {
         assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NO_TASK);
         assert_eq!(table().waiting(4).look(&mut Mantri::default()), NO_TASK);
     }
 
     /// Another task of the job has no node yet, and its first copy goes before second copies.
     #[test]
-    fn while_a_task_has_no_node_no_copy_is_sent() {
+    fn no_second_copy_is_sent_while_a_task_has_no_node() {
         let slow = |open| with(open).running(4, 50, 0.5).look(&mut Mantri::default());
         assert_eq!((slow(1), slow(2)), (vec![4], vec![]));
     }
 
-    /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.
+    /// Without free cores a straggler must have more than the mean plus Δ left, 35 s, to be restarted, and three times
+    /// at most.
     #[test]
     fn while_tasks_wait_a_straggler_is_restarted() {
         let left = |since| table().crowded().running(4, since, 0.5).actions(&mut Mantri::default());
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(
             table().free(0).running(4, 0, 0.1).actions(&mut Mantri::default()),
             [],
-            "nobody would take its core"
+            "no task waits for its core"
         );
         assert_eq!(
             table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).actions(&mut Mantri::default()),

@@ -1,5 +1,5 @@
-//! Scheduling systems, one file each, and their registry. Where one is large, its file has the policy, and a folder
-//! of its name further parts and tests.
+//! Scheduling systems, one file each, and their registry. The file of a large system has the policy; a folder of the
+//! same name has further parts and tests.
 //!
 //! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To
 //! add one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised
@@ -8,7 +8,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a machine has a use for a few messages: others count as unexpected, or a comment says why there are none"
+    reason = "a machine handles a few messages; the others count as unexpected, or a comment says why they cannot occur"
 )]
 
 pub mod big_c;

@@ -1,7 +1,7 @@
 //! Murmuration: schedulers that each keep a cache of the work at every node and broadcast their placements.
 //!
-//! This file has the policy and its scheduler: a queue of jobs, placement of their tasks on the nodes with the
-//! least expected work, and recovery of both when something is lost.
+//! This file has the policy and its scheduler: a queue of jobs, placement of their tasks on the nodes with the least
+//! expected work, and recovery of jobs and tasks after losses.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -100,7 +100,7 @@ impl Policy for Murmuration {
 }
 
 impl Murmuration {
-    /// Refuses parameters that the order does not read.
+    /// Refuses parameters that the chosen order does not use.
     fn check_order(&self) -> Result<(), String> {
         let default = Self::default();
         let unread = [
@@ -135,13 +135,13 @@ impl MurmurationOrder {
     }
 }
 
-/// The tick at which a decision is made.
+/// The tick at which a scheduler makes a decision.
 const DECIDE: u32 = 0;
 
-/// Ticks from here on name nodes to be readmitted.
+/// Ticks from this number on name nodes to be readmitted.
 const NODES: u32 = 4;
 
-/// A task that has no node.
+/// Node number of a task that has no node.
 const NOWHERE: u32 = PlacementUpdate::NO_NODE;
 
 /// An open job.
@@ -154,19 +154,19 @@ struct PlacedJob {
     decided: u32,
 }
 
-/// A job waiting to be placed; the least comes first.
+/// A job waiting to be placed, by its rank; the job with the least rank comes first.
 type Queued = Reverse<(u64, Time, JobId)>;
 
-/// The state for placements, apart from the jobs.
+/// The state of a scheduler's placements, without its jobs.
 #[derive(Clone, Debug)]
 struct Placer {
     index: u32,
-    /// The order in which nodes serve waiting tasks; `None` if they have no queue.
+    /// The order in which nodes serve waiting tasks; `None` if nodes have no queue.
     service: Option<ServiceOrder>,
     batch: bool,
     cache: Cache,
     disseminator: Disseminator,
-    /// Nodes and times of the placements that were not announced yet.
+    /// Nodes and times of the placements that have not been announced yet.
     unannounced: Vec<(u32, Time)>,
 }
 
@@ -184,7 +184,7 @@ struct MurmurationScheduler {
     queue: BinaryHeap<Queued>,
     /// The job being placed.
     busy: Option<JobId>,
-    /// Updates and questions that arrived while a job was being placed.
+    /// Updates and requests that arrived while a job was being placed.
     inbox: Vec<(ActorId, Gossip)>,
     /// The recovery in progress, until there is a cache.
     boot: Option<Boot>,
@@ -197,7 +197,7 @@ impl MurmurationScheduler {
             (MurmurationOrder::Las, _) => None,
             (MurmurationOrder::Fcfs, _) => Some(ServiceOrder::OldestJob),
             (MurmurationOrder::Srjf, MurmurationRank::Task) => Some(ServiceOrder::LeastTask),
-            // The work that is left of the job when its task is served is not known yet.
+            // The remaining work of the job when its task is served is not known yet.
             (MurmurationOrder::Srjf, MurmurationRank::Job | MurmurationRank::JobLeftOracle) => {
                 Some(ServiceOrder::LeastJob)
             }
@@ -227,7 +227,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// The first epoch begins with an empty cache, as nothing is placed anywhere; later ones with a copy.
+    /// Begins an epoch: the first with an empty cache, since no task is placed yet, and later ones with a copy.
     fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
         self.placer.disseminator.begin(epoch);
         if epoch == 0 {
@@ -249,7 +249,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Installs the copied or empty cache and begins to work.
+    /// Installs the copied or empty cache and begins to place jobs.
     fn ready(&mut self, copy: Option<&cache::CacheCopy>, fx: &mut Effects<'_>) {
         let Some(boot) = self.boot.take() else { return };
         self.placer.cache.adopt(copy, fx);
@@ -269,7 +269,7 @@ impl MurmurationScheduler {
         self.work(fx);
     }
 
-    /// The rank of a job of which `left` tasks are to be placed.
+    /// The rank of a job with `left` tasks to be placed.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> (u64, Time, JobId) {
         let first = match self.order {
             MurmurationOrder::Fcfs | MurmurationOrder::Las => 0,
@@ -295,7 +295,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Places the next task of the current job, or all of them if a decision takes no time.
+    /// Places the next task of the current job, or all its tasks if a decision takes no time.
     fn decide(&mut self, fx: &mut Effects<'_>) {
         let Some(job) = self.busy else { return };
         if let Some(tasks) = self.jobs.get_mut(job) {
@@ -327,7 +327,7 @@ impl MurmurationScheduler {
         self.read_inbox(fx);
     }
 
-    /// Handles updates and questions; both wait while a job is being placed.
+    /// Handles updates and requests; both wait while a job is being placed.
     #[inline]
     fn gossip(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
         if self.busy.is_some() {
@@ -336,8 +336,8 @@ impl MurmurationScheduler {
         self.apply(from, update, fx);
     }
 
-    /// Handles the messages that arrived while a job was placed. Requests for the cache wait for the end of a job: a
-    /// copy of the cache would contain placements that are not announced yet.
+    /// Handles the messages that arrived while a job was placed. Requests for the cache wait for the end of a job,
+    /// because a copy of the cache would contain placements that are not announced yet.
     fn read_inbox(&mut self, fx: &mut Effects<'_>) {
         for (from, update) in std::mem::take(&mut self.inbox) {
             if self.busy.is_some() && matches!(update, Gossip::Ask { .. }) {
@@ -382,7 +382,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Places every unfinished task again for which `lost` holds, of all jobs or of job `only`.
+    /// Places again every unfinished task for which `lost` holds, of all jobs or of job `only`.
     fn again(&mut self, only: Option<JobId>, lost: impl Fn(u32, (u32, u32)) -> bool, fx: &mut Effects<'_>) {
         for (job, tasks) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             for index in 0..tasks.decided {
@@ -408,10 +408,10 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Places a task that never reached its node on another, and excludes this one for a while.
+    /// Places a task that never reached its node on another node, and excludes this node for a while.
     fn refused(&mut self, node: u32, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if !self.placer.cache.counts(node, at) {
-            // It was removed and placed again when the node was reported down.
+            // The task was removed and placed again when the node was reported down.
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index);
@@ -447,7 +447,8 @@ impl MurmurationScheduler {
 }
 
 impl Placer {
-    /// Sends a copy to the node with the least expected work and returns its number; [`NOWHERE`] if none is alive.
+    /// Sends a copy to the node with the least expected work and returns the node's number; [`NOWHERE`] if no node is
+    /// alive.
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
         fx.note(match self.service {
@@ -465,7 +466,7 @@ impl Placer {
         node
     }
 
-    /// Announces the tasks of a job, in pairs of the same decision time, since receivers judge each by that time.
+    /// Announces the tasks of a job, in pairs of the same decision time, since receivers judge each pair by its time.
     fn announce_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let (mut form, unannounced) = (PlacementForm::Batch, std::mem::take(&mut self.unannounced));
         for reported in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {

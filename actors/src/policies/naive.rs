@@ -12,14 +12,14 @@ parameters! {
     struct Naive {
         /// Time for which a copy runs before it can be a straggler (as the LATE paper says).
         running: Span = Span::from_secs(60),
-        /// Distance of a straggler below the mean score of its job's tasks (as the LATE paper says).
+        /// Difference by which a straggler's score is below the mean score of its job's tasks (as the LATE paper says).
         behind: f64 = 0.2 => 0.0..=1.0,
         /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
         /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
-        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        /// Factor on all durations above, which suit tasks of minutes; use 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
@@ -75,7 +75,7 @@ mod tests {
 
     const NO_TASK: [u32; 0] = [];
 
-    /// Ten tasks: five finished, four halfway, one at some score: the mean is 0.7 and a tenth of that score.
+    /// Five of ten tasks have finished, four are halfway, and one has some score s, so the mean is 0.7 + s / 10.
     fn look(score: f64, ran: u64) -> Vec<u32> {
         let mut table = Table::new(10).finished(5, 30).at(100);
         for task in 5..9 {
@@ -88,7 +88,7 @@ mod tests {
     fn a_task_a_fifth_behind_the_mean_is_backed_up_after_a_minute() {
         assert_eq!(look(0.1, 60), [9]);
         assert_eq!(look(0.1, 59), NO_TASK);
-        // 0.7 + s / 10 − 0.2 > s below 5/9.
+        // 0.7 + s / 10 − 0.2 > s holds for s below 5/9.
         assert_eq!((look(0.555, 60), look(0.556, 60)), (vec![9], vec![]));
     }
 

@@ -37,7 +37,7 @@ impl Policy for Peacock {
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if layout.schedulers() > u32::from(u16::MAX) {
-            return Err("peacock numbers at most 65535 schedulers; lower cluster.schedulers".into());
+            return Err("Peacock supports at most 65535 schedulers; lower cluster.schedulers".into());
         }
         check_period("interval", self.interval)
     }
@@ -51,7 +51,7 @@ impl Policy for Peacock {
     }
 }
 
-/// Unfinished tasks A and their estimated work Ω (ns), as of a numbered report.
+/// Unfinished tasks A and their estimated work Ω (ns), from a numbered report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     report: u64,
@@ -62,7 +62,7 @@ struct Load {
 #[derive(Clone, Debug)]
 struct PeacockJob {
     open: OpenJob,
-    /// Node a task was granted to; `None` while its probe is on the ring.
+    /// Node to which each task was granted; `None` while the task's probe is on the ring.
     nodes: Vec<Option<ActorId>>,
 }
 
@@ -99,7 +99,8 @@ struct PeacockScheduler {
     observed: bool,
 }
 
-/// Time from the crash of a node until unclaimed probes are sent again: crashes within it cost one repetition together.
+/// Time from the crash of a node until unclaimed probes are sent again. All crashes within this time cost one
+/// repetition.
 const GATHER: Span = Span::from_millis(1);
 
 impl PeacockScheduler {
@@ -169,7 +170,7 @@ impl PeacockScheduler {
         self.jobs.open(job, PeacockJob { open, nodes: vec![None; tasks as usize] });
         let mut base = 0;
         while base < tasks && !self.members.is_empty() {
-            // Distinct workers; a job with more tasks than workers goes round again.
+            // Workers are distinct; a job with more tasks than workers uses them repeatedly.
             let mut sample = std::mem::take(&mut self.sample);
             sample.clear();
             self.members.sample(fx.rng(), (tasks - base) as usize, &mut sample);
@@ -189,7 +190,7 @@ impl PeacockScheduler {
     }
 
     fn claim(&mut self, node: ActorId, job: JobId, index: u32, repair: bool, fx: &mut Effects<'_>) {
-        // A task whose probe was sent again after a crash may be claimed twice: the first has it.
+        // A task whose probe was sent again after a crash may be claimed twice; the first claim gets the task.
         if let Some(placed) = self.jobs.get_mut(job)
             && let Some(slot @ None) = placed.nodes.get_mut(index as usize)
         {
@@ -214,7 +215,7 @@ impl PeacockScheduler {
         self.spread(remove, fx);
     }
 
-    /// Sends probes again for open tasks that are `lost`; the first claim gets the task.
+    /// Sends probes again for open tasks that are `lost`. The first claim gets the task.
     fn again(
         &mut self,
         only: Option<JobId>,
@@ -243,7 +244,7 @@ impl PeacockScheduler {
         }
     }
 
-    /// Removes the load of a crashed scheduler: its clients submit its jobs again.
+    /// Removes the load of a crashed scheduler, whose jobs the clients submit again.
     fn forget(&mut self, actor: ActorId, layout: &Layout) {
         if let Role::Scheduler(other) = layout.role(actor) {
             let report = self.loads[other as usize].report;
@@ -288,7 +289,7 @@ impl Machine for PeacockScheduler {
                 for (_, placed) in self.jobs.iter_mut() {
                     placed.take_back(actor);
                 }
-                // The position of a probe when a node crashes is unknown, so every unclaimed one is sent again.
+                // The position of a probe when a node crashes is unknown, so every unclaimed probe is sent again.
                 if !std::mem::replace(&mut self.resending, true) {
                     fx.arm(Timer::Tick(0), GATHER);
                 }
@@ -303,7 +304,7 @@ impl Machine for PeacockScheduler {
                     self.again(None, |_, at| at.is_none(), fx);
                 }
             }
-            // Reports of this epoch are newer than those of earlier ones.
+            // Reports of this epoch must be newer than reports of earlier epochs.
             Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
             Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } | Input::Usage { .. } => {}
         }
@@ -315,7 +316,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
 
-    /// The mean load that probes carry includes the job they belong to, after any number of reports.
+    /// The mean load that a probe carries includes the probe's own job, after any number of reports.
     #[test]
     fn probes_carry_the_load_of_their_own_job_after_any_number_of_reports() {
         let layout = Layout::new(1, 0, [1]);
@@ -327,6 +328,6 @@ mod tests {
         let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));
         let sent = sends(&bench.submit(0));
         let Message::RingProbe(probe) = sent[0].1 else { panic!("{sent:?}") };
-        assert_eq!(probe.max_wait, Span::from_secs(1), "its one task is estimated at one second");
+        assert_eq!(probe.max_wait, Span::from_secs(1), "the job's only task is estimated at one second");
     }
 }

@@ -1,5 +1,5 @@
-//! Pigeon: schedulers deal tasks out to the masters of groups of workers, which queue them and give them to idle
-//! workers. This file has its registration as a policy.
+//! Pigeon: schedulers deal tasks out to the masters of groups of workers. Masters queue tasks and give them to idle
+//! workers. This file registers the policy.
 
 mod config;
 mod groups;
@@ -20,7 +20,7 @@ use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{Auxiliaries, BuildContext, Policy, Traits, check_period};
 
-/// Limit on the workers of a run with phantom reserved workers, whose number grows with the square of the groups.
+/// Limit on the cores of a run with phantom reserved workers, whose number grows with the square of the groups.
 const MOST_PHANTOM_CORES: u64 = 1 << 25;
 
 impl Policy for Pigeon {
@@ -50,7 +50,7 @@ impl Policy for Pigeon {
         }
         if let GroupWeight::Tasks(weight @ ..2) = self.weight {
             return Err(format!(
-                "weight: must be 2 or more, or \"strict\", not {weight}: below 2 no short task would run"
+                "weight: must be 2 or more, or \"strict\", not {weight}, because below 2 no short task would run"
             ));
         }
         check_period("push", self.push)?;
@@ -58,9 +58,7 @@ impl Policy for Pigeon {
         if self.lengths > Span::ZERO {
             check_period("lengths", self.lengths)?;
             if self.split != TaskSplit::Blocks {
-                return Err(
-                    "split: with `lengths` tasks go where there is room; leave one of the two out".into()
-                );
+                return Err("split: has no effect with `lengths`; remove one of the two".into());
             }
         }
         self.check_groups(layout)
@@ -94,7 +92,7 @@ impl Policy for Pigeon {
             let cores: u32 = (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).sum();
             let workers = layout.nodes();
             remarks.push(format!(
-                "`phantom_reserved` gives {workers} workers {cores} cores, of which utilization is a share"
+                "`phantom_reserved` gives {workers} workers {cores} cores, and utilization is a share of these cores"
             ));
         }
         remarks
@@ -143,13 +141,13 @@ impl Pigeon {
         if self.phantom_reserved {
             if most > 1 {
                 return Err(
-                    "phantom_reserved: the authors' simulator has nodes of one core; set cluster.cores = 1"
+                    "phantom_reserved: needs nodes of one core, as in the authors' simulator; set cluster.cores = 1"
                         .into(),
                 );
             }
             if self.master_on_worker {
                 return Err(
-                    "phantom_reserved: the authors' simulator has no master_on_worker; leave one out".into(),
+                    "phantom_reserved: the authors' simulator has no master_on_worker; remove one".into()
                 );
             }
         }
@@ -178,7 +176,7 @@ impl Pigeon {
         }
         if self.lengths > Span::ZERO && groups.count() == 1 {
             return Err(
-                "lengths: there is one group, which gets all tasks; lower `group`, or leave `lengths` out"
+                "lengths: has no effect with a single group, which gets all tasks; lower `group` or remove `lengths`"
                     .into(),
             );
         }

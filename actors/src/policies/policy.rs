@@ -1,5 +1,5 @@
-//! The trait `Policy`, a factory of machines, the context they are built in, the optional traits of policies, and
-//! checks and machine factories that several policies share.
+//! The trait `Policy`, a factory of machines, with the context in which machines are built and the optional traits of
+//! policies. Also checks and machine factories that several policies share.
 
 use std::fmt::Debug;
 
@@ -19,99 +19,100 @@ use crate::roles::{Client, NodeManager, Worker};
 /// The context in which a machine is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
-    /// Its number within its role.
+    /// Number of the actor within its role.
     pub index: u32,
     /// All actors of the run.
     pub layout: &'a Layout,
-    /// Whether the experiment's network, or the real one between hosts, can lose datagrams: repairs that cost messages
-    /// are armed only then.
+    /// Whether the experiment's network, or the real network between hosts, can lose datagrams. Repairs that cost
+    /// messages are armed only then.
     pub lossy: bool,
-    /// Whether caches are observed. It changes nothing but the notes.
+    /// Whether caches are observed. This changes only the notes.
     pub observed: bool,
-    /// Whether this actor's cache of the state of others, if it has one, is observed.
+    /// Whether this actor's cache of the state of others, if any, is observed.
     pub watched: bool,
 }
 
 /// Approximate number of actors of one role that are observed.
 const WATCHED: u32 = 16;
 
-/// Whether an actor's cache is observed, as one of `among` actors of its role: about 16 evenly spread ones are, or all
-/// if there are no more. The choice depends on the layout alone, so it is the same in every run of a world.
+/// Whether the cache of an actor is observed, as one of `among` actors of its role. About 16 evenly spread actors are
+/// observed, or all if there are no more. The choice depends on the layout alone, so it is the same in every run of a
+/// world.
 pub const fn is_watched(index: u32, among: u32) -> bool {
     index.is_multiple_of(among.div_ceil(WATCHED))
 }
 
-/// Kind of cache that a policy's actors keep; it selects the numbers that are measured of caches.
+/// Kind of cache that a policy's actors keep; it selects the metrics of caches.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub enum Caches {
-    /// Nothing.
+    /// No cache.
     #[default]
     None,
-    /// Schedulers add up updates of the load of each node, as Murmuration's. There is no age of information.
+    /// Schedulers add up updates of the load of each node, like Murmuration's. Information has no age.
     Updates,
-    /// Schedulers keep the last snapshot that each node sent, as Yaq-d's. Nodes note each copy that
+    /// Schedulers keep the last snapshot that each node sent, like Yaq-d's. Nodes note each copy that
     /// [reaches](crate::machine::CacheNote::Reached) them, because a snapshot contains no copy that is on its way.
-    /// There are no errors.
+    /// Errors are not measured.
     Snapshots {
-        /// The period in which a node sends one.
+        /// Period at which a node sends a snapshot.
         every: Span,
-        /// The share of the nodes that schedulers use and have snapshots of: the first ones.
+        /// Share of the nodes, the first ones, that schedulers use and have snapshots of.
         nodes: f64,
     },
-    /// Snapshots of one state of the whole cluster, as Eagle's bitmap and Peacock's load. There are no errors, and no
+    /// Snapshots of one state of the whole cluster, like Eagle's bitmap and Peacock's load. Neither errors nor
     /// decisions are measured.
     SharedState,
 }
 
-/// Optional behaviour of a policy; the defaults suit most policies. It depends on the parameters alone.
+/// Optional behaviour of a policy, which depends on the parameters alone; the defaults suit most policies.
 #[derive(Clone, Default)]
 pub struct Traits<'a> {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
     pub central_jobs: CentralJobs,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
-    /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
+    /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.
     pub plans: bool,
-    /// Kind of cache that its schedulers or nodes keep; the watched ones note what happens to it.
+    /// Kind of cache that the policy's schedulers or nodes keep; watched actors note what happens to it.
     pub caches: Caches,
     /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
-    /// schedulers launch their tasks again; if `None`, the policy runs on shared nodes only without memory.
+    /// schedulers launch their tasks again. If `None`, the policy runs on shared nodes only without memory.
     pub node_usage: Option<NodeUsage>,
-    /// Its actors beside clients, schedulers and nodes.
+    /// The policy's actors beside clients, schedulers and nodes.
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
-    /// Reports of nodes about the progress of running copies; `None` if they send none.
+    /// Reports of nodes about the progress of running copies; `None` if nodes send no such reports.
     pub reports: Option<ReportOptions>,
-    /// Time for which a copy runs before this policy judges its progress; `None` if it never does.
+    /// Time for which a copy runs before this policy judges its progress; `None` if the policy never does.
     pub patience: Option<Span>,
-    /// Time for which a copy runs before this policy preempts it, with the parameter that sets it; `None` if it
-    /// preempts none by time.
+    /// Time for which a copy runs before this policy preempts it, with the parameter that sets this time; `None` if the
+    /// policy does not preempt by time.
     pub time_slice: Option<(&'static str, Span)>,
-    /// Upper bound of the reservations that it makes for a job: once all tasks have started, nodes may claim them one
-    /// after the other without getting a task. By default two for each task, with which speculating policies bind
-    /// copies.
+    /// Upper bound of the reservations that the policy makes for a job. Once all tasks have started, nodes may claim
+    /// them one after the other without getting a task. The default is two for each task, with which speculating
+    /// policies bind copies.
     pub reservations: ProbeOptions,
-    /// The parameter that is about long jobs, if the policy makes no sense without such jobs.
+    /// The parameter about long jobs, if the policy makes no sense without such jobs.
     pub needs_long: Option<&'static str>,
     /// The parameter that has no effect where datagrams can be lost.
     pub lossless: Option<&'static str>,
-    /// The parameter that makes actors consult the [`Oracle`](crate::machine::Oracle): in virtual time only.
+    /// The parameter that makes actors consult the [`Oracle`](crate::machine::Oracle), in virtual time only.
     pub oracle: Option<&'static str>,
 }
 
 /// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.
 pub trait Auxiliaries {
-    /// The name of such an actor, in the singular, for targets of faults (`"master:3"`), messages and reports.
+    /// The name of an auxiliary actor, in the singular, for targets of faults (`"master:3"`), messages and reports.
     fn name(&self) -> &'static str;
 
-    /// The layout of a run: the actors of `cluster`, which has no auxiliary ones, and the auxiliary actors of the
-    /// policy. Nodes may get other cores, to emulate simulators whose workers run several tasks at once.
+    /// The layout of a run: the actors of `cluster`, which has no auxiliary actors, and the policy's auxiliary actors.
+    /// Nodes may get other cores, to emulate simulators whose workers run several tasks at once.
     fn layout(&self, cluster: Layout) -> Layout;
 
-    /// The node whose rack and shard an auxiliary actor shares, `None` if it shares neither; it has an endpoint of its
-    /// own anyway, so it talks to that node over the network and does not crash with it.
+    /// The node whose rack and shard an auxiliary actor shares; `None` if it shares neither. The actor has its own
+    /// endpoint anyway, so it talks to that node over the network and does not crash with it.
     fn beside(&self, number: u32, layout: &Layout) -> Option<u32>;
 
-    /// An auxiliary actor.
+    /// Builds an auxiliary actor.
     fn auxiliary(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 }
 
@@ -130,22 +131,22 @@ pub trait Policy: Parameters {
     }
 
     /// Checks the parameters against a layout, which has no auxiliary actors yet; the error reads "key: reason and
-    /// remedy". Of parameters that do not pass, only the traits are used.
+    /// remedy". If parameters fail the check, only the traits are used.
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
     }
 
-    /// Remarks on these parameters for the user, which `volary plan` prints after the policy's label: notable effects
-    /// on this layout (auxiliary actors included), and parameters without effect. `classes` is the number of classes of
-    /// jobs.
+    /// Remarks on these parameters for the user, which `volary plan` prints after the policy's label. They name notable
+    /// effects on this layout (auxiliary actors included) and parameters without effect. `classes` is the number of
+    /// classes of jobs.
     fn remarks(&self, _layout: &Layout, _classes: usize) -> Vec<String> {
         Vec::new()
     }
 
-    /// A scheduler.
+    /// Builds a scheduler.
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 
-    /// A node manager.
+    /// Builds a node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let Traits { node_usage, reports, .. } = self.traits();
         let usage = node_usage.and_then(|told| UsageOptions::of(context.layout, context.index, told));
@@ -153,8 +154,8 @@ pub trait Policy: Parameters {
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 
-    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches are
-    /// observed.
+    /// Builds the machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches
+    /// are observed.
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
         let context = |index, among| BuildContext {
             index,
@@ -175,14 +176,14 @@ pub trait Policy: Parameters {
         }
     }
 
-    /// A machine of this policy under test, without losses. Each job has `tasks` tasks.
+    /// A machine of this policy under test, in a network without losses. Each job has `tasks` tasks.
     fn bench(&self, layout: &Layout, me: ActorId, tasks: u32) -> Harness {
         Harness::new(layout.clone(), me, tasks, self.machine(me, layout, false, false))
     }
 }
 
-/// A [`Policy`] without constants and constructors, so that it can be a trait object. Implemented for all of them; the
-/// methods are those of the same name.
+/// A [`Policy`] without constants and constructors, so that it can be a trait object. It is implemented for all
+/// policies; each method calls the policy's method of the same name.
 pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     /// [`Policy::traits`].
     fn traits(&self) -> Traits<'_>;
@@ -213,7 +214,7 @@ impl<P: Policy> DynPolicy for P {
     }
 }
 
-/// The shortest period: shorter ones are finer than any delay or task, and a run with them makes no headway.
+/// Shortest allowed period. A shorter period is finer than any delay or task, and a run with it makes no progress.
 const SHORTEST: Span = Span(1_000);
 
 /// Checks that a period is not shorter than [`SHORTEST`].
@@ -221,7 +222,7 @@ pub(super) fn check_period(key: &str, period: Span) -> Result<(), String> {
     if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
 }
 
-/// The estimate of a job's longest task.
+/// Estimated work of a job's longest task.
 pub(super) fn longest_task(job: JobId, catalog: &dyn Catalog) -> Span {
     let tasks = (0..catalog.tasks(job)).map(|task| catalog.estimate(job.task(task)));
     tasks.max().unwrap_or(Span::ZERO)
@@ -259,8 +260,8 @@ pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), S
     periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
 }
 
-/// Traits of a speculating policy whose nodes report progress every `every`, from values before scaling. Starts are
-/// reported where copies wait at their nodes.
+/// Traits of a speculating policy whose nodes report progress every `every`, from values before scaling. Nodes report
+/// starts where copies wait at nodes.
 pub(super) fn reporting<'a>(
     every: Span,
     patience: Span,

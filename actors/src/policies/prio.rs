@@ -48,9 +48,9 @@ struct PriorityOrder {
     preempt: bool,
 }
 
-/// Cores that are free in a decision so far.
+/// The free cores, and the jobs to preempt, during a decision.
 struct CoreBudget {
-    /// By kind of nodes.
+    /// Free cores by kind of nodes.
     free: Vec<u32>,
     /// Best-effort jobs that can be preempted, the oldest first, with their cores by kind.
     victims: Vec<(JobId, Vec<u32>)>,
@@ -73,7 +73,7 @@ impl CoreBudget {
         Self { free, victims, preempted: Vec::new() }
     }
 
-    /// Takes cores on the preferred kinds if these have enough, else on any; `None` if there are too few.
+    /// Takes cores on the preferred kinds if these have enough, else on any kind; `None` if there are too few.
     fn take(&mut self, tasks: u32, preference: Preference) -> Option<Vec<u32>> {
         let usable = |any: bool| {
             let free = (0..).zip(&self.free);
@@ -95,7 +95,7 @@ impl CoreBudget {
         Some(taken)
     }
 
-    /// As [`take`](Self::take), but preempts the newest best-effort jobs if there are too few free cores.
+    /// Like [`take`](Self::take), but preempts the newest best-effort jobs if there are too few free cores.
     fn take_urgently(&mut self, tasks: u32, preference: Preference) -> Option<Vec<u32>> {
         let held = self.victims.iter().flat_map(|(_, held)| held);
         if self.free.iter().chain(held).sum::<u32>() < tasks {
@@ -113,8 +113,8 @@ impl CoreBudget {
         }
     }
 
-    /// Revokes preemptions at `from` and later that turned out not to be needed, of the oldest jobs first. Otherwise
-    /// their cores would go to best-effort jobs.
+    /// Revokes preemptions at `from` and later that turned out to be unneeded, those of the oldest jobs first.
+    /// Otherwise their cores would go to best-effort jobs.
     fn spare_unneeded(&mut self, from: usize) {
         for at in (from..self.preempted.len()).rev() {
             let unneeded = self.free.iter().zip(&self.preempted[at].1).all(|(free, held)| free >= held);
@@ -186,20 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn jobs_with_a_deadline_preempt_the_newest() {
+    fn jobs_with_a_deadline_preempt_the_newest_best_effort_job() {
         let mut bench = bench(2).with_deadline(JobId(3), Span::from_secs(1));
         for job in [0, 1, 2] {
             bench.submit(job);
         }
-        assert_eq!(done(&cycle(&mut bench)), [(true, 0), (true, 1)], "the oldest first");
+        assert_eq!(done(&cycle(&mut bench)), [(true, 0), (true, 1)], "the oldest job comes first");
         bench.submit(3);
         assert_eq!(done(&cycle(&mut bench)), [(false, 1), (true, 3)]);
         let node = bench.layout.node(0);
         bench.deliver(node, Launch::Completed { copy: copy(0) });
-        assert_eq!(done(&cycle(&mut bench)), [(true, 1)], "it is older than the third");
+        assert_eq!(done(&cycle(&mut bench)), [(true, 1)], "job 1 is older than the third job");
     }
 
-    /// The only node could not be reached lately, so no job can be launched there, and the job that runs there is not
+    /// The only node could not be reached recently. No job can be launched on it, and the job that runs on it is not
     /// preempted.
     #[test]
     fn no_job_is_preempted_on_a_node_that_cannot_be_reached() {
@@ -213,10 +213,10 @@ mod tests {
         bench.submit(3);
         assert_eq!(done(&cycle(&mut bench)), []);
         bench.step(Input::Fire(Timer::Tick(2)));
-        assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "on the core that is free");
+        assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "job 3 gets the free core");
     }
 
-    /// A node that an order to stop a copy did not reach is avoided and ordered again.
+    /// A node that an order to stop a copy did not reach is avoided, and gets the order again.
     #[test]
     fn a_copy_that_could_not_be_stopped_is_stopped_again() {
         let mut bench = bench(1).with_deadline(JobId(1), Span::from_secs(1));
@@ -229,22 +229,22 @@ mod tests {
         let again = sends(&bench.step(Input::Undelivered { to: node, msg: drop }));
         assert_eq!(again, [(node, drop)]);
         bench.step(Input::Down { actor: node });
-        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: drop })), [], "it is gone");
+        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: drop })), [], "the copy is gone");
     }
 
     #[test]
-    fn preferred_nodes_come_first_if_there_are_enough() {
+    fn preferred_nodes_come_first_if_they_have_enough_cores() {
         let cores =
             |free: &[u32]| CoreBudget { free: free.to_vec(), victims: Vec::new(), preempted: Vec::new() };
         let last = Preference { kinds: 0b100, slowdown: 1.5 };
         assert_eq!(cores(&[5, 5, 5]).take(4, last), Some(vec![0, 0, 4]));
-        assert_eq!(cores(&[5, 5, 3]).take(4, last), Some(vec![4, 0, 0]), "all of them count then");
+        assert_eq!(cores(&[5, 5, 3]).take(4, last), Some(vec![4, 0, 0]), "all nodes count then");
         assert_eq!(cores(&[1, 1, 1]).take(4, last), None);
         assert_eq!(cores(&[1, 1, 1]).take(3, Preference::NONE), Some(vec![1, 1, 1]));
         let mut short = cores(&[0, 0, 1]);
         short.victims = vec![(JobId(0), vec![1, 0, 0]), (JobId(1), vec![0, 1, 1])];
         assert_eq!(short.take_urgently(9, last), None);
-        assert_eq!(short.preempted, [], "in vain");
+        assert_eq!(short.preempted, [], "a preemption would be in vain");
         assert_eq!(short.take_urgently(2, last), Some(vec![0, 0, 2]));
         assert_eq!(short.preempted, [(JobId(1), vec![0, 1, 1])]);
     }

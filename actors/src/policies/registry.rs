@@ -12,17 +12,17 @@ use crate::message::{self, CustomKind, CustomProtocol};
 /// Name, description and parameters of a policy.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// Its name in experiment files.
+    /// Name of the policy in experiment files.
     pub name: &'static str,
     /// Title with source, then a description.
     pub about: &'static str,
-    /// JSON Schema of its parameters: descriptions, defaults, ranges.
+    /// JSON Schema of the policy's parameters, with descriptions, defaults and ranges.
     pub schema: Schema,
-    /// Parameters to test it with; see [`Policy::VARIANTS`].
+    /// Parameters with which tests run the policy; see [`Policy::VARIANTS`].
     pub variants: &'static [&'static str],
-    /// Whether it runs with one scheduler only, if no parameter says otherwise.
+    /// Whether the policy runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
-    /// Name of its auxiliary actors in the singular; empty if it has none.
+    /// Name of the policy's auxiliary actors in the singular; empty if it has none.
     pub auxiliary: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Registered {
     pub(super) name: &'static str,
     card: fn(&'static str) -> Card,
     pub(super) default: fn() -> Arc<dyn DynPolicy>,
-    /// Reads parameters. An error within one of them begins with its name.
+    /// Reads parameters. An error within a parameter begins with the parameter's name.
     pub(super) read: fn(&Value) -> Result<Arc<dyn DynPolicy>, String>,
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -96,19 +96,19 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// The policies and kinds of messages of a program. [`ours`](Self::ours) are those of this crate; a program with
-/// further ones adds them and [installs](Self::install) the result before anything else.
+/// The policies and kinds of messages of a program. [`ours`](Self::ours) has those of this crate. A program with
+/// further policies adds them and [installs](Self::install) the registry before anything else.
 ///
 /// ```
 /// # use volary_actors::policies::Registry;
 /// # use volary_actors::policies::random::Random;
 /// let registry = Registry::ours().with::<Random>("uniform");
-/// registry.install().expect("it is the first");
+/// registry.install().expect("no registry is installed yet");
 /// ```
 #[derive(Clone)]
 pub struct Registry {
     policies: Vec<Registered>,
-    /// Number of policies of this crate, the first ones.
+    /// Number of policies of this crate, which come first.
     ours: usize,
     kinds: Vec<(u8, CustomKind)>,
     /// The first error of a registration.
@@ -173,7 +173,7 @@ impl Registry {
     /// Makes this the registry of the process.
     ///
     /// # Errors
-    /// When a name or number is taken or not possible, or the process has used or installed a registry before.
+    /// If a name or number is taken or invalid, or the process has used or installed a registry before.
     pub fn install(self) -> Result<(), String> {
         if let Some(why) = self.wrong {
             return Err(why);
@@ -183,7 +183,7 @@ impl Registry {
         INSTALLED.set(self).map_err(|_| late.to_owned())
     }
 
-    /// The policies that are not this crate's.
+    /// The policies that the program has added to those of this crate.
     pub(super) fn added(&self) -> impl Iterator<Item = &Registered> {
         self.policies[self.ours..].iter()
     }
@@ -194,7 +194,7 @@ impl Registry {
 }
 
 /// The identity of the machines of this program beside the version of volary: name and class of every kind of message,
-/// and name and parameters of every policy that the program has added.
+/// and name and parameters of every added policy.
 pub fn vocabulary() -> Vec<(String, Option<Class>)> {
     let kinds = message::kinds().map(|(name, class)| (name.to_owned(), Some(class)));
     let schema =
@@ -246,9 +246,9 @@ mod tests {
     use super::*;
     use crate::policies::PolicySpec;
 
-    /// Randomised tests draw parameters from the schema.
+    /// Randomised tests draw parameters from the schema, so number parameters need a range.
     #[test]
-    fn numbers_have_a_minimum() {
+    fn number_parameters_have_a_range() {
         for card in PolicySpec::cards() {
             let schema = card.schema.to_value();
             for (key, parameter) in schema["properties"].as_object().into_iter().flatten() {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked_and_unique() {
+    fn invalid_and_repeated_policy_names_are_refused() {
         type Random = crate::policies::random::Random;
         let why = |registry: Registry| registry.wrong.unwrap_or_default();
         assert!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_parameter_they_are_in() {
+    fn errors_name_the_parameter_in_which_they_occur() {
         let error = |text: &str| toml::from_str::<PolicySpec>(text).unwrap_err().message().to_owned();
         assert!(
             error("sparrow = { probe_ratio = \"2\" }").starts_with("in `probe_ratio`: invalid type: string")
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_written_as_they_are_read() {
+    fn policies_round_trip_through_their_written_form() {
         for spec in PolicySpec::defaults() {
             let text = toml::to_string(&spec).unwrap();
             assert_eq!(toml::from_str::<PolicySpec>(&text).unwrap(), spec, "{text}");

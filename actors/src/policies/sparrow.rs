@@ -73,8 +73,8 @@ mod tests {
         let mut bench = bench(&Sparrow::default(), 3, 10);
         let reserved = reservations(&sends(&bench.submit(0)));
         let nodes: Vec<_> = reserved.iter().map(|r| r.0).collect();
-        assert_eq!(nodes.len(), 6, "d·f reservations");
-        assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "on distinct nodes");
+        assert_eq!(nodes.len(), 6, "a job gets d·f reservations");
+        assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "nodes are distinct");
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
         assert_eq!(bench.receive(nodes[4], claim), [(nodes[4], grant(0))]);
         assert_eq!(bench.receive(nodes[1], claim), [(nodes[1], grant(1))]);
@@ -100,7 +100,7 @@ mod tests {
 
     /// Probes are drawn with replacement, as in the simulators of Eagle and Murmuration.
     #[test]
-    fn with_replacement_a_node_drawn_twice_gets_one_message_for_both_reservations() {
+    fn a_node_drawn_twice_gets_one_message_for_both_reservations() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
         let reserved = reservations(&sends(&bench(&config, 3, 4).submit(0)));
         assert!(reserved.len() <= 4, "{reserved:?}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_binds_to_the_shorter_queue_and_ties_to_the_first_answer() {
+    fn sampled_tasks_go_to_the_shorter_queue_and_ties_to_the_first_answer() {
         let config = Sparrow { form: SamplingForm::PerTask, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
         let asked: Vec<_> = sends(&bench.submit(0)).iter().map(|s| s.0).collect();
@@ -140,10 +140,14 @@ mod tests {
         assert!(again.iter().all(|r| r.0 != nodes[0]));
         let sent = bench.receive(again[0].0, Probe::Claim { job: JOB, group: 0, repair: false });
         let row = Row::single(JOB.task(0).copy(1));
-        assert_eq!(sent[0], (again[0].0, Probe::Grant { row, group: 0 }.into()), "a fresh attempt");
+        assert_eq!(
+            sent[0],
+            (again[0].0, Probe::Grant { row, group: 0 }.into()),
+            "the grant has a fresh attempt"
+        );
     }
 
-    /// Three queues are sampled; a duplicate of the first answer does not count as the second.
+    /// The scheduler samples three queues. A duplicate of the first answer does not count as the second.
     #[test]
     fn a_duplicate_answer_counts_once() {
         let config = Sparrow { form: SamplingForm::PerTask, probe_ratio: 3.0, ..Sparrow::default() };
@@ -152,12 +156,12 @@ mod tests {
         let length = |length| Probe::Length { task: JOB.task(0), length };
         assert_eq!(bench.receive(asked[0], length(3)), []);
         assert_eq!(bench.receive(asked[0], length(3)), []);
-        assert_eq!(bench.receive(asked[1], length(2)), [], "the third has not answered yet");
+        assert_eq!(bench.receive(asked[1], length(2)), [], "the third node has not answered yet");
         let row = Message::from(Launch::Row(Row::single(JOB.task(0).copy(0))));
         assert_eq!(bench.receive(asked[2], length(1)), [(asked[2], row)]);
     }
 
-    /// Messages that repair a loss are marked as such, from the reservation to the refusal.
+    /// Messages that repair a loss are marked as repairs, from the reservation to the refusal.
     #[test]
     fn repairs_are_marked_from_the_reservation_to_the_refusal() {
         let layout = Layout::new(1, 0, [1, 1, 1]);
@@ -172,14 +176,14 @@ mod tests {
         let nodes: Vec<_> = reservations(&sends(&scheduler.submit(0))).iter().map(|r| r.0).collect();
         let again = scheduler.step(Input::Down { actor: nodes[0] });
         let Some(&Effect::Send { to, msg, recovery: true }) = again.first() else { panic!("{again:?}") };
-        // A node that gets the new reservation.
+        // This node gets the new reservation.
         let machine = Box::new(crate::roles::NodeManager::new(1));
         let mut node = Harness::new(layout.clone(), to, 1, machine);
         let claim = node.deliver(layout.scheduler(0), msg);
         assert_eq!(repairs(&claim), [true], "{claim:?}");
-        // The task goes to the node that still holds a place; the new claim is in vain.
+        // The task goes to the node that still holds a place, and the new claim is in vain.
         let first = Input::Deliver { from: nodes[1], msg: claim_of(false).into() };
-        assert!(!repairs(&scheduler.step(first))[0], "this grant is none");
+        assert!(!repairs(&scheduler.step(first))[0], "this grant is not a repair");
         let late = Input::Deliver { from: to, msg: claim_of(true).into() };
         assert_eq!(repairs(&scheduler.step(late)), [true]);
     }

@@ -24,12 +24,12 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// Its name in experiment files.
+    /// Name of the policy in experiment files.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether the program has added it to the policies of this crate.
+    /// Whether the program has added the policy to those of this crate.
     pub fn is_added(&self) -> bool {
         registry().added().any(|registered| registered.name == self.name)
     }
@@ -51,7 +51,7 @@ impl PolicySpec {
     /// Reads the parameters of the policy `name`.
     ///
     /// # Errors
-    /// When no policy has this name; the message lists the registered ones, in the form of serde's.
+    /// If no policy has this name; the message lists the registered policies in the form of serde's.
     pub fn named(name: &str) -> Result<impl for<'de> DeserializeSeed<'de, Value = Self> + use<>, String> {
         let found = registry().policies().find(|registered| registered.name == name);
         found.map(ParametersOf).ok_or_else(|| {
@@ -74,8 +74,8 @@ impl PolicySpec {
         }
     }
 
-    /// Upper bound of the time that its actors wait on their own timers: the sum of its periods, timeouts and other
-    /// durations.
+    /// Upper bound of the time for which the policy's actors wait on their own timers: the sum of its periods, timeouts
+    /// and other durations.
     pub fn longest_wait(&self) -> Span {
         serde_json::to_value(self).map_or(Span::ZERO, |parameters| lengths(&parameters))
     }
@@ -83,7 +83,7 @@ impl PolicySpec {
     /// Checks whether this policy can run on a layout, which needs no auxiliary actors.
     ///
     /// # Errors
-    /// When it cannot; the text reads "key: reason and remedy".
+    /// If it cannot run; the text reads "key: reason and remedy".
     pub fn check(&self, layout: &Layout) -> Result<(), String> {
         if self.traits().one_scheduler && layout.schedulers() != 1 {
             let (name, found) = (self.name, layout.schedulers());
@@ -129,7 +129,7 @@ impl Serialize for PolicySpec {
     }
 }
 
-/// The sum of all durations among parameters, multiplied by the number `scale` beside them, if it is above one.
+/// The sum of all durations among parameters, multiplied by the number `scale` beside them if `scale` is above one.
 fn lengths(parameters: &Value) -> Span {
     match parameters {
         Value::String(text) => text.parse().unwrap_or(Span::ZERO),

@@ -1,8 +1,8 @@
 //! 3Sigma: a central scheduler plans the starts of jobs from distributions of their run times.
 //!
-//! When a job is submitted, the distribution of its run time is estimated. Each cycle the planner formulates a
-//! problem: the options of waiting jobs, what running ones leave free (expected cores by slot), and which of these
-//! can be preempted. It solves the problem, and launches what starts now.
+//! When a job is submitted, the distribution of its run time is estimated. Each cycle the planner formulates a problem
+//! from the options of waiting jobs, the expected free cores by slot, and the running jobs that can be preempted. It
+//! solves the problem and launches the jobs that start now.
 
 use volary_lp::{Basis, Block, Job, Plan, Problem, Running, Start, Work, relax, round};
 
@@ -19,50 +19,52 @@ use crate::roles::planning::{
 };
 
 parameters! {
-    /// Parameters of 3Sigma. The thesis leaves most numbers open; those without a section are ours.
+    /// Parameters of 3Sigma. The thesis leaves most numbers open; numbers without a section are ours.
     struct ThreeSigma {
         /// Period at which the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
         cycle: Span = Span::from_secs(2),
         /// Length of the planning window, in slots.
         slots: u32 = 20 => 1..=100,
-        /// Length of a slot; the possible starts are now and multiples of it from now on.
+        /// Length of a slot. Possible starts are now and at multiples of this length from now on.
         slot: Span = Span::from_secs(60),
         /// Kind of estimate of a job's run time (table 4.1: `distribution` is 3Sigma, `point` PointRealEst and NoDist,
         /// `perfect` PointPerfEst).
         estimates: RunTimeEstimates = RunTimeEstimates::Distribution,
-        /// With `normal`: by how much the mean of the estimate exceeds the run time, relative to the run time; each
-        /// job's shift is normal around it with a standard deviation of 0.1 (section 4.4.4).
+        /// With `normal`: mean excess of the estimate over the run time, relative to the run time. The excess of each
+        /// job is normal around this mean with a standard deviation of 0.1 (section 4.4.4).
         shift: f64 = 0.0 => -0.9..=10.0,
         /// With `normal`: standard deviation of the estimate relative to the run time; zero gives points.
         cov: f64 = 0.1 => 0.0..=2.0,
-        /// With `distribution` and `point`: number of values drawn from the history to stand for it (figure 4.11); zero
+        /// With `distribution` and `point`: number of values drawn from the history to represent it (figure 4.11). Zero
         /// takes the whole history.
         samples: u32 = 0 => 0..=10000,
         /// Over-estimate handling: for which SLO jobs the utility falls gradually after the deadline (section 4.3.2).
         over: OverEstimates = OverEstimates::Adaptive,
-        /// With `over = "adaptive"`: the utility falls gradually if the probability that the job's run time is at most
-        /// the time from its submission to its deadline is below this.
+        /// With `over = "adaptive"`: the utility falls gradually if P(run time ≤ time from submission to deadline) is
+        /// below this limit.
         threshold: f64 = 0.05 => 0.0..=1.0,
-        /// Time in which that utility falls to zero, relative to the time from submission to deadline.
+        /// Time in which the utility falls to zero after the deadline, relative to the time from submission to
+        /// deadline.
         decay: f64 = 1.0 => 0.0..=1000.0,
-        /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window, or as
+        /// Utility of a best-effort job that starts now. It falls linearly to zero at the end of the window, or as
         /// `by_completion` says. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, to a
-        /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 have it by
-        /// completion; the example of section 4.3.3 lets it fall with the start, and no section gives its slope.
+        /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 use the
+        /// completion. The example of section 4.3.3 uses the start, and no section gives its slope.
         by_completion: bool = false,
-        /// With `by_completion`: the time from arrival to completion at which a best-effort job is worth least.
+        /// With `by_completion`: the time from arrival to completion from which on a best-effort job has its least
+        /// utility.
         horizon: Span = Span::from_secs(3600),
-        /// Whether best-effort jobs can be preempted; their work is lost. Each is preempted at most ten times: jobs
-        /// that outlive their estimates would otherwise preempt each other for ever.
+        /// Whether best-effort jobs can be preempted; their work is then lost. A job is preempted at most ten times,
+        /// because jobs that outlive their estimates could otherwise preempt each other for ever.
         preempt: bool = true,
         /// P: the price of preempting a best-effort job, relative to its utility (section 4.3.3). Below 1 equal jobs
-        /// would preempt each other for ever; a thousandth is added to it.
+        /// would preempt each other for ever. A thousandth is added to the price.
         price: f64 = 1.0 => 1.0..=1000.0,
         /// Largest number of waiting jobs in a plan: SLO jobs by deadline, then best-effort jobs by age.
         consider: u32 = 128 => 1..=10000,
-        /// Attempts to improve a plan by dropping some of its jobs and planning them again.
+        /// Number of attempts to improve a plan by dropping some of its jobs and planning them again.
         ruins: u32 = 100 => 0..=100000,
         /// Emulated time that a decision takes, during which jobs arrive and end.
         decide: Span = Span::ZERO,
@@ -134,7 +136,7 @@ impl Policy for ThreeSigma {
         let mut remarks = Vec::new();
         let normal = self.estimates == RunTimeEstimates::Normal;
         if self.samples > 0 && (normal || self.estimates == RunTimeEstimates::Perfect) {
-            remarks.push("samples has no effect: nothing is taken from the history".to_owned());
+            remarks.push("samples has no effect: the estimates do not use the history".to_owned());
         }
         let default = Self::default();
         for (key, given) in [("shift", self.shift != default.shift), ("cov", self.cov != default.cov)] {
@@ -158,11 +160,11 @@ struct SigmaPlanner {
     known: JobTable<KnownJob>,
     /// The basis from which the next solve starts.
     basis: Basis,
-    /// Whether the history was taken over from before a crash.
+    /// Whether the history survived a crash.
     restored: bool,
 }
 
-/// A plan, its bound, and the pivots that it took.
+/// A plan, its bound, and the pivots of its solve.
 struct PlannedCycle {
     plan: Plan,
     bound: f64,
@@ -243,7 +245,8 @@ fn gap(value: f64, bound: f64) -> u32 {
     if bound > 0.0 { ((bound - value).max(0.0) / bound * 1e6) as u32 } else { 0 }
 }
 
-/// The decision of a plan: starts, the jobs that may be preempted for them, and the time of the next planned start.
+/// The decision of a plan: starts, the jobs that may be preempted for these starts, and the time of the next planned
+/// start.
 fn decision(formulated: &Formulated, plan: &Plan, takes: Span, (now, slot): (Time, Span)) -> Decision {
     let mut due = formulated.due;
     let mut launches = Vec::new();
@@ -269,7 +272,7 @@ const LEAST: f64 = 0.01;
 /// The estimate of a job's run time.
 #[derive(Clone, Debug)]
 struct Forecast {
-    /// To be given back to the predictor when the job ends.
+    /// Returned to the predictor when the job ends.
     prediction: Prediction,
     /// The expected run time, s.
     point: f64,
@@ -286,7 +289,7 @@ impl Forecast {
     }
 }
 
-/// Estimates run times, and learns them.
+/// Estimates run times, and learns the actual ones.
 #[derive(Clone, Debug)]
 struct RunTimeSource {
     config: ThreeSigma,
@@ -304,7 +307,7 @@ impl RunTimeSource {
         Self { config: config.clone(), predictor: Predictor::new(kind, &combinations) }
     }
 
-    /// Learns the jobs of the past, one after the other.
+    /// Learns the past jobs, one after the other.
     fn study(&mut self, catalog: &dyn Catalog) {
         for job in 0..catalog.past() {
             let past = catalog.past_job(job);
@@ -313,7 +316,7 @@ impl RunTimeSource {
         }
     }
 
-    /// Estimates a job that is submitted now. Without any history it is expected to take a slot.
+    /// Estimates a job that is submitted now. Without any history its expected run time is one slot.
     fn estimate(&self, job: JobId, fx: &mut Effects<'_>) -> Forecast {
         let catalog = fx.catalog();
         let prediction = self.predictor.predict(|feature| catalog.feature(job, feature));
@@ -334,7 +337,7 @@ impl RunTimeSource {
         Forecast { prediction, point, distribution }
     }
 
-    /// A normal distribution with an error of its own.
+    /// A normal distribution with a random error.
     fn normal(&self, run: f64, rng: &mut Rng) -> Distribution {
         let ThreeSigma { shift, cov, .. } = self.config;
         let shift = shift + SHIFT_STD * normal_deviate(rng);
@@ -342,7 +345,7 @@ impl RunTimeSource {
         Distribution::normal(mean, run * cov, run * LEAST)
     }
 
-    /// Values drawn from a history, or all of it; the point estimate if there is none.
+    /// Values drawn from a history, or the whole history; the point estimate if there is no history.
     fn sampled(&self, history: Option<Distribution>, point: f64, rng: &mut Rng) -> Distribution {
         let Some(history) = history else { return Distribution::point(point) };
         if self.config.samples == 0 {
@@ -371,7 +374,7 @@ impl RunTimeSource {
     }
 }
 
-/// A draw from the standard normal distribution, as the sum of twelve uniform ones less their mean.
+/// A draw from the standard normal distribution: the sum of twelve uniform draws less its mean.
 fn normal_deviate(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
@@ -385,7 +388,7 @@ struct KnownJob {
     ways: Vec<Way>,
 }
 
-/// A way to run a job: on the kinds of nodes that it prefers, or on any.
+/// A way to run a job: on the kinds of nodes that it prefers, or on any kind.
 #[derive(Clone, Debug)]
 struct Way {
     sets: Vec<u32>,
@@ -421,7 +424,7 @@ impl KnownJob {
         Self { preference, utility, ways, forecast }
     }
 
-    /// The distribution of the run time of a job that runs on nodes of its kinds, or elsewhere.
+    /// The distribution of the run time of a job on nodes of its preferred kinds, or on others if `elsewhere`.
     fn run(&self, elsewhere: bool) -> Distribution {
         let run = &self.forecast.distribution;
         if elsewhere { run.scaled(self.preference.slowdown) } else { run.clone() }
@@ -431,9 +434,9 @@ impl KnownJob {
 /// A problem and its jobs.
 struct Formulated {
     problem: Problem,
-    /// The jobs of [`Problem::jobs`].
+    /// The jobs of [`Problem::jobs`], in their order.
     waiting: Vec<JobId>,
-    /// The jobs of [`Problem::running`].
+    /// The jobs of [`Problem::running`], in their order.
     running: Vec<JobId>,
     /// Next time at which an estimate is exceeded or a utility function changes, if nothing else happens.
     due: Option<Time>,
@@ -498,23 +501,23 @@ fn formulate(
     Formulated { problem, waiting, running: runs, due }
 }
 
-/// Utilities below this are rounding errors.
+/// Largest utility that counts as a rounding error.
 const NOTHING: f64 = 1e-9;
 
 /// Largest number of preemptions of a job. The price of a preemption is that of one job, and a plan may gain more by
-/// starting several jobs with shorter estimates in its place. If jobs outlive their estimates, they could preempt each
-/// other without end.
+/// starting several jobs with shorter estimates instead. If jobs outlive their estimates, they could preempt each other
+/// without end.
 const MOST_PREEMPTIONS: u32 = 10;
 
-/// Factor on the price of preemption, above 1 so that no plan preempts a job for another one of the same utility.
+/// Factor on the price of preemption, above 1 so that no plan preempts a job for another job of the same utility.
 const PREMIUM: f64 = 1.001;
 
-/// The name of a waiting job in the problem. When it runs, its name is the next number.
+/// The name of a waiting job in the problem. A running job has the next number as its name.
 fn name(job: JobId) -> u64 {
     2 * u64::from(job.0)
 }
 
-/// The order in which jobs are considered: SLO jobs by deadline, best-effort jobs by age, then late ones by age.
+/// The order in which jobs are considered: SLO jobs by deadline, best-effort jobs by age, then late SLO jobs by age.
 fn rank(spec: &JobSpec, utility: Utility) -> (u8, Time) {
     match (spec.deadline, utility) {
         (Some(deadline), Utility::Slo { .. }) => (0, deadline),
@@ -529,7 +532,7 @@ impl Formulation<'_> {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// Subtracts the expected use of a running job from the capacity; returns it for one task.
+    /// Subtracts the expected use of a running job from the capacity. Returns the expected use of one task.
     fn subtract(&mut self, job: &PlannedJob, known: &KnownJob, held: &[u32]) -> Vec<f64> {
         let elapsed = self.now.since(job.began).as_secs_f64();
         let run = given(&known.run(job.elsewhere), elapsed, self.config.cycle.as_secs_f64());
@@ -543,7 +546,7 @@ impl Formulation<'_> {
         demand
     }
 
-    /// The options of a waiting job with a utility above zero, on kinds of nodes that have a core for each of its
+    /// The options of a waiting job that have a utility above zero, on kinds of nodes with a core for each of its
     /// tasks.
     fn blocks(&mut self, known: &KnownJob, tasks: u32, usable: &[u32]) -> Vec<Block> {
         let utility = known.utility.at(self.now);
@@ -578,11 +581,11 @@ impl Formulation<'_> {
 
 // Expected use of cores: the probability that a task still runs, by slots from now on.
 
-/// Probabilities below this count as none.
+/// Largest probability that counts as zero.
 const NONE: f64 = 1e-9;
 
 /// Expected cores of a task by slots of `slot` seconds after its start (thesis, section 4.2.2): 1 − CDF at the start of
-/// each slot, without the zeros at the end. It holds its core in the first one anyway.
+/// each slot, without trailing zeros. In the first slot a task always holds its core.
 fn demand(run: &Distribution, slot: f64, slots: u32) -> Vec<f64> {
     remaining(run, 0.0, slot, slots)
 }
@@ -600,15 +603,16 @@ fn remaining(run: &Distribution, elapsed: f64, slot: f64, slots: u32) -> Vec<f64
     demand
 }
 
-/// The total run time of a job that has run for `elapsed` seconds, in cycles of `cycle` seconds: what is left of the
-/// distribution (equation 4.2), or, where the job has run longer than any value of it, the next of the times at which
-/// it is then expected to end (section 4.3.2).
+/// The total run time of a job that has run for `elapsed` seconds, in cycles of `cycle` seconds: the rest of the
+/// distribution (equation 4.2). A job that has run longer than every value is expected to end at the next of a series
+/// of times (section 4.3.2).
 fn given(run: &Distribution, elapsed: f64, cycle: f64) -> Distribution {
     run.given(elapsed).unwrap_or_else(|| Distribution::point(extended(run.max(), elapsed, cycle)))
 }
 
-/// The expected run time of a job that has run for `elapsed`, longer than its longest expected one: that was exceeded
-/// by one cycle at first, then by two more, by four more, and so on whenever it was reached.
+/// The expected run time of a job that has run for `elapsed`, longer than its longest expected run time. The
+/// expectation exceeds the longest by one cycle at first, then by two more, by four more, and so on whenever it is
+/// reached.
 fn extended(longest: f64, elapsed: f64, cycle: f64) -> f64 {
     let (mut end, mut step) = (longest + cycle, cycle);
     while end <= elapsed {

@@ -1,4 +1,4 @@
-//! Yaq-c: one scheduler that knows what it sent to every node.
+//! Yaq-c: one scheduler that counts the work it has sent to every node.
 
 use super::eagle::LeastWait;
 use super::policy::{BuildContext, Policy, Traits, check_bypass, partitions, plain};
@@ -11,9 +11,10 @@ use crate::roles::early_binding::EarlyBinding;
 parameters! {
     /// Parameters of Yaq-c.
     struct YaqC {
-        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise FIFO.
+        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in FIFO order.
         srpt: bool = true,
-        /// SRPT: total estimate of the tasks that may overtake a waiting one, as a multiple of its own estimate.
+        /// SRPT: total estimate of the tasks that may overtake a waiting task, as a multiple of the waiting task's
+        /// estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
     }
@@ -51,8 +52,8 @@ mod tests {
     use crate::harness::sends;
     use crate::message::{Core, Launch, Message, Row};
 
-    /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to the
-    /// other node, and to an idle one as soon as it is known.
+    /// Each of two nodes gets one of three tasks, estimated at a second, and the third waits behind either. The next
+    /// job goes to the other node, and to an idle node as soon as the scheduler knows of one.
     #[test]
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);
@@ -66,10 +67,10 @@ mod tests {
         central.receive(other, Launch::Completed { copy: row.copy(0) });
         let next = sends(&central.submit(1));
         assert_eq!([next[0].0, next[1].0], [other, other], "idle, then 1 s against 1.5 s");
-        assert_eq!(next[2].0, long, "1.5 s against 2 s");
+        assert_eq!(next[2].0, long, "the node has 1.5 s, the other 2 s");
     }
 
-    /// The job with less work overtakes, if its work is at most five times the estimate of the other one.
+    /// The job with less work overtakes another if its work is at most five times the other job's estimate.
     #[test]
     fn nodes_serve_the_smaller_job_first() {
         let layout = Layout::new(1, 0, [1]);

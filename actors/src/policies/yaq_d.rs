@@ -1,4 +1,4 @@
-//! Yaq-d: schedulers that see nodes as of their last heartbeats.
+//! Yaq-d: schedulers that know the state of nodes from their last heartbeats.
 
 use super::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_period, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
@@ -14,30 +14,31 @@ use crate::roles::min_wait_index::MinWaitIndex;
 parameters! {
     /// Parameters of Yaq-d.
     struct YaqD {
-        /// Period at which a node reports its wait. 8 s are recommended; the Murmuration paper divides that by the
-        /// speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
+        /// Period at which a node reports its wait. The recommended value is 8 s. The Murmuration paper divides it by
+        /// the speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
         heartbeat: Span = Span::from_secs(8),
-        /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
+        /// All nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
         together: bool = false,
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
-        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core, and
-        /// has no effect on several hosts, between which datagrams can always be lost. The age of information is that
-        /// of the heartbeats sent, and grows while nothing happens at a node.
+        /// account for them all the same. This is for periods too short to send all heartbeats. It needs nodes of one
+        /// core, and has no effect on several hosts, between which datagrams can always be lost. The age of information
+        /// is that of the sent heartbeats, and grows while nothing happens at a node.
         silent: bool = false,
         /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
         /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
-        /// the authors' simulators. No effect with heartbeats below one second.
+        /// the authors' simulators. Without effect if heartbeats are shorter than one second.
         jitter: bool = false,
-        /// A scheduler counts the tasks it placed until the node's next heartbeat; otherwise only within a job, as in
-        /// the simulators: each job starts from the last heartbeats as if nothing had been placed since.
+        /// A scheduler counts the tasks that it placed until the node's next heartbeat. Otherwise it counts only those
+        /// of the same job, as in the simulators: each job starts from the last heartbeats alone.
         remembers: bool = true,
-        /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
+        /// Share of the nodes, the first ones, that are used. The Murmuration paper's scripts have 0.98.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         nodes: f64 = 1.0,
-        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: a node does not know which of
-        /// them run elsewhere); otherwise in order of arrival.
+        /// Nodes serve the job with the least work first (SRPT). The work is that of all tasks of the job, because a
+        /// node does not know which of them run on other nodes. Otherwise nodes serve tasks in order of arrival.
         srpt: bool = true,
-        /// SRPT: total estimate of the tasks that may overtake a waiting one, as a multiple of its own estimate.
+        /// SRPT: total estimate of the tasks that may overtake a waiting task, as a multiple of the waiting task's
+        /// estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
     }
@@ -92,7 +93,7 @@ struct HeartbeatNode {
 
 impl HeartbeatNode {
     /// A silent node sends every heartbeat where its last one may have been lost. Schedulers place nothing on nodes
-    /// beyond `nodes` unless no other is up, and need no heartbeats of them.
+    /// beyond `nodes` unless no other node is up, and need no heartbeats from them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
         let is_used = context.index < context.layout.nodes_in(config.nodes);
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
@@ -122,7 +123,7 @@ impl Machine for HeartbeatNode {
                 fx.note(CacheNote::Reached { copy: row.copy(0) });
             }
             self.manager.step(input, fx);
-            // Every other input means that a task came, ended or is void.
+            // Every other input means that a task arrived, ended or became void.
             if !matches!(input, Input::Start { .. }) {
                 self.beats.changed();
             }
@@ -131,18 +132,18 @@ impl Machine for HeartbeatNode {
     }
 }
 
-/// Key of an idle node with silent heartbeats: before all others.
+/// Key of an idle node with silent heartbeats, which precedes all other keys.
 const IDLE: i64 = i64::MIN / 2;
 
-/// A node as of its last heartbeat.
+/// A node according to its last heartbeat.
 #[derive(Clone, Copy, Debug, Default)]
 struct Belief {
-    /// When the heartbeat was sent, and when it came.
+    /// Time at which the heartbeat was sent, and time at which it arrived.
     sent: Time,
     came: Time,
     /// The reported wait.
     reported: Span,
-    /// The reported wait with the tasks placed since.
+    /// The reported wait and the tasks placed since the report.
     wait: Span,
     /// The part of the wait that decreases as time passes.
     passing: Span,
@@ -150,7 +151,7 @@ struct Belief {
 
 impl Belief {
     /// The wait, with `noise` added; with silent heartbeats and no noise, the time at which the wait ends. Noise is
-    /// drawn for one moment, so it is added to the rest of the wait then.
+    /// drawn for one moment, so it is added to the rest of the wait at that moment.
     fn key(&self, silent: bool, noise: Option<Span>, now: Time) -> i64 {
         match (silent, noise) {
             (false, noise) => (self.wait + noise.unwrap_or_default()).signed(),
@@ -160,7 +161,7 @@ impl Belief {
         }
     }
 
-    /// The wait now.
+    /// The rest of the wait at `now`.
     fn left(&self, silent: bool, now: Time) -> Span {
         let passed = if silent { now.since(self.came).min(self.passing) } else { Span::ZERO };
         self.wait.saturating_sub(passed)
@@ -171,17 +172,17 @@ impl Belief {
 #[derive(Clone, Debug)]
 struct Snapshot {
     beliefs: Vec<Belief>,
-    /// By [key](Belief::key).
+    /// The nodes by [key](Belief::key).
     ranks: MinWaitIndex,
     silent: bool,
-    /// Upper bound of the random additions, s, and that of each node for the job in hand; empty without jitter.
+    /// Upper bound of the random additions, s, and the addition of each node for the current job; empty without jitter.
     jitter: u32,
     noise: Vec<Span>,
     remembers: bool,
     job: Option<JobId>,
-    /// The nodes that the job in hand was placed on, unless schedulers remember.
+    /// The nodes on which the current job was placed, unless schedulers remember.
     placed: Vec<u32>,
-    /// The work expected ahead of the task that was placed last, ns; `None` if it went to any node that is up.
+    /// The work expected ahead of the last placed task, ns; `None` if the task went to any node that is up.
     expected: Option<i64>,
     order: ServiceOrder,
     watched: bool,
@@ -221,7 +222,7 @@ impl Snapshot {
         self.ranks.set(node, self.beliefs[node as usize].key(self.silent, noise, now));
     }
 
-    /// Drops the placements of the job before this one, and draws its additions.
+    /// Drops the placements of the previous job, and draws the additions of this job.
     fn begin(&mut self, job: JobId, fx: &mut Effects<'_>) {
         if self.job.replace(job) == Some(job) {
             return;
@@ -243,8 +244,8 @@ impl PlacementRule for Snapshot {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         self.begin(task.job, fx);
         self.expected = None;
-        // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low
-        // until the node comes first and is recomputed.
+        // With silent heartbeats the key of a node is the end of its wait. If a task overruns, the key is too low until
+        // the node comes first and is recomputed.
         let (now, beliefs, noise) = (fx.now(), &self.beliefs, &self.noise);
         let key = |node: u32| beliefs[node as usize].key(self.silent, noise.get(node as usize).copied(), now);
         let pick = |ranks: &mut MinWaitIndex| match noise.is_empty() {
@@ -325,7 +326,8 @@ mod tests {
         Heartbeat::Wait { wait: Span::from_secs(wait), passing: Span::ZERO, at: Time(at) }.into()
     }
 
-    /// Waits of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
+    /// Nodes have waits of 0, 2 and 9 s, tasks take 1 s. The first node takes tasks until its wait is as long as the
+    /// second's.
     #[test]
     fn tasks_go_to_the_least_wait_of_the_last_heartbeats() {
         let mut scheduler = scheduler(5);
@@ -337,14 +339,14 @@ mod tests {
         assert_eq!(nodes[..2], [0, 0]);
         let count = |node| nodes.iter().filter(|&&n| n == node).count();
         assert!(count(2) == 0 && count(1) >= 1, "{nodes:?}");
-        // The next heartbeat replaces the counted tasks; an older one that arrives late does not.
+        // The next heartbeat replaces the counted tasks. An older heartbeat that arrives late does not.
         scheduler.receive(a, beat(30, 3));
         scheduler.receive(b, beat(30, 3));
         scheduler.receive(a, beat(0, 2));
         assert_eq!(placed(&mut scheduler, JobId(1)), [2; 5]);
     }
 
-    /// Two jobs of one task before the next heartbeat: both go to the idle node if the first is forgotten.
+    /// Two jobs of one task arrive before the next heartbeat. Both go to the idle node if the first is forgotten.
     #[test]
     fn a_scheduler_that_forgets_starts_each_job_from_the_heartbeats() {
         for (remembers, second) in [(true, 1), (false, 0)] {
@@ -354,13 +356,13 @@ mod tests {
             let wait = Span::from_millis(500);
             let late = Heartbeat::Wait { wait, passing: Span::ZERO, at: Time(1) };
             scheduler.receive(scheduler.layout.node(1), late);
-            assert_eq!(placed(&mut scheduler, JOB), [0], "0 s against half of one");
-            assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s, or again none, against half of one");
+            assert_eq!(placed(&mut scheduler, JOB), [0], "the idle node has 0 s, the other 0.5 s");
+            assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s or again 0 s, against 0.5 s");
         }
     }
 
-    /// Twenty jobs of one task before the next heartbeat of two idle nodes, forgotten each time: with additions drawn
-    /// for each job both nodes get some; additions of up to 8 s never hide a wait of 50 s.
+    /// Twenty jobs of one task arrive before the next heartbeat of two idle nodes, and each is forgotten. With
+    /// additions drawn for each job both nodes get some of them. Additions of up to 8 s never hide a wait of 50 s.
     #[test]
     fn jitter_is_drawn_for_each_job() {
         for silent in [false, true] {
@@ -389,7 +391,7 @@ mod tests {
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 
-    /// A row that comes back after its node was reported down, and was placed again since, changes nothing.
+    /// A row that comes back changes nothing if its node was reported down and its task has been placed again since.
     #[test]
     fn a_late_refusal_of_an_earlier_attempt_is_ignored() {
         let mut scheduler = scheduler(1);
@@ -406,8 +408,8 @@ mod tests {
         assert_eq!(scheduler.step(Input::Undelivered { to: a, msg: row }), []);
     }
 
-    /// Two tasks estimated at 1 s: after half a second the wait is 1.5 s. An idle node reports as often, also before
-    /// its first task.
+    /// Two tasks are estimated at 1 s, so after half a second the wait is 1.5 s. An idle node reports equally often,
+    /// also before its first task.
     #[test]
     fn a_node_reports_to_all_schedulers_in_every_period() {
         let layout = Layout::new(2, 0, [1, 1]);
@@ -442,7 +444,7 @@ mod tests {
         }
     }
 
-    /// The notes say since when a heartbeat contains a copy, in observed runs only.
+    /// The notes say from which time on a heartbeat contains a copy, in observed runs only.
     #[test]
     fn a_node_of_an_observed_run_notes_the_copies_that_reach_it() {
         let layout = Layout::new(1, 0, [1]);
@@ -459,7 +461,7 @@ mod tests {
         assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
-    /// A node to which nothing happens sends no heartbeats: schedulers let its wait pass, but only up to the estimate
+    /// A node to which nothing happens sends no heartbeats. Schedulers let its wait pass, but only up to the estimate
     /// of the tasks that run there.
     #[test]
     fn waits_pass_without_heartbeats_of_a_silent_node() {
@@ -467,7 +469,7 @@ mod tests {
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);
         node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, no further beat");
         let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
         let beat = |wait, passing| Heartbeat::Wait {
             wait: Span::from_secs(wait),
@@ -477,9 +479,9 @@ mod tests {
         scheduler.receive(layout.node(0), beat(9, 9));
         scheduler.receive(layout.node(1), beat(6, 2));
         scheduler.now = Time::ZERO + Span::from_secs(4);
-        assert_eq!(placed(&mut scheduler, JOB), [1], "4 against 5");
-        assert_eq!(placed(&mut scheduler, JobId(1)).len(), 1, "5 against 5");
+        assert_eq!(placed(&mut scheduler, JOB), [1], "the wait is 4 against 5");
+        assert_eq!(placed(&mut scheduler, JobId(1)).len(), 1, "the wait is 5 against 5");
         scheduler.now = Time::ZERO + Span::from_secs(9);
-        assert_eq!(placed(&mut scheduler, JobId(2)), [0], "0 or 1 against 5 or 6");
+        assert_eq!(placed(&mut scheduler, JobId(2)), [0], "the wait is 0 or 1 against 5 or 6");
     }
 }

@@ -10,10 +10,10 @@ use crate::roles::yarn::{ContainerNode, ResourceManager, YarnOptions};
 parameters! {
     /// Parameters of YARN's FIFO scheduler.
     struct YarnFifo {
-        /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
+        /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1),
-        /// An application master keeps a container for the life of its job, from before its first task on; of a job
-        /// with stages each stage has its own. Jobs do without while the cluster has a single container.
+        /// An application master keeps a container for the life of its job, from before its first task on. Each stage
+        /// of a job with stages has its own master. Jobs have no masters while the cluster has a single container.
         am: bool = false,
     }
 }
@@ -79,10 +79,10 @@ mod tests {
     #[test]
     fn the_oldest_job_gets_the_containers_that_fit() {
         let mut bench = bench(&YarnFifo::default(), &[2, 4], 3);
-        assert_eq!(sends(&bench.submit(0)), [], "until a heartbeat comes");
+        assert_eq!(sends(&bench.submit(0)), [], "tasks wait for a heartbeat");
         bench.submit(1);
         assert_eq!(beat(&mut bench, 0, 2), [copy(0, 0), copy(0, 1)]);
-        assert_eq!(beat(&mut bench, 0, 2), [], "it is older than what was given");
+        assert_eq!(beat(&mut bench, 0, 2), [], "the heartbeat is older than the given containers");
         assert_eq!(beat(&mut bench, 1, 4), [copy(0, 2), copy(1, 0), copy(1, 1), copy(1, 2)]);
         let node = bench.layout.node(0);
         assert_eq!(bench.receive(node, Launch::Completed { copy: copy(0, 0) }), []);
@@ -91,10 +91,10 @@ mod tests {
         assert_eq!(sends(&bench.step(Input::Down { actor: node })), []);
         let node = bench.layout.node(1);
         bench.receive(node, Launch::Completed { copy: copy(0, 2) });
-        assert_eq!(beat(&mut bench, 1, 1), [JobId(0).task(1).copy(1)], "the oldest that was lost");
+        assert_eq!(beat(&mut bench, 1, 1), [JobId(0).task(1).copy(1)], "the oldest lost task comes first");
     }
 
-    /// Three containers: two jobs of a task have room for one master beside a task, and never for masters only.
+    /// With three containers, two jobs of a task have room for one master beside a task, and never for masters only.
     #[test]
     fn masters_keep_a_container() {
         let mut bench = bench(&YarnFifo { am: true, ..YarnFifo::default() }, &[3], 2);
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(beat(&mut bench, 0, 3), [copy(0, 0), copy(0, 1)]);
         let node = bench.layout.node(0);
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
-        assert_eq!(beat(&mut bench, 0, 1), [], "the master of the other job");
+        assert_eq!(beat(&mut bench, 0, 1), [], "the container goes to the other job's master");
         bench.receive(node, Launch::Completed { copy: copy(0, 1) });
         assert_eq!(beat(&mut bench, 0, 3), [copy(1, 0), copy(1, 1)], "the first master is gone");
     }
@@ -122,10 +122,14 @@ mod tests {
         assert_eq!((sends(&beat), beat.last()), (vec![room(1, node.now)], Some(&second)));
         let task = Launch::Task { copy: copy(0, 0), at: node.now };
         assert_eq!(node.receive(scheduler, task), [(worker, Core::run(copy(0, 0)).into())]);
-        assert_eq!(node.receive(scheduler, Launch::Task { copy: copy(0, 1), at: node.now }), [], "it waits");
+        assert_eq!(
+            node.receive(scheduler, Launch::Task { copy: copy(0, 1), at: node.now }),
+            [],
+            "the copy waits"
+        );
         node.now += Span::from_secs(1);
         let last = node.step(Input::Fire(Timer::Tick(0)));
-        assert_eq!((sends(&last), last.len()), (vec![room(0, node.now)], 1), "no more while it is full");
+        assert_eq!((sends(&last), last.len()), (vec![room(0, node.now)], 1), "a full node is silent");
         node.now += Span::from_millis(200);
         assert_eq!(node.ended(copy(0, 0)).len(), 2);
         let end = node.deliver(worker, Core::Ended { copy: copy(0, 1) });

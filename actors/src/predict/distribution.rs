@@ -1,18 +1,17 @@
-//! Distributions of run times and use: points and evenly filled intervals, with what schedulers compute from them
+//! Distributions of run times and use: points and evenly filled intervals, with the computations of schedulers on them
 //! (Park's thesis, sections 4.2 and 4.3).
 //!
-//! They come from the streaming histogram of Ben-Haim and Tom-Tov (*A Streaming Parallel Decision Tree Algorithm*,
-//! JMLR 11, 2010). It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes a bin of its own;
-//! if there are then too many, the two nearest bins become one at their weighted mean. Bins are therefore narrow
-//! where values are dense and the extremes are kept, as 3Sigma needs it (Park's thesis, section 4.3.1: at most 80
-//! bins).
+//! They come from the streaming histogram of Ben-Haim and Tom-Tov (*A Streaming Parallel Decision Tree Algorithm*, JMLR
+//! 11, 2010). It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes its own bin. If there are
+//! then too many, the two nearest bins become one at their weighted mean. Bins are therefore narrow where values are
+//! dense, and the extremes are kept, as 3Sigma needs (Park's thesis, section 4.3.1: at most 80 bins).
 
 /// Probability at a point, or spread evenly over an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Piece {
     /// Lower end.
     pub low: f64,
-    /// Upper end; a point has the same as lower end.
+    /// Upper end; equal to the lower end for a point.
     pub high: f64,
     /// Probability.
     pub mass: f64,
@@ -39,7 +38,7 @@ impl Piece {
 /// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces
 /// sum to one.
 ///
-/// A histogram gives one point a bin, which is what the streaming histogram stores; intervals describe analytic
+/// A distribution from a histogram has a point for each bin of the streaming histogram. Intervals describe analytic
 /// distributions, such as those of the thesis's example (Fig. 4.5).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Distribution {
@@ -72,8 +71,8 @@ impl Distribution {
         Self { pieces: vec![Piece { low, high, mass: 1.0 }] }
     }
 
-    /// A normal distribution with this mean and standard deviation, which are not negative: intervals of half a
-    /// standard deviation up to three from the mean, of which nothing lies below `least`.
+    /// A normal distribution with this mean and standard deviation, which are not negative. It has intervals of half a
+    /// standard deviation up to three deviations from the mean, and nothing below `least`.
     pub fn normal(mean: f64, deviation: f64, least: f64) -> Self {
         let at = |half: i32| (mean + f64::from(half) * deviation / 2.0).max(least);
         let piece = |half: i32| {
@@ -109,7 +108,7 @@ impl Distribution {
         &self.pieces
     }
 
-    /// Density at `x`. Points have none: their masses are among the [`pieces`](Self::pieces).
+    /// Density at `x`. Points have no density: their masses are among the [`pieces`](Self::pieces).
     pub fn pdf(&self, x: f64) -> f64 {
         let covering = self.pieces.iter().filter(|piece| piece.low <= x && x < piece.high);
         covering.map(|piece| piece.mass / (piece.high - piece.low)).sum()
@@ -120,7 +119,7 @@ impl Distribution {
         self.pieces.iter().map(|piece| piece.upto(x)).sum::<f64>().min(1.0)
     }
 
-    /// The value below or at which lies a share of the probability, from 0 to 1.
+    /// The smallest value at or below which this share of the probability lies; the share is from 0 to 1.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut left = share;
         for piece in &self.pieces {
@@ -142,8 +141,9 @@ impl Distribution {
         self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The distribution of a job that has run for `elapsed`: 1 − CDF'(t) = (1 − CDF(t)) / (1 − CDF(elapsed)) for
-    /// t ≥ elapsed (thesis, equation 4.3). `None` if it has run longer than any value: the estimate was too low.
+    /// The distribution of a job that has run for `elapsed`: 1 − CDF'(t) = (1 − CDF(t)) / (1 − CDF(elapsed)) for t ≥
+    /// elapsed (thesis, equation 4.3). `None` if the job has run longer than any value, so that the estimate was too
+    /// low.
     pub fn given(&self, elapsed: f64) -> Option<Self> {
         let rest = |piece: &Piece| Piece {
             low: piece.low.max(elapsed),
@@ -153,8 +153,8 @@ impl Distribution {
         Self::normalised(self.pieces.iter().filter(|piece| piece.high > elapsed).map(rest).collect())
     }
 
-    /// Expected value of `f`, which is smooth but at the `kinks` (in ascending order), where it may jump. Exact where
-    /// it is a polynomial of degree five at most between them.
+    /// Expected value of `f`, which is smooth except at the `kinks` (in ascending order), where it may jump. The result
+    /// is exact where `f` is a polynomial of degree five at most between kinks.
     pub fn expect(&self, kinks: &[f64], f: impl Fn(f64) -> f64) -> f64 {
         let over = |from: f64, to: f64| {
             let (middle, half) = (f64::midpoint(from, to), (to - from) / 2.0);
@@ -172,7 +172,7 @@ impl Distribution {
         self.pieces.iter().map(piece).sum()
     }
 
-    /// The distribution of `factor` times the value; the factor is above zero.
+    /// The distribution of `factor` times the value; `factor` is above zero.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         let scale =
@@ -180,8 +180,8 @@ impl Distribution {
         Self { pieces: self.pieces.iter().map(scale).collect() }
     }
 
-    /// The distribution of `dividend` divided by the value, where values below `least` count as that. Both are above
-    /// zero. Intervals remain evenly filled, which is exact for points alone.
+    /// The distribution of `dividend` divided by the value, where values below `least` count as `least`. Both arguments
+    /// are above zero. Intervals remain evenly filled, which is exact for points alone.
     #[must_use]
     pub fn dividing(&self, dividend: f64, least: f64) -> Self {
         let divide = |&Piece { low, high, mass }: &Piece| Piece {
@@ -192,7 +192,7 @@ impl Distribution {
         Self { pieces: self.pieces.iter().rev().map(divide).collect() }
     }
 
-    /// The distribution of the sum of two independent values, as at most [`BINS`] points. Exact in its mean.
+    /// The distribution of the sum of two independent values, as at most [`BINS`] points. The mean is exact.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mut sums = Histogram::default();
@@ -205,7 +205,7 @@ impl Distribution {
         Self::of(&sums).unwrap_or_else(|| self.clone())
     }
 
-    /// Points that stand for the distribution: intervals are divided evenly, so that there are about [`BINS`].
+    /// About [`BINS`] points that approximate the distribution; intervals are divided evenly.
     fn points(&self) -> Vec<(f64, f64)> {
         let intervals = self.pieces.iter().filter(|piece| piece.low < piece.high).count();
         let parts = (BINS / intervals.max(1)).max(1);
@@ -222,19 +222,19 @@ impl Distribution {
 /// Maximum number of bins.
 pub const BINS: usize = 80;
 
-/// A bin: values near its centre, with their weight.
+/// A bin of a histogram: values near its centre, with their weight.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bin {
-    /// Weighted mean of its values.
+    /// Weighted mean of the bin's values.
     pub centre: f64,
-    /// Number of its values, or their weight.
+    /// Number of the bin's values, or their weight.
     pub weight: f64,
 }
 
-/// A histogram of at most [`BINS`] bins with widths of their own. Up to that number of distinct values it is exact.
+/// A histogram of at most [`BINS`] bins of different widths. With up to [`BINS`] distinct values it is exact.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Histogram {
-    /// In order of their centres, which differ.
+    /// The bins in order of their centres, which differ.
     bins: Vec<Bin>,
     low: f64,
     high: f64,
@@ -255,7 +255,7 @@ impl Histogram {
         self.shrink();
     }
 
-    /// Adds what another histogram has counted.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.bins.is_empty() {
             return;
@@ -273,7 +273,7 @@ impl Histogram {
         &self.bins
     }
 
-    /// Weight of all values; their number if none was weighted.
+    /// Weight of all values; their number if no value was weighted.
     pub fn weight(&self) -> f64 {
         self.bins.iter().map(|bin| bin.weight).sum()
     }
@@ -291,9 +291,9 @@ impl Histogram {
 
     /// Share of the values at or below `x`; zero without values.
     ///
-    /// Exact while each bin is one value. After that half of a bin's weight lies on each side of its centre and the
-    /// density is linear between centres (procedure *Sum* of the paper), down to the smallest and up to the largest
-    /// value.
+    /// The result is exact while each bin is one value. After that half of a bin's weight lies on each side of its
+    /// centre, and the density is linear between centres (procedure *Sum* of the paper), down to the smallest and up to
+    /// the largest value.
     pub fn cdf(&self, x: f64) -> f64 {
         let Some((low, high)) = self.range() else { return 0.0 };
         if x < low {
@@ -327,7 +327,7 @@ impl Histogram {
         }
     }
 
-    /// Unites the nearest bins until there are few enough; of equal distances the first counts.
+    /// Unites the nearest bins until there are few enough. Among equal distances the first is used.
     fn shrink(&mut self) {
         while self.bins.len() > BINS {
             let gap = |at: usize| self.bins[at + 1].centre - self.bins[at].centre;
@@ -340,7 +340,7 @@ impl Histogram {
             let right = self.bins.remove(nearest + 1);
             let left = &mut self.bins[nearest];
             let weight = left.weight + right.weight;
-            // Written as a step from the left centre, which loses less to rounding than a sum of products.
+            // The centre is a step from the left centre, which loses less to rounding than a sum of products.
             left.centre += (right.centre - left.centre) * (right.weight / weight);
             left.weight = weight;
             self.approximate = true;
@@ -348,7 +348,7 @@ impl Histogram {
     }
 }
 
-/// Weight between the centre of a bin and `x`, which lies before the centre of the next one.
+/// Weight between the centre of a bin and `x`, which is below the centre of the next bin.
 fn between(left: Bin, right: Bin, x: f64) -> f64 {
     if right.centre <= left.centre {
         return 0.0;

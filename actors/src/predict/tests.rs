@@ -1,5 +1,5 @@
-//! Histograms against samples of known distributions, distributions against closed forms, experts on scripted
-//! histories.
+//! Tests of histograms against samples of known distributions, of distributions against closed forms, and of experts on
+//! scripted histories.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn sample(seed: u64, count: u64, inverse: impl Fn(f64) -> f64) -> Vec<f64> {
 }
 
 #[test]
-fn a_histogram_of_few_values_is_exact() {
+fn a_histogram_of_fewer_values_than_bins_is_exact() {
     let h = histogram([5.0, 1.0, 3.0, 3.0]);
     assert_eq!((h.weight(), h.mean(), h.range()), (4.0, Some(3.0), Some((1.0, 5.0))));
     for (x, share) in [(0.9, 0.0), (1.0, 0.25), (2.9, 0.25), (3.0, 0.75), (5.0, 1.0), (9.0, 1.0)] {
@@ -37,8 +37,8 @@ fn a_histogram_of_few_values_is_exact() {
 /// A function of a number.
 type Function = fn(f64) -> f64;
 
-/// Six distributions with light tails, from narrow to bimodal: name, inverse distribution function, distribution
-/// function.
+/// Six distributions with light tails, from narrow to bimodal. Each has a name, its inverse distribution function and
+/// its distribution function.
 fn distributions() -> [(&'static str, Function, Function); 6] {
     [
         ("uniform", |u| 10.0 * u, |x| (x / 10.0).clamp(0.0, 1.0)),
@@ -71,7 +71,7 @@ fn distribution_functions_are_within_two_bins_of_the_truth() {
 
 #[test]
 fn means_of_a_million_heavy_tailed_values_are_exact() {
-    // A Pareto distribution of shape 1.2, whose largest values are most of the sum.
+    // A Pareto distribution of shape 1.2, where the largest values contribute most of the sum.
     let values = sample(3, 1_000_000, |u| (1.0 - u).powf(-1.0 / 1.2));
     let h = histogram(values.iter().copied());
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -91,12 +91,12 @@ proptest! {
         many in prop::collection::vec(0f64..1000.0, 300..1500),
         split in 1usize..299,
     ) {
-        // Exact below the limit of bins.
+        // Below the limit of bins a merge is exact.
         let [a, b] = [&few, &more].map(|part| histogram(part.iter().map(|&x| f64::from(x))));
         let mut both = a;
         both.merge(&b);
         prop_assert_eq!(both, histogram(few.iter().chain(&more).map(|&x| f64::from(x))));
-        // The same count and mean, and nearly the same distribution above it.
+        // Above the limit count and mean are the same, and the distribution nearly so.
         let mut merged = histogram(many[..split].iter().copied());
         merged.merge(&histogram(many[split..].iter().copied()));
         let stream = histogram(many.iter().copied());
@@ -125,17 +125,17 @@ fn elapsed_time_conditions_a_distribution() {
         near(1.0 - after.cdf(x), rest, 1e-12);
     }
     near(after.mean(), 7.5, 1e-12);
-    assert_eq!(Distribution::uniform(0.0, 10.0).given(10.0), None, "it ran longer than any before");
-    // Points at 1, 2, 6 with 1/2, 1/4, 1/4: after 1, the first is out of the question.
+    assert_eq!(Distribution::uniform(0.0, 10.0).given(10.0), None, "the job ran longer than any value");
+    // Points at 1, 2 and 6 have probabilities 1/2, 1/4 and 1/4. After 1 the first is impossible.
     let points = Distribution::of(&histogram([1.0, 1.0, 2.0, 6.0])).unwrap();
     let after = points.given(1.0).unwrap();
     assert_eq!((after.cdf(1.5), after.cdf(2.0), after.mean(), after.max()), (0.0, 0.5, 4.0, 6.0));
     assert_eq!(points.given(6.0), None);
 }
 
-/// The expected utilities of oracle O-T1 (thesis, Fig. 4.5): a utility of 1 until the deadline of 15.
+/// The expected utilities of oracle O-T1 (thesis, Fig. 4.5) have a utility of 1 until the deadline of 15.
 #[test]
-fn utilities_have_their_expected_values() {
+fn expected_utilities_match_the_example_of_the_thesis() {
     let starts = (0..8).map(|slot| 2.5 * f64::from(slot));
     let utility = |distribution: &Distribution| -> Vec<f64> {
         let met = |start: f64| move |t: f64| f64::from(u8::from(start + t <= 15.0));
@@ -179,15 +179,15 @@ fn estimators_follow_their_definitions() {
     history.learn(10.0, None);
     assert_eq!(history.estimates(), Some([10.0; 4]));
     history.learn(20.0, None);
-    // 0.6 of the newest, 0.4 of the mean before it.
+    // The rolling mean is 0.6 of the newest value and 0.4 of the mean before it.
     assert_eq!(history.estimates(), Some([15.0, 15.0, 16.0, 15.0]));
     (0..30).for_each(|k| history.learn(f64::from(k), None));
     let [mean, median, rolling, recent] = history.estimates().unwrap();
     near(mean, (30.0 + 435.0) / 32.0, 1e-12);
-    assert_eq!((median, recent), (17.0, 24.5), "of 5 to 29, and of 20 to 29");
-    // A constant step of one: the rolling mean lags by 0.4 / 0.6.
+    assert_eq!((median, recent), (17.0, 24.5), "the median is of 5 to 29, the mean of 20 to 29");
+    // With a constant step of one the rolling mean lags by 0.4 / 0.6.
     near(rolling, 29.0 - 2.0 / 3.0, 1e-9);
-    assert_eq!(history.best(), (Estimator::Median, f64::INFINITY), "none was tried");
+    assert_eq!(history.best(), (Estimator::Median, f64::INFINITY), "no estimator was tried");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn experts_are_scored_by_their_normalised_errors() {
     for (estimates, run) in [([9.0, 10.0, 14.0, 0.0], 10.0), ([30.0, 25.0, 20.0, 0.0], 30.0)] {
         history.learn(run, Some(&estimates));
     }
-    // Errors of 1, 5, 14 and 40 on 40 s of work.
+    // The errors are 1, 5, 14 and 40 on 40 s of work.
     assert_eq!(history.best(), (Estimator::Mean, 1.0 / 40.0));
     let mut instant = History::new(false);
     instant.learn(0.0, Some(&[1.0, 0.0, 1.0, 1.0]));
@@ -205,7 +205,7 @@ fn experts_are_scored_by_their_normalised_errors() {
     assert_eq!(instant.best(), (Estimator::Median, f64::INFINITY));
 }
 
-/// A job of a script: user, name.
+/// Feature values of a job of a script, given by user and name.
 fn values((user, name): (u32, u32)) -> impl Fn(Feature) -> u32 {
     move |feature| match feature.name() {
         "user" => user,
@@ -225,21 +225,21 @@ fn script(predictor: &mut Predictor, jobs: &[((u32, u32), f64)]) -> Vec<Predicti
 }
 
 #[test]
-fn the_best_feature_wins() {
+fn the_feature_with_the_smallest_error_is_used() {
     let [user, name] = [Feature::User, Feature::Name].map(Combination::single);
     let mut predictor = Predictor::new(PredictorKind::ThreeSigma, &[user, name]);
-    // One user runs two programs, one of 10 s and one of 100 s: the name tells them apart, the user does not.
+    // One user runs two programs of 10 s and 100 s. The name distinguishes them, the user does not.
     let jobs: Vec<_> = (0..20).map(|k| ((1, 1 + k % 2), if k % 2 == 0 { 10.0 } else { 100.0 })).collect();
     let predictions = script(&mut predictor, &jobs);
     assert_eq!((predictions[0].point, predictions[0].combination), (None, None));
-    assert_eq!(predictions[1].point, Some(10.0), "the user's only job");
+    assert_eq!(predictions[1].point, Some(10.0), "the estimate is that of the user's only job");
     for (prediction, (_, run)) in predictions.iter().zip(&jobs).skip(5) {
         assert_eq!((prediction.point, prediction.combination), (Some(*run), Some(1)));
     }
     assert_eq!(predictor.values(), 3);
     let known = predictor.predict(values((1, 1)));
     assert_eq!(predictor.histogram(&known).unwrap().bins(), [Bin { centre: 10.0, weight: 10.0 }]);
-    // Nothing is known about this job: all jobs count.
+    // Nothing is known about the values of this job, so all jobs count.
     let stranger = predictor.predict(values((7, 0)));
     assert_eq!((stranger.combination, predictor.histogram(&stranger).unwrap().weight()), (None, 20.0));
     assert!(stranger.point.is_some());
@@ -255,22 +255,22 @@ fn unknown_values_do_not_count_as_equal() {
 }
 
 #[test]
-fn an_estimate_counts_as_it_was_when_the_job_was_submitted() {
+fn errors_are_those_of_the_estimates_at_submission() {
     let user = Combination::single(Feature::User);
     let mut predictor = Predictor::new(PredictorKind::JvuPredict, &[user]);
     script(&mut predictor, &[((1, 0), 10.0)]);
-    // Two jobs are submitted together; the first teaches 30, which the second one's estimate did not know.
+    // Two jobs are submitted together. The run time of the first, 30 s, was unknown to the second's estimate.
     let [first, second] = [(); 2].map(|()| predictor.predict(values((1, 0))));
     predictor.learn(values((1, 0)), &first, 30.0);
     predictor.learn(values((1, 0)), &second, 30.0);
-    // Both had an estimate of 10 s: 40 s of error on 60 s of work for every estimator.
+    // Both jobs had an estimate of 10 s, so every estimator has 40 s of error on 60 s of work.
     let next = predictor.predict(values((1, 0)));
     assert_eq!((next.combination, next.estimator), (Some(0), Estimator::Mean));
     near(next.point.unwrap(), 70.0 / 3.0, 1e-12);
 }
 
 #[test]
-fn combinations_are_single_features_and_pairs() {
+fn combinations_are_all_single_features_and_then_all_pairs() {
     let all = Combination::singles_and_pairs(&[Feature::User, Feature::Name, Feature::Class]);
     let names: Vec<String> = all.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["user", "name", "class", "user+name", "user+class", "name+class"]);
@@ -282,7 +282,7 @@ fn combinations_are_single_features_and_pairs() {
     assert_eq!("users".parse::<Feature>(), Err(()));
 }
 
-/// Two pairs of values differ although their numbers are alike in another order.
+/// Two pairs of values differ if the same numbers are in another order.
 #[test]
 fn pairs_of_values_in_different_order_are_distinct() {
     let both = Combination::pair(Feature::User, Feature::Name);

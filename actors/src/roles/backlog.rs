@@ -1,5 +1,5 @@
-//! A central scheduler's estimate of the work ahead of a new task at every node: the estimates of the tasks it sent
-//! there, less the part that running tasks have done.
+//! A central scheduler's estimate of the work ahead of a new task at every node: the estimates of the tasks sent to the
+//! node, less the done part of running tasks.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,21 @@ use super::min_wait_index::MinWaitIndex;
 use crate::base::{Rng, Span, TaskId, Time};
 use crate::layout::Layout;
 
-/// The key of an idle node: before all others.
+/// The key of an idle node, which precedes all other keys.
 const IDLE: i64 = i64::MIN / 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     task: TaskId,
     estimate: Span,
-    /// When it began, as far as this scheduler can tell; `None` if it has not.
+    /// Time at which the task began, as far as this scheduler can tell; `None` if it has not begun.
     began: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct NodeBacklog {
     sent: VecDeque<Sent>,
-    /// Sum of the estimates.
+    /// Sum of the estimates of the node's tasks.
     work: Span,
 }
 
@@ -33,7 +33,7 @@ impl NodeBacklog {
         }
     }
 
-    /// When the work ahead of a new task will be done. A task that overruns its estimate counts as nothing.
+    /// Time at which the work ahead of a new task will be done. A task that overruns its estimate counts as no work.
     fn end(&self, cores: u32, now: Time) -> i64 {
         if self.sent.is_empty() {
             return IDLE;
@@ -45,9 +45,9 @@ impl NodeBacklog {
     }
 }
 
-/// Estimated waits at some nodes, with the minimum at hand.
+/// Estimated waits at some nodes, with a fast query of the minimum.
 ///
-/// The key of a node is the time at which it will have finished its work, which stays the same while all goes as
+/// The key of a node is the time at which it will have finished its work, which stays the same while everything goes as
 /// estimated. If a task overruns, the key is too low until the node comes first; it is then recomputed before the node
 /// is chosen.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub struct Backlogs {
 }
 
 impl Backlogs {
-    /// An index of all nodes, all idle.
+    /// An index of all nodes of a layout, all of them idle.
     pub fn new(layout: &Layout) -> Self {
         let nodes = layout.nodes();
         let mut ends = MinWaitIndex::new(nodes, Vec::new());
@@ -67,7 +67,7 @@ impl Backlogs {
         Self { nodes: vec![NodeBacklog::default(); nodes as usize], cores, ends }
     }
 
-    /// A node with the least wait, idle ones first, ties broken evenly; `None` if none is reachable.
+    /// A node with the least wait, idle nodes first, ties broken evenly; `None` if no node is reachable.
     pub fn pick(&mut self, now: Time, rng: &mut Rng) -> Option<u32> {
         let (nodes, cores) = (&self.nodes, &self.cores);
         self.ends
@@ -83,7 +83,7 @@ impl Backlogs {
         self.update(node, now);
     }
 
-    /// Removes a task from a node; ignored if it is not there.
+    /// Removes a task from a node; ignored if the node does not have the task.
     pub fn remove(&mut self, node: u32, task: TaskId, now: Time) {
         let backlog = &mut self.nodes[node as usize];
         let Some(at) = backlog.sent.iter().position(|sent| sent.task == task) else { return };
@@ -129,7 +129,7 @@ mod tests {
         JobId(0).task(index)
     }
 
-    /// Waits are estimates less the done part of the running task, never below zero: a node with an overdue task has no
+    /// Waits are estimates less the done part of the running task, never below zero. A node with an overdue task has no
     /// wait, but is not idle.
     #[test]
     fn waits_are_estimates_less_the_part_that_is_done() {
@@ -140,32 +140,32 @@ mod tests {
         backlogs.add(0, task(0), Span::from_secs(4), at(0));
         backlogs.add(0, task(1), Span::from_secs(5), at(0));
         backlogs.add(1, task(2), Span::from_secs(10), at(0));
-        assert_eq!(best(&mut backlogs, 1), Some(2), "idle");
+        assert_eq!(best(&mut backlogs, 1), Some(2), "node 2 is idle");
         backlogs.reach(2, false);
-        assert_eq!(best(&mut backlogs, 1), Some(0), "9 − 1 against 10 − 1");
-        // The first task takes twice as long as estimated: 5 s are ahead at node 0 from second 4 on.
-        assert_eq!(best(&mut backlogs, 6), Some(1), "5 against 10 − 6");
+        assert_eq!(best(&mut backlogs, 1), Some(0), "waits are 9 − 1 and 10 − 1");
+        // The first task takes twice as long as estimated, so 5 s are ahead at node 0 from second 4 on.
+        assert_eq!(best(&mut backlogs, 6), Some(1), "waits are 5 and 10 − 6");
         backlogs.remove(0, task(0), at(8));
-        assert_eq!(best(&mut backlogs, 8), Some(1), "5 against 10 − 8");
+        assert_eq!(best(&mut backlogs, 8), Some(1), "waits are 5 and 10 − 8");
         backlogs.add(1, task(3), Span::from_secs(4), at(8));
-        assert_eq!(best(&mut backlogs, 8), Some(0), "5 against 14 − 8");
-        // Long overdue: nothing is ahead but what waits.
-        assert_eq!(best(&mut backlogs, 100), Some(0), "0 against 4");
+        assert_eq!(best(&mut backlogs, 8), Some(0), "waits are 5 and 14 − 8");
+        // The running tasks are long overdue, so only waiting tasks are ahead.
+        assert_eq!(best(&mut backlogs, 100), Some(0), "waits are 0 and 4");
         backlogs.clear(1);
-        assert_eq!(best(&mut backlogs, 100), Some(1), "idle before overdue");
+        assert_eq!(best(&mut backlogs, 100), Some(1), "an idle node comes before an overdue one");
         assert!(backlogs.is_idle(1) && !backlogs.is_idle(0));
     }
 
     #[test]
-    fn cores_share_the_work() {
+    fn waits_are_divided_by_the_number_of_cores() {
         let layout = Layout::new(1, 0, [2, 1]);
         let mut backlogs = Backlogs::new(&layout);
         let mut rng = Rng::new(1, 1, 1);
         (0..4).for_each(|i| backlogs.add(0, task(i), Span::from_secs(2), at(0)));
         backlogs.add(1, task(9), Span::from_secs(5), at(0));
-        assert_eq!(backlogs.pick(at(0), &mut rng), Some(0), "8 / 2 against 5");
-        assert_eq!(backlogs.pick(at(1), &mut rng), Some(0), "(8 − 2) / 2 against 4");
+        assert_eq!(backlogs.pick(at(0), &mut rng), Some(0), "waits are 8 / 2 and 5");
+        assert_eq!(backlogs.pick(at(1), &mut rng), Some(0), "waits are (8 − 2) / 2 and 4");
         backlogs.add(0, task(4), Span::from_secs(3), at(1));
-        assert_eq!(backlogs.pick(at(1), &mut rng), Some(1), "9 / 2 against 4");
+        assert_eq!(backlogs.pick(at(1), &mut rng), Some(1), "waits are 9 / 2 and 4");
     }
 }

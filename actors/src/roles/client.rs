@@ -1,16 +1,16 @@
 //! The job source of a scheduler, with its job controller.
 //!
-//! Client i takes the jobs that arrive at it, submits each to scheduler i, and to another one while that is down.
-//! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
-//! time ends when its client is notified of its end. Where the layout limits requests, a client has a job
-//! controller: it submits a job when the controller has created its first tasks, and the job ends when the
-//! controller has counted the ends of all. The stages of a chain are submitted one after the other: each when the
-//! client learns that the one before it has ended.
+//! Client i submits each job that arrives at it to scheduler i, and to another scheduler while that one is down. Under
+//! policies with a central scheduler, some or all jobs go to the first scheduler that is up. A job's response time ends
+//! when its client is notified of its end. Where the layout limits requests, a client has a job controller: it submits
+//! a job when the controller has created its first tasks, and the job ends when the controller has counted the ends of
+//! all tasks. The stages of a chain are submitted one after the other, each when the client learns that the previous
+//! stage has ended.
 //!
-//! The model of the controller is kube-controller-manager, which by default sends at most 20 requests a second to
-//! the API server (`--kube-api-qps`). Its job controller spends one on each task that it creates, another on each
-//! task whose end it counts, and one on the state of the job at each visit. It visits jobs in the order of a work
-//! queue. A job that can only wait for the ends of its tasks leaves the queue, and returns at its tail.
+//! The model of the controller is kube-controller-manager, which by default sends at most 20 requests a second to the
+//! API server (`--kube-api-qps`). Its job controller spends a request on each task that it creates, on each task whose
+//! end it counts, and on the state of the job at each visit. It visits jobs in the order of a work queue. A job that
+//! can only wait for the ends of its tasks leaves the queue, and returns at its tail.
 
 use std::collections::VecDeque;
 
@@ -28,25 +28,25 @@ const MOST_DOUBLINGS: u32 = 6;
 /// An open job.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Submission {
-    /// The scheduler it was sent to; `None` if none is reachable: it is sent when one comes back, or after a pause.
+    /// Scheduler of the job; `None` if none is reachable: the job is then sent when one comes back, or after a pause.
     to: Option<ActorId>,
     /// Number of earlier submissions that a scheduler may have received.
     round: u32,
     /// Number of earlier submissions.
     tries: u32,
-    /// Pauses in a row after which no scheduler could be reached.
+    /// Number of consecutive pauses after which no scheduler could be reached.
     pauses: u32,
 }
 
 /// The jobs that go to the first scheduler that is up instead of to the client's own.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum CentralJobs {
-    /// None.
+    /// No jobs.
     #[default]
     None,
     /// The jobs of the long class.
     Long,
-    /// All.
+    /// All jobs.
     All,
 }
 
@@ -55,7 +55,7 @@ pub enum CentralJobs {
 pub struct Client {
     index: u32,
     central: CentralJobs,
-    /// Present if requests are limited.
+    /// The job controller, if requests are limited.
     controller: Option<JobController>,
     open: JobTable<Submission>,
     /// Schedulers known to be down.
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// Notes the arrival of a job, or of the next stage of one, and submits it.
+    /// Records the arrival of a job or of a chain's next stage, and submits it.
     fn arrived(&mut self, job: JobId, fx: &mut Effects<'_>) {
         fx.note(Note::Arrived { job });
         match &mut self.controller {
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Notes the end of a job, and begins the stage that waits for it.
+    /// Records the end of a job, and begins the stage that waits for it.
     fn finished(&mut self, job: JobId, fx: &mut Effects<'_>) {
         fx.note(Note::Finished { job });
         if let Some(next) = fx.catalog().next_stage(job) {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Sends a job to a scheduler, with the round and the counts of `last`, whose scheduler is not used.
+    /// Sends a job to a scheduler other than that of `last`, with the round and the counts of `last`.
     fn submit(&mut self, job: JobId, last: Submission, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
         let Submission { round, tries, mut pauses, .. } = last;
         let to = self.choose(job, avoid, fx);
@@ -111,8 +111,8 @@ impl Client {
         self.open.open(job, Submission { to, pauses, ..last });
     }
 
-    /// The client's own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
-    /// never the one to `avoid`.
+    /// The client's own scheduler, or else a random one that is up; for a central job, the first that is up. Never the
+    /// scheduler to `avoid`.
     fn choose(&self, job: JobId, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
         let layout = fx.layout();
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
@@ -133,7 +133,7 @@ impl Client {
         (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 
-    /// Submits every open job again that was sent to `lost`, or those that wait.
+    /// Submits again every open job that was sent to `lost`, or without `lost` the waiting jobs.
     fn resubmit(&mut self, lost: Option<ActorId>, fx: &mut Effects<'_>) {
         let again: Vec<_> =
             self.open.iter_mut().filter(|(_, s)| s.to == lost).map(|(job, s)| (job, *s)).collect();
@@ -171,7 +171,8 @@ impl Machine for Client {
                 }
             }
             Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
-                // A second report of the same job comes from a scheduler that was cut off: the first counts.
+                // A second report of the same job comes from a scheduler that was cut off. Only the first report
+                // counts.
                 match (self.open.close(job), &mut self.controller) {
                     (Some(_), Some(controller)) => controller.ended(job, fx),
                     (Some(_), None) => self.finished(job, fx),
@@ -211,13 +212,13 @@ const VISIT: u32 = 500;
 /// A step in the life of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// Its first tasks are created.
+    /// The first tasks of the job are created.
     Created,
-    /// The ends of all its tasks are counted.
+    /// The ends of all tasks of the job are counted.
     Counted,
 }
 
-/// A job in the work queue, with the tasks still to be created and those whose ends are still to be counted.
+/// A job in the work queue, with its tasks to be created and its tasks whose ends are to be counted.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     job: JobId,
@@ -229,14 +230,14 @@ struct Visit {
 #[derive(Clone, Copy, Debug)]
 struct Created {
     ended: bool,
-    /// Its visit while it is not in the work queue.
+    /// The job's visit while the job is not in the work queue.
     absent: Option<Visit>,
 }
 
 /// The work queue of a client.
 #[derive(Clone, Debug)]
 pub(super) struct JobController {
-    /// Time of a request.
+    /// Time that a request takes.
     request: Span,
     queue: VecDeque<Visit>,
     current: Option<Visit>,
@@ -265,7 +266,7 @@ impl JobController {
         }
     }
 
-    /// Ends a visit; returns the new step of its job, if it has reached one.
+    /// Ends a visit; returns the new step of the visited job, if the job has reached one.
     pub(super) fn done(&mut self, fx: &mut Effects<'_>) -> Option<(JobId, Step)> {
         let Visit { job, create, count } = self.current.take()?;
         let left = if create > 0 {
@@ -287,7 +288,7 @@ impl JobController {
         step.map(|step| (job, step))
     }
 
-    /// Begins the next visit that has something to do, unless one is going on.
+    /// Begins the next visit that has something to do, unless a visit is in progress.
     fn visit(&mut self, fx: &mut Effects<'_>) {
         while self.current.is_none()
             && let Some(visit) = self.queue.pop_front()
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(client.step(finished), [], "a second report changes nothing");
     }
 
-    /// Jobs 0 and 1 are the stages of a chain, and so are 2 and 3.
+    /// A client of two chains, with jobs 0 and 1, and jobs 2 and 3 as stages.
     fn chains(layout: Layout) -> Harness {
         of(layout, 1).with_stages(2)
     }
@@ -368,14 +369,14 @@ mod tests {
         let arrived = |job| Effect::Note(Note::Arrived { job: JobId(job) });
         let first = client.step(Input::Fire(Timer::Arrival(JOB)));
         let next = Effect::Arm { timer: Timer::Arrival(JobId(2)), after: Span::from_secs(2) };
-        assert_eq!(first, [arrived(0), send(0), next], "the next to arrive by itself is another chain");
+        assert_eq!(first, [arrived(0), send(0), next], "the next job to arrive belongs to another chain");
         let ended = |job| Effect::Note(Note::Finished { job: JobId(job) });
         assert_eq!(finished(&mut client, 0), [ended(0), arrived(1), send(1)]);
         assert_eq!(finished(&mut client, 0), [], "a second report submits nothing");
-        assert_eq!(finished(&mut client, 1), [ended(1)], "no chain goes on as another");
+        assert_eq!(finished(&mut client, 1), [ended(1)], "the end of a chain starts no other chain");
     }
 
-    /// The scheduler crashes while it has a later stage: that stage alone is submitted again.
+    /// The scheduler crashes while it has a later stage. Only that stage is submitted again.
     #[test]
     fn a_crash_repeats_only_the_open_stage() {
         let mut client = chains(Layout::new(2, 0, [1]));
@@ -384,10 +385,10 @@ mod tests {
         finished(&mut client, 0);
         let again = Job::Submit { job: JobId(1), round: 1 }.into();
         assert_eq!(sends(&client.step(Input::Down { actor: own })), [(other, again)]);
-        assert_eq!(finished(&mut client, 0), [], "what the crashed scheduler had reported before");
+        assert_eq!(finished(&mut client, 0), [], "this stage was reported before the crash");
     }
 
-    /// Ten requests a second: a stage of one task is created in 0.2 s and counted in 0.2 s.
+    /// The client has ten requests a second. A stage of one task is created in 0.2 s and counted in 0.2 s.
     #[test]
     fn limited_requests_create_each_stage() {
         let mut client = chains(Layout::new(1, 0, [1]).with_requests(Some(10.0)));
@@ -404,8 +405,8 @@ mod tests {
         assert_eq!(sends(&client.step(tick)), [(scheduler, second)]);
     }
 
-    /// Ten requests a second, two jobs of 600 tasks: 500 tasks and the state of the job at a visit; the job that ends
-    /// first is counted first.
+    /// The client has ten requests a second and two jobs of 600 tasks. A visit covers 500 tasks and the state of the
+    /// job. The job that ends first is counted first.
     #[test]
     fn limited_requests_create_tasks_and_count_ends_in_turn() {
         let mut client = of(Layout::new(1, 0, [1]).with_requests(Some(10.0)), 600);
@@ -416,16 +417,20 @@ mod tests {
         let finished =
             |job| Input::Deliver { from: scheduler, msg: Job::Finished { job: JobId(job) }.into() };
         assert!(client.step(Input::Fire(Timer::Arrival(JOB))).contains(&visit(500)));
-        assert_eq!(sends(&client.step(Input::Fire(Timer::Arrival(JobId(1))))), [], "it waits for its turn");
+        assert_eq!(
+            sends(&client.step(Input::Fire(Timer::Arrival(JobId(1))))),
+            [],
+            "job 1 waits for its turn"
+        );
         let created = client.step(fire);
         assert_eq!((sends(&created), created.contains(&visit(500))), (vec![(scheduler, submit(0))], true));
-        assert!(client.step(fire).contains(&visit(100)), "the rest of the first job");
-        assert_eq!(client.step(fire), [visit(100)], "and of the second");
-        assert_eq!(client.step(fire), [], "neither has ended: nothing to count");
+        assert!(client.step(fire).contains(&visit(100)), "the visit covers the rest of the first job");
+        assert_eq!(client.step(fire), [visit(100)], "the visit covers the rest of the second job");
+        assert_eq!(client.step(fire), [], "no job has ended, so there is nothing to count");
         assert_eq!(client.step(finished(1)), [visit(500)]);
         assert_eq!(client.step(finished(0)), []);
-        assert_eq!(client.step(fire), [visit(500)], "of the first");
-        assert_eq!(client.step(fire), [visit(100)], "the rest of the second");
+        assert_eq!(client.step(fire), [visit(500)], "the first job is counted");
+        assert_eq!(client.step(fire), [visit(100)], "the rest of the second job is counted");
         assert_eq!(client.step(fire), [visit(100), Effect::Note(Note::Finished { job: JobId(1) })]);
         assert_eq!(client.step(fire), [Effect::Note(Note::Finished { job: JOB })]);
     }
@@ -447,7 +452,7 @@ mod tests {
         assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 64, 64]);
         assert!(pauses.len() < 6000, "{} pauses", pauses.len());
         let up = client.step(Input::Up { actor: scheduler });
-        assert_eq!(sends(&up), [(scheduler, submit(1))], "at once");
+        assert_eq!(sends(&up), [(scheduler, submit(1))], "the job is submitted at once");
     }
 
     #[test]
@@ -455,17 +460,21 @@ mod tests {
         let mut client = bench(2);
         let [own, other] = [client.layout.scheduler(0), client.layout.scheduler(1)];
         client.step(Input::Fire(Timer::Arrival(JOB)));
-        assert_eq!(sends(&client.step(Input::Down { actor: other })), [], "it has nothing of ours");
+        assert_eq!(
+            sends(&client.step(Input::Down { actor: other })),
+            [],
+            "the other scheduler has no job of this client"
+        );
         let down = client.step(Input::Down { actor: own });
-        assert_eq!(sends(&down), [], "nobody is left");
+        assert_eq!(sends(&down), [], "no scheduler is left");
         assert_eq!(sends(&client.step(Input::Up { actor: other })), [(other, submit(1))]);
-        // Cut off instead of dead: the other way round, and after a pause if there is no other.
+        // The other scheduler is cut off, so the job goes back to the first, or after a pause if there is no other.
         let undelivered = Input::Undelivered { to: other, msg: submit(1) };
         for tries in 2..5000 {
             assert_eq!(sends(&client.step(undelivered)), []);
             let retry = Input::Fire(Timer::Recheck { job: JOB, attempt: tries });
             assert_eq!(sends(&client.step(retry)), [(other, submit(1))], "no scheduler has seen the round");
-            assert_eq!(sends(&client.step(retry)), [], "once");
+            assert_eq!(sends(&client.step(retry)), [], "the job is submitted once");
         }
     }
 }

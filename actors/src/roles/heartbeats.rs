@@ -1,4 +1,4 @@
-//! The heartbeats of a node: at multiples of a period, spread evenly over nodes, while it has something to report.
+//! The heartbeats of a node, at multiples of a period while the node has something to report, spread evenly over nodes.
 
 use crate::base::Span;
 use crate::machine::{Effects, Timer};
@@ -14,7 +14,7 @@ pub struct Heartbeats {
     phase: Span,
     /// Whether a node with nothing to report continues.
     always: bool,
-    /// Whether a node to which nothing happened is silent.
+    /// Whether a node is silent while nothing happens to it.
     silent: bool,
     /// Whether anything happened since the last heartbeat.
     changed: bool,
@@ -22,8 +22,8 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Heartbeats of node `index` of `nodes`, which are spread over the period. An idle node is silent once it has
-    /// reported that it is idle.
+    /// Heartbeats of node `index` of `nodes` nodes, whose heartbeats are spread over the period. An idle node is silent
+    /// once it has reported that it is idle.
     pub fn new(every: Span, index: u32, nodes: u32) -> Self {
         let spread = u128::from(every.0) * u128::from(index) / u128::from(nodes);
         Self {
@@ -44,13 +44,13 @@ impl Heartbeats {
         self
     }
 
-    /// Sets whether an idle node continues.
+    /// Sets whether an idle node continues to send heartbeats.
     pub const fn always(mut self, always: bool) -> Self {
         self.always = always;
         self
     }
 
-    /// Sets whether a node to which nothing happened is silent too.
+    /// Sets whether a busy node is silent while nothing happens to it.
     pub const fn silent(mut self, silent: bool) -> Self {
         self.silent = silent;
         self

@@ -1,4 +1,4 @@
-//! The open jobs of a scheduler, and which of their tasks have a finished copy.
+//! The open jobs of a scheduler, with their finished tasks.
 
 use std::collections::VecDeque;
 
@@ -39,8 +39,8 @@ impl<T> JobTable<T> {
         self.window[at] = Some(Box::new(value));
     }
 
-    /// The entry of a job submitted for the `round`-th time; `None` if it is open already: a submission to an earlier
-    /// epoch of this scheduler can still arrive.
+    /// The entry of a job submitted for the `round`-th time; `None` if the job is open already, because a submission to
+    /// an earlier epoch of this scheduler can still arrive.
     pub fn admit(&mut self, job: JobId, round: u32, catalog: &dyn Catalog) -> Option<OpenJob> {
         self.get_mut(job).is_none().then(|| OpenJob::new(catalog.job(job), round))
     }
@@ -50,8 +50,8 @@ impl<T> JobTable<T> {
         self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
     }
 
-    /// The first open job; if none is open, the job after the last one that was open. Every job before it that was
-    /// opened is closed.
+    /// The first open job; if none is open, the job after the last one that was open. All opened jobs before it are
+    /// closed.
     pub const fn first_open(&self) -> JobId {
         JobId(self.first)
     }
@@ -67,7 +67,8 @@ impl<T> JobTable<T> {
         value.map(|value| *value)
     }
 
-    /// Records a finished copy of a task; the last task of a job reports and closes it. `open` projects its entry.
+    /// Records a finished copy of a task. The last task of a job reports and closes the job. `open` projects the job's
+    /// entry.
     pub fn complete(
         &mut self,
         task: TaskId,
@@ -106,14 +107,14 @@ impl TaskSet {
         Self { first: 0, more: vec![0; len.div_ceil(64).saturating_sub(1) as usize].into() }
     }
 
-    /// Whether it holds `i`.
+    /// Whether the set holds `i`.
     #[inline]
     pub fn has(&self, i: u32) -> bool {
         let word = if i < 64 { self.first } else { self.more[i as usize / 64 - 1] };
         word >> (i % 64) & 1 == 1
     }
 
-    /// Adds `i`; says whether it is new.
+    /// Adds `i`; returns whether it is new.
     #[inline]
     pub fn add(&mut self, i: u32) -> bool {
         let word = if i < 64 { &mut self.first } else { &mut self.more[i as usize / 64 - 1] };
@@ -128,16 +129,16 @@ impl TaskSet {
 pub enum Completion {
     /// Another copy of the task had finished before.
     Duplicate,
-    /// The task's first; others are open.
+    /// The task's first finished copy; other tasks of the job are open.
     Task,
-    /// The last open task.
+    /// The first finished copy of the last open task.
     Job,
 }
 
 /// An open job: its description and its finished tasks.
 #[derive(Clone, Debug)]
 pub struct OpenJob {
-    /// Its description.
+    /// Description of the job.
     pub spec: JobSpec,
     remaining: u32,
     done: TaskSet,
@@ -164,12 +165,12 @@ impl OpenJob {
         self.attempt.saturating_sub(1)
     }
 
-    /// Above every attempt number reserved so far.
+    /// A number above every attempt number reserved so far.
     pub const fn next_attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Whether the job has been launched again, in part or as a whole.
+    /// Whether the job had been launched again, in part or as a whole, by the launch with this attempt number.
     pub const fn is_repeated(&self, attempt: u32) -> bool {
         attempt != 0 && attempt != self.first_attempt()
     }
@@ -198,7 +199,7 @@ impl OpenJob {
         if self.remaining == 0 { Completion::Job } else { Completion::Task }
     }
 
-    /// Notifies the client that this job, number `job`, is finished.
+    /// Notifies the client that this job, which has number `job`, is finished.
     pub fn report(&self, job: JobId, fx: &mut Effects<'_>) {
         fx.send(fx.layout().client(self.spec.client), Job::Finished { job });
     }
@@ -210,7 +211,7 @@ mod tests {
     use crate::base::Time;
 
     #[test]
-    fn table_slides_and_reopens() {
+    fn a_job_table_slides_over_closed_jobs_and_reopens_them() {
         let mut table = JobTable::default();
         for id in [5, 7, 6, 3] {
             table.open(JobId(id), id);
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_done_once() {
+    fn only_the_first_finished_copy_of_a_task_counts() {
         let spec = JobSpec { arrival: Time::ZERO, tasks: 130, client: 0, class: 0, deadline: None };
         let mut open = OpenJob::new(spec, 2);
         assert_eq!((open.attempts(3), open.attempts(1)), (2 << 20, (2 << 20) + 3));

@@ -1,15 +1,15 @@
 //! Least attained service on one node: cores, and copies that wait or are suspended (Kairos, section 3.2, algorithm 1).
 //!
-//! A newcomer takes a free core, or that of the running copy with the most attained service, which is suspended with
-//! its progress. A copy that ends leaves its core to the one that waits with the least. While copies wait, a core
-//! compares them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine
+//! A newcomer takes a free core, or the core of the running copy with the most attained service; this copy is suspended
+//! with its progress. A copy that ends leaves its core to the waiting copy with the least. While copies wait, a core
+//! compares them with its own copy at the end of every quantum. The discipline sends orders to its workers; the machine
 //! that holds it forwards their answers and its own ticks.
 //!
-//! Service is counted in time on a core, which a node can measure, or in work done, which its workers must report:
-//! before each decision the node asks them, and they answer within the same instant.
+//! Service is measured in time on a core, which a node can measure, or in work done, which its workers must report. In
+//! the second case the node asks its workers before each decision, and they answer within the same instant.
 //!
-//! A core gets its next copy when the worker has answered how much work the suspended one has left. If none is left,
-//! that copy ended in the same instant: it keeps the core until its end is reported.
+//! A core gets its next copy when the worker has answered how much work the suspended copy has left. If none is left,
+//! the copy ended in the same instant: it keeps the core until its end is reported.
 
 use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Role;
@@ -19,24 +19,24 @@ use crate::message::Core;
 parameters! {
     /// The measure of the service that a copy has attained.
     enum AttainedMeasure {
-        /// The time it has spent on cores, however slow they were. Any node can measure it.
+        /// The time that the copy has spent on cores, however slow they were. Any node can measure it.
         #[default]
         Time,
-        /// The work it has done, in time of a healthy core. Cores of the emulation know it at any time. A real node
-        /// learns it only from the application or from performance counters.
+        /// The work that the copy has done, in time of a healthy core. Cores of the emulation know it at any time. A
+        /// real node learns it only from the application or from performance counters.
         Work,
     }
 
-    /// Protection of copies against waiting for ever behind newer ones.
+    /// Protection of copies against waiting for ever behind newer copies.
     enum LasGuard {
-        /// A copy that every core of the node has passed over at `missed` ends of quanta in a row runs next, whatever
-        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Among several the one that
-        /// has waited longest comes first, which the paper leaves open.
+        /// A copy that every core of the node has passed over at `missed` consecutive ends of quanta runs next,
+        /// whatever it has attained. It is then not preempted for `stretch` quanta (Kairos, section 3.2). Among several
+        /// such copies the one that has waited longest comes first, which the paper leaves open.
         #[default]
         Promote,
-        /// A copy that was suspended more than `missed` times runs on for `stretch` quanta after its next one, without
-        /// being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since August
-        /// 2018.
+        /// A copy that was suspended more than `missed` times runs on for `stretch` quanta after its next quantum,
+        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since
+        /// August 2018.
         Running,
         /// No guard, as in the authors' earlier YARN code: a copy can wait for ever.
         None,
@@ -46,15 +46,15 @@ parameters! {
 /// Options of the discipline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LasOptions {
-    /// Time for which a core runs a copy before it compares it with waiting ones.
+    /// Time for which a core runs a copy before it compares the copy with waiting copies.
     pub quantum: Span,
-    /// Least lead in attained service of a waiting copy at the end of a quantum; zero: any positive lead.
+    /// Least lead in attained service of a waiting copy at the end of a quantum; with zero any positive lead suffices.
     pub hysteresis: Span,
     /// Protection of copies from waiting for ever.
     pub guard: LasGuard,
-    /// Quanta in which a copy is passed over, or suspensions, before the guard protects it, 1 or more.
+    /// Number of quanta in which a copy is passed over, or of suspensions, before the guard protects it; at least 1.
     pub missed: u32,
-    /// Quanta for which the guard protects it, 1 or more.
+    /// Number of quanta for which the guard protects a copy; at least 1.
     pub stretch: f64,
     /// The measure of attained service.
     pub attained: AttainedMeasure,
@@ -78,16 +78,16 @@ impl LasOptions {
 #[derive(Clone, Copy, Debug)]
 struct ServedCopy {
     copy: CopyId,
-    /// The actor that sent it.
+    /// The actor that sent the copy.
     from: ActorId,
-    /// Service up to `since`. If it is work, the work done since is not known yet.
+    /// Service up to `since`. If service is work, the work done since then is not known yet.
     attained: Span,
-    /// Work still missing when it was suspended; `None` before it first ran.
+    /// Work that was left when the copy was suspended; `None` before it first ran.
     left: Option<Span>,
-    /// When its present stretch on a core, or its wait, began, or when its work was last reported.
+    /// Start of the copy's present run or wait, or time of the last report of its work.
     since: Time,
-    /// Ends of quanta at which it was passed over in this wait; under `running`, how often it was suspended since it
-    /// was last protected.
+    /// Number of ends of quanta at which the copy was passed over in this wait. Under `running`, number of its
+    /// suspensions since it was last protected.
     missed: u32,
 }
 
@@ -96,12 +96,12 @@ enum CoreUse {
     Idle,
     Running {
         served: ServedCopy,
-        /// Whether it may not be preempted before `due`.
+        /// Whether the copy may not be preempted before `due`.
         guarded: bool,
-        /// The end of its quantum.
+        /// The end of the copy's quantum.
         due: Time,
     },
-    /// The worker was told to suspend the copy and has not answered yet; then `next` runs.
+    /// The worker was ordered to suspend the copy and has not answered yet; then `next` runs.
     Leaving {
         served: ServedCopy,
         next: CopyId,
@@ -111,21 +111,20 @@ enum CoreUse {
 #[derive(Clone, Copy, Debug)]
 struct LasCore {
     usage: CoreUse,
-    /// Number and time of the tick that is armed for this core; earlier ones are outdated.
+    /// Number and time of the tick that is armed for this core; earlier ticks are outdated.
     wake: Option<(u32, Time)>,
 }
 
-const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "nodes are many");
+const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "a run has many nodes");
 
-/// Attained service of the copies on a node. The work of running ones is estimated by the time since it was last
-/// reported.
+/// Attained service of the copies on a node. The work of a running copy is estimated by the time since its last report.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttainedService {
     /// Number of copies.
     pub tasks: u32,
-    /// The sum.
+    /// Sum of the copies' attained service.
     pub total: Span,
-    /// The standard deviation.
+    /// Standard deviation of the copies' attained service.
     pub spread: Span,
 }
 
@@ -134,11 +133,12 @@ pub struct AttainedService {
 pub struct Las {
     options: LasOptions,
     cores: Box<[LasCore]>,
-    /// Longest wait first.
+    /// Waiting copies, longest wait first.
     waiting: Vec<ServedCopy>,
-    /// Waiting copies that came while every core was busy and may take one, once all cores have reported their work.
+    /// Waiting copies that arrived while every core was busy, and may take a core once all cores have reported their
+    /// work.
     newcomers: Vec<CopyId>,
-    /// The next tick.
+    /// Number of the next tick.
     ticks: u32,
 }
 
@@ -146,8 +146,7 @@ impl Las {
     /// The least tick of the discipline.
     pub const FIRST_TICK: u32 = 4;
 
-    /// A node with `cores` idle cores. Ticks below [`FIRST_TICK`](Self::FIRST_TICK) are left to the machine that holds
-    /// it.
+    /// A node with `cores` idle cores. The machine that holds it may use ticks below [`FIRST_TICK`](Self::FIRST_TICK).
     pub fn new(options: LasOptions, cores: u32) -> Self {
         let core = LasCore { usage: CoreUse::Idle, wake: None };
         Self {
@@ -181,7 +180,7 @@ impl Las {
         AttainedService { tasks, total, spread }
     }
 
-    /// Accepts a copy: it runs at once, unless every core is guarded.
+    /// Accepts a copy, which runs at once unless every core is guarded.
     pub fn arrive(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let now = fx.now();
         let newcomer = ServedCopy { copy, from, attained: Span::ZERO, left: None, since: now, missed: 0 };
@@ -200,7 +199,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// Handles a worker's answer: the work that its copy has done, in milliseconds.
+    /// Handles a worker's answer: the work that the worker's copy has done, in milliseconds.
     pub fn on_progress(&mut self, worker: ActorId, copy: CopyId, done_ms: u32, fx: &mut Effects<'_>) {
         let (core, now, done) = (core_of(worker, fx), fx.now(), Span::from_millis(u64::from(done_ms)));
         let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage else { return };
@@ -208,7 +207,7 @@ impl Las {
             return;
         }
         (served.attained, served.since) = (done, now);
-        // Asked by its tick, not only by a newcomer.
+        // The tick of this core asked, not only a newcomer.
         let over = now >= *due && self.cores[core].wake.is_none();
         // Cores answer in the order in which they were asked.
         let last = self.cores.iter().rposition(|core| matches!(core.usage, CoreUse::Running { .. }));
@@ -225,26 +224,26 @@ impl Las {
         self.arm(fx);
     }
 
-    /// Handles a worker's report that a copy ended; returns the copy's sender. The end can be on its way when the node
-    /// orders the copy to be suspended, if a pause held it back; the order is then void.
+    /// Handles a worker's report that a copy ended; returns the copy's sender. If a pause held the end back, the node
+    /// may have ordered the copy to be suspended meanwhile; the order is then void.
     pub fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) -> Option<ActorId> {
         let core = core_of(worker, fx);
         let (CoreUse::Running { served, .. } | CoreUse::Leaving { served, .. }) = self.cores[core].usage
         else {
             return None;
         };
-        debug_assert_eq!(served.copy, copy, "a core ended what it was not given");
+        debug_assert_eq!(served.copy, copy, "a core ended a copy that it was not given");
         self.cores[core].usage = CoreUse::Idle;
         self.resume_next(core, fx);
         self.arm(fx);
         Some(served.from)
     }
 
-    /// A worker reports that it suspended a copy.
+    /// Handles a worker's report that it suspended a copy.
     pub fn suspended(&mut self, worker: ActorId, copy: CopyId, left: Span, fx: &mut Effects<'_>) {
         let core = core_of(worker, fx);
         let CoreUse::Leaving { served, next } = self.cores[core].usage else { return };
-        debug_assert_eq!(served.copy, copy, "a core suspended what it was not given");
+        debug_assert_eq!(served.copy, copy, "a core suspended a copy that it was not given");
         let served = ServedCopy { left: Some(left), since: fx.now(), ..served };
         self.cores[core].usage = CoreUse::Idle;
         if left == Span::ZERO {
@@ -260,7 +259,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// A tick of this discipline went off.
+    /// Handles a tick of this discipline.
     pub fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
         let mine = |core: &LasCore| core.wake.is_some_and(|(number, _)| number == tick);
         let Some(core) = self.cores.iter().position(mine) else { return };
@@ -272,14 +271,14 @@ impl Las {
                 AttainedMeasure::Time => {
                     self.end_quantum(core, served.attained + fx.now().since(served.since), fx);
                 }
-                // The quantum ends with the answer.
+                // The quantum ends when the worker answers.
                 AttainedMeasure::Work => return self.ask(core, fx),
             }
         }
         self.arm(fx);
     }
 
-    /// Drops the copies of a crashed coordinator: another one launches them again.
+    /// Drops the copies of a crashed coordinator, because another coordinator launches them again.
     pub fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.waiting.retain(|waiting| waiting.from != actor);
         for core in 0..self.cores.len() {
@@ -298,7 +297,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// The core that runs the copy with the most attained service among those that may be preempted.
+    /// The core that runs the preemptable copy with the most attained service.
     fn oldest(&self, now: Time) -> Option<usize> {
         let mut oldest: Option<(usize, Span)> = None;
         for (at, core) in self.cores.iter().enumerate() {
@@ -317,8 +316,8 @@ impl Las {
             && waiting.missed >= self.options.missed.saturating_mul(self.cores.len() as u32)
     }
 
-    /// The index in `waiting` of the copy that runs next: a starved one, else the one that has attained least; of
-    /// equals, the one that has waited longest.
+    /// The index in `waiting` of the copy that runs next: a starved copy, else the copy that has attained least. Among
+    /// equals the one that has waited longest comes first.
     fn next(&self) -> Option<usize> {
         if self.is_starved(self.waiting.first()?) {
             return Some(0);
@@ -327,8 +326,8 @@ impl Las {
             .min_by_key(|&at| (!self.is_starved(&self.waiting[at]), self.waiting[at].attained))
     }
 
-    /// Under the guard `running`, protects a running copy for the next quanta if it was suspended too often; returns
-    /// whether it did.
+    /// Under the guard `running`, protects a running copy for the next quanta if it was suspended too often. Returns
+    /// whether the copy is now protected.
     fn protect(&mut self, core: usize, now: Time) -> bool {
         let LasOptions { guard, missed, stretch, quantum, .. } = self.options;
         if let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage
@@ -364,14 +363,14 @@ impl Las {
         }
     }
 
-    /// Asks the worker of a core how much work the copy that runs has done.
+    /// Asks the worker of a core how much work its running copy has done.
     fn ask(&self, core: usize, fx: &mut Effects<'_>) {
         if let CoreUse::Running { served, .. } = self.cores[core].usage {
             fx.send(worker(core, fx), Core::Ask { copy: served.copy });
         }
     }
 
-    /// Whether a copy waits and no core is promised to it.
+    /// Whether a copy waits and has not been promised a core.
     fn waits(&self, copy: CopyId) -> bool {
         let promised = |core: &LasCore| matches!(core.usage, CoreUse::Leaving { next, .. } if next == copy);
         self.waiting.iter().any(|waiting| waiting.copy == copy) && !self.cores.iter().any(promised)
@@ -393,14 +392,14 @@ impl Las {
         self.cores[core].usage = CoreUse::Leaving { served, next };
     }
 
-    /// Gives a free core to the copy that is next, if one waits.
+    /// Gives a free core to the next copy, if a copy waits.
     fn resume_next(&mut self, core: usize, fx: &mut Effects<'_>) {
         if let Some(at) = self.next() {
             self.resume(core, at, fx);
         }
     }
 
-    /// Gives a free core to a copy that waits.
+    /// Gives a free core to a waiting copy.
     fn resume(&mut self, core: usize, at: usize, fx: &mut Effects<'_>) {
         let next = self.waiting.remove(at);
         let starved = self.is_starved(&next);
@@ -417,8 +416,8 @@ impl Las {
         self.cores[core].usage = CoreUse::Running { served, guarded, due: now + quantum };
     }
 
-    /// While copies wait, each busy core has a tick at the end of its quantum or before. Quanta that ended without one,
-    /// because no copy waited, are over.
+    /// Arms ticks: while copies wait, each busy core has a tick at the end of its quantum or before. Quanta that ended
+    /// without a tick, because no copy waited, are over.
     fn arm(&mut self, fx: &mut Effects<'_>) {
         if self.waiting.is_empty() {
             return;
@@ -440,7 +439,7 @@ impl Las {
     }
 }
 
-/// The worker of a core of the node that is stepped.
+/// The worker of a core, on the node that is being stepped.
 fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
     match fx.layout().role(fx.me()) {
         Role::Node(node) => fx.layout().worker(node, core as u32),
@@ -452,7 +451,7 @@ fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
 fn core_of(worker: ActorId, fx: &Effects<'_>) -> usize {
     match fx.layout().role(worker) {
         Role::Worker { core, .. } => core as usize,
-        role => unreachable!("{role:?} is no core"),
+        role => unreachable!("{role:?} is not a core"),
     }
 }
 

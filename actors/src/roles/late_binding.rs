@@ -1,5 +1,5 @@
-//! Late binding: reservations on sampled nodes, tasks for the nodes that claim first, and recovery of both. Used by
-//! Sparrow, and for the short jobs of Hawk and Eagle.
+//! Late binding: reservations on sampled nodes, tasks for the nodes that claim first, and recovery of both. Sparrow
+//! uses it, and Hawk and Eagle for short jobs.
 //!
 //! Places are reserved on nodes for a group of tasks. Succinct State Sharing chooses the new nodes for places that a
 //! node with long work rejected (Eagle, section 4.2).
@@ -18,12 +18,12 @@ use crate::roles::resend::{back_off, resend};
 struct LateJob {
     open: OpenJob,
     groups: Vec<TaskGroup>,
-    /// Node of each launched task.
+    /// Node to which each task was launched.
     nodes: Vec<Option<ActorId>>,
-    /// In the sampling form, where every task is a group.
+    /// Present in the sampling form, where every task is a group.
     samples: Option<Samples>,
-    /// The next check of the probes, if armed. A timer that goes off earlier belongs to an earlier submission of the
-    /// job.
+    /// Time of the next check of the probes, if armed. A timer that goes off earlier belongs to an earlier submission
+    /// of the job.
     next_look: Option<Time>,
 }
 
@@ -66,7 +66,7 @@ pub struct LateBinding {
 }
 
 impl LateBinding {
-    /// A scheduler on these options; probes are repeated only where datagrams can be lost.
+    /// A scheduler with these options. Probes are repeated only where datagrams can be lost.
     pub fn new(options: ProbeOptions, sharing: Option<StateSharing>, layout: &Layout, lossy: bool) -> Self {
         let (members, jobs) = (Membership::new(layout), JobTable::default());
         Self { options, sharing, lossy, members, jobs, sample: Vec::new() }
@@ -106,7 +106,7 @@ impl LateBinding {
         }
     }
 
-    /// Requests places for `tasks` tasks of the group `id` from fresh nodes, or their queue lengths.
+    /// Requests places for `tasks` tasks of group `id` from fresh nodes, or the queue lengths of such nodes.
     fn probe(&mut self, placed: &mut LateJob, id: TaskId, tasks: u32, repair: bool, fx: &mut Effects<'_>) {
         if let Some(samples) = &mut placed.samples {
             self.sample.clear();
@@ -142,7 +142,7 @@ impl LateBinding {
         }
     }
 
-    /// Draws `servers` nodes, equal ones next to each other.
+    /// Draws `servers` nodes; the result has equal nodes next to each other.
     fn draw(&mut self, servers: usize, fx: &mut Effects<'_>) {
         self.sample.clear();
         if self.options.replacement {
@@ -162,7 +162,7 @@ impl LateBinding {
         }
     }
 
-    /// Sends a sampled task to the shortest reported queue; returns whether there was one.
+    /// Sends a sampled task to the node with the shortest reported queue; returns whether any queue was reported.
     fn bind(placed: &mut LateJob, task: TaskId, fx: &mut Effects<'_>) -> bool {
         let Some(node) = placed.samples.as_ref().and_then(|samples| samples.best(task.index)) else {
             return false;
@@ -200,8 +200,8 @@ impl LateBinding {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
         let Some(group) = placed.groups.get_mut(id as usize) else { return };
-        // A later offer covers all places there and has its own answer. If each answer moved them, they would move
-        // again before any offer of them arrives, and offers would multiply.
+        // A later offer covers all places on the node and has its own answer. If each answer moved them, they would
+        // move again before any offer of them arrives, and offers would multiply.
         if count < group.places.of(node) {
             return;
         }
@@ -218,7 +218,7 @@ impl LateBinding {
             self.sample.push(node);
         }
         self.sample.sort_unstable();
-        // One offer to each node covers all its places: if each place had its own, their rejections would multiply.
+        // One offer to each node covers all its places. If each place had an offer, their rejections would multiply.
         for places in self.sample.chunk_by(|a, b| a == b) {
             let count = group.places.add(places[0], places.len() as u32);
             let offer = Offer { job, group: id, count, round, last, repair };
@@ -226,8 +226,8 @@ impl LateBinding {
         }
     }
 
-    /// Handles the timeout of a job's probes: open reservations are repeated (a node that has one ignores it); samples
-    /// that lack answers are decided on the answers received, or drawn again.
+    /// Handles the timeout of a job's probes. Open reservations are repeated; a node that has one ignores the
+    /// repetition. Samples that lack answers are decided on the received answers, or drawn again.
     fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         let is_due = |placed: &mut LateJob| placed.next_look.take_if(|at| *at <= fx.now()).is_some();
         if !self.jobs.get_mut(job).is_some_and(is_due) {
@@ -255,7 +255,7 @@ impl LateBinding {
         self.jobs.open(job, placed);
     }
 
-    /// Takes back the tasks of a node, drops its reservations if it is `gone`, and makes new ones.
+    /// Takes back the tasks of a node, drops the node's reservations if it is `gone`, and makes new ones.
     fn recover(&mut self, node: ActorId, only: Option<TaskId>, gone: bool, fx: &mut Effects<'_>) {
         let touched: Vec<_> = self.jobs.iter_mut().map(|(job, _)| job).collect();
         for job in touched.into_iter().filter(|job| only.is_none_or(|task| task.job == *job)) {
@@ -268,7 +268,7 @@ impl LateBinding {
                     self.probe(&mut placed, job.task(id as u32), missing, true, fx);
                 }
             }
-            // Requests for new places can be lost too, so the back-off begins again.
+            // Requests for new places can also be lost, so the back-off begins again.
             if repaired {
                 self.recheck(&mut placed, job, 0, fx);
             }
@@ -276,7 +276,7 @@ impl LateBinding {
         }
     }
 
-    /// Takes back the tasks of a group that a node had; returns the number of tasks that need new places.
+    /// Takes back the tasks of a group that were sent to a node. Returns the number of tasks that need new places.
     fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
         let places = if gone { group.places.forget(node) } else { 0 };
@@ -294,7 +294,7 @@ impl LateBinding {
         missing
     }
 
-    /// Retries jobs that found no live node.
+    /// Retries jobs that had found no live node.
     fn retry_stranded(&mut self, fx: &mut Effects<'_>) {
         let stranded = |placed: &LateJob, id: usize| {
             let asked = placed.samples.as_ref().is_some_and(|samples| samples.is_waiting(id as u32));
@@ -340,7 +340,7 @@ impl Machine for LateBinding {
                         sharing.learn(blocks, fx);
                     }
                 }
-                // Sent only because the bitmap travels with it.
+                // The message is sent only because it carries the bitmap.
                 Message::Share(Share::Accepted { .. }) => {}
                 _ => fx.unexpected(&msg),
             },
@@ -358,7 +358,7 @@ impl Machine for LateBinding {
                 self.members.up(actor, fx.layout());
                 self.retry_stranded(fx);
             }
-            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
+            // A start needs no action; only rechecks are armed; the other inputs are for workers.
             _ => {}
         }
     }
@@ -369,25 +369,25 @@ impl Machine for LateBinding {
 /// Tasks that are bound together.
 #[derive(Clone, Debug)]
 struct TaskGroup {
-    /// First task.
+    /// Index of the first task.
     pub base: u32,
     /// Number of tasks.
     pub len: u32,
-    /// Tasks handed out so far, in order.
+    /// Number of tasks handed out so far, in order.
     pub launched: u32,
-    /// Tasks that were handed out and lost.
+    /// Tasks that were handed out and then lost.
     pub again: Vec<u32>,
-    /// Its reservations.
+    /// The group's reservations.
     pub places: Places,
 }
 
 impl TaskGroup {
-    /// Up to `size` of a job's `tasks`, from `base` on.
+    /// A group of at most `size` of a job's `tasks` tasks, from `base` on.
     fn new(base: u32, size: u32, tasks: u32) -> Self {
         Self { base, len: size.min(tasks - base), launched: 0, again: Vec::new(), places: Places::default() }
     }
 
-    /// Tasks that wait for a node.
+    /// Number of tasks that wait for a node.
     fn waiting(&self) -> u32 {
         self.len - self.launched + self.again.len() as u32
     }
@@ -415,7 +415,7 @@ impl TaskGroup {
 /// Open requests and the best answer, for every task of a job.
 #[derive(Clone, Debug)]
 struct Samples {
-    /// Most nodes asked for a task.
+    /// Largest number of nodes asked for a task.
     each: usize,
     /// The nodes that were asked for task t and have not answered, at `each` · t and the following indices.
     asked: Vec<Option<ActorId>>,
@@ -424,13 +424,13 @@ struct Samples {
 }
 
 impl Samples {
-    /// For `tasks` tasks with up to `each` questions.
+    /// A table for `tasks` tasks with at most `each` requests for a task.
     fn new(tasks: u32, each: usize) -> Self {
         let tasks = tasks as usize;
         Self { each, asked: vec![None; tasks * each], best: vec![None; tasks] }
     }
 
-    /// Records requests for a task to `nodes`; earlier ones are dropped.
+    /// Records requests for a task to `nodes`; earlier requests are dropped.
     fn ask(&mut self, task: u32, nodes: &[ActorId]) {
         let asked = self.of(task);
         asked.fill(None);
@@ -441,7 +441,7 @@ impl Samples {
     }
 
     /// Records an answer; returns whether all requests are answered. A duplicate, or an answer to an earlier request,
-    /// updates the best queue but does not count as the answer of another node.
+    /// updates the best queue but does not count as another node's answer.
     fn answer(&mut self, task: u32, node: ActorId, length: i32) -> bool {
         let best = &mut self.best[task as usize];
         if best.is_none_or(|(shortest, _)| length < shortest) {
@@ -482,13 +482,13 @@ parameters! {
         replacement: bool = false,
         /// Sampling of nodes.
         form: SamplingForm = SamplingForm::Batch,
-        /// Tasks and servers of a group in the `pairs` form.
+        /// Number of tasks, and of servers, of a group in the `pairs` form.
         #[schemars(range(min = 1))]
         group: u32 = 2,
         /// Cancel reservations at the nodes once the last task is launched.
         cancellation: bool = true,
-        /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
-        /// Armed only where the network can lose datagrams.
+        /// First wait before a reservation or sample that may have been lost is sent again; the wait doubles each time.
+        /// It is used only where the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
     }
 
@@ -497,10 +497,10 @@ parameters! {
         /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
         #[default]
         Batch,
-        /// Groups of `group` tasks, each on as many random servers with d reservations apiece, bound late: the
-        /// latin-square paper's simulator.
+        /// Groups of `group` tasks, each on the same number of random servers with d reservations for each, bound late,
+        /// as in the latin-square paper's simulator.
         Pairs,
-        /// d samples for each task; it is bound at once to the shorter queue (power of d choices).
+        /// d samples for each task, which is bound at once to the shortest queue (power of d choices).
         PerTask,
     }
 }
@@ -512,12 +512,12 @@ impl ProbeOptions {
     }
 }
 
-/// Nodes with unclaimed reservations, and how many each has left.
+/// Nodes with unclaimed reservations, each with the number of its reservations.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Places(Vec<(ActorId, u32)>);
 
 impl Places {
-    /// Whether no node has one.
+    /// Whether no node has a place.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -537,12 +537,12 @@ impl Places {
         self.0.iter().find(|(n, _)| *n == node).map_or(0, |&(_, places)| places)
     }
 
-    /// Adds places of a node that has none.
+    /// Adds places of a node that has no place yet.
     pub(crate) fn push(&mut self, node: ActorId, count: u32) {
         self.0.push((node, count));
     }
 
-    /// Adds places of a node; returns how many it has now.
+    /// Adds places of a node; returns the number of its places.
     pub(crate) fn add(&mut self, node: ActorId, count: u32) -> u32 {
         if let Some((_, places)) = self.0.iter_mut().find(|(n, _)| *n == node) {
             *places = places.saturating_add(count);
@@ -552,7 +552,7 @@ impl Places {
         count
     }
 
-    /// Removes up to `count` places that a node claimed or rejected; returns how many it had of them.
+    /// Removes up to `count` places that a node claimed or rejected; returns the number of removed places.
     pub(crate) fn take(&mut self, node: ActorId, count: u32) -> u32 {
         let Some(i) = self.0.iter().position(|(n, _)| *n == node) else { return 0 };
         let gone = count.min(self.0[i].1);
@@ -563,7 +563,7 @@ impl Places {
         gone
     }
 
-    /// Removes the places of a node; returns how many it had.
+    /// Removes the places of a node; returns their number.
     pub(crate) fn forget(&mut self, node: ActorId) -> u32 {
         let places = self.0.iter().filter(|(n, _)| *n == node).map(|(_, count)| count).sum();
         self.0.retain(|(n, _)| *n != node);
@@ -578,19 +578,19 @@ impl Places {
     }
 }
 
-/// Number of `places` that the node at `index` of `found` holds: with fewer nodes than places each holds several, the
-/// first ones one more.
+/// Number of `places` that the node at `index` of `found` nodes holds. With fewer nodes than places each node holds
+/// several, and the first nodes hold one more.
 pub(crate) fn portion(places: usize, found: usize, index: usize) -> u32 {
     (places / found + usize::from(index < places % found)) as u32
 }
 
-/// Random draws before a scan.
+/// Number of random draws before a scan.
 const DRAWS: u32 = 16;
 
 /// A scheduler's view of the nodes with long work.
 #[derive(Clone, Debug)]
 pub struct StateSharing {
-    /// Rounds of probes sent to nodes without long work by the bitmap.
+    /// Number of rounds in which probes go to nodes that the bitmap shows without long work.
     rounds: u16,
     partitions: Partitions,
     /// The newest bitmap received.
@@ -599,7 +599,7 @@ pub struct StateSharing {
 }
 
 impl StateSharing {
-    /// Begins with an empty bitmap. `watched` says whether the age of the bitmap is recorded.
+    /// Starts with an empty bitmap. `watched` says whether the age of the bitmap is recorded.
     pub fn new(rounds: u16, partitions: Partitions, watched: bool) -> Self {
         Self { rounds, partitions, bits: NodeBitmap::default(), watched }
     }
@@ -613,7 +613,7 @@ impl StateSharing {
         }
     }
 
-    /// A node for a place that was rejected `round` times, and whether it must accept.
+    /// A node for a place that was rejected `round` times, and whether the node must accept.
     fn elsewhere(&self, round: u16, members: &Membership, fx: &mut Effects<'_>) -> Option<(ActorId, bool)> {
         if round <= self.rounds
             && let Some(node) = free(&self.bits, members, fx)
@@ -625,7 +625,7 @@ impl StateSharing {
     }
 }
 
-/// A uniformly drawn live node without long work by a bitmap.
+/// A uniformly drawn live node that a bitmap shows without long work.
 fn free(bits: &NodeBitmap, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
     let layout = fx.layout();
     for _ in 0..DRAWS {

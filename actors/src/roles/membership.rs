@@ -7,19 +7,19 @@ use crate::layout::{Layout, Role};
 
 /// Live nodes, with uniform picks and samples without replacement.
 ///
-/// While every node lives and samples are small nothing is stored; the table (4 bytes a node) is made by the
-/// first crash or the first large sample.
+/// While every node is alive and samples are small, nothing is stored. The first crash or the first large sample
+/// creates the table (4 bytes a node).
 #[derive(Clone, Debug)]
 pub struct Membership {
     first: ActorId,
     nodes: u32,
-    /// Live nodes in arbitrary order, once materialised; samples shuffle it in place.
+    /// Live nodes in arbitrary order, once the table exists; samples shuffle it in place.
     live: Option<Vec<u32>>,
     /// Nodes that crashed and are not back.
     down: BTreeSet<u32>,
 }
 
-/// Samples up to this size reject duplicates; larger ones shuffle a table.
+/// Largest sample that rejects duplicates; larger samples shuffle a table.
 const SMALL: usize = 8;
 
 impl Membership {
@@ -33,12 +33,12 @@ impl Membership {
         self.live.as_ref().map_or(self.nodes, |live| live.len() as u32)
     }
 
-    /// Whether none is alive.
+    /// Whether no node is alive.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all are alive.
+    /// Whether all nodes are alive.
     pub fn is_full(&self) -> bool {
         self.down.is_empty()
     }
@@ -48,7 +48,7 @@ impl Membership {
         !self.down.contains(&layout.node_number(node))
     }
 
-    /// The live nodes among the 32 from number `32 * word` on, a bit each.
+    /// The live nodes among the 32 nodes from number `32 * word` on, with a bit for each.
     pub fn word(&self, word: u32) -> u32 {
         let first = word * 32;
         let there = u32::MAX.checked_shr((first + 32).saturating_sub(self.nodes)).unwrap_or(0);
@@ -102,7 +102,7 @@ impl Membership {
         }
     }
 
-    /// A live node that is not among `taken`, or any live node if all are; `None` if none is alive.
+    /// A live node that is not among `taken`, or any live node if all are taken; `None` if no node is alive.
     pub fn another(&self, rng: &mut Rng, taken: &[ActorId]) -> Option<ActorId> {
         let len = self.len();
         if len == 0 {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_distinct_live_and_even() {
+    fn samples_contain_distinct_live_nodes_with_equal_frequency() {
         let layout = Layout::new(1, 0, vec![1; 20]);
         let mut members = Membership::new(&layout);
         let mut rng = Rng::new(1, 2, 0);

@@ -1,15 +1,15 @@
-//! A 16-ary index of the work expected at every node, with the minimum at hand.
+//! A 16-ary index of the work expected at every node, with a fast query of the minimum.
 //!
-//! A flat table indexed by node under a tree in which every entry holds the minimum of sixteen entries below it and how
-//! many nodes share it. A change updates the table and marks its group; the tree is updated on the next query, so a
-//! thousand changes between two queries cost no more than the groups they touch.
+//! A flat table indexed by node lies under a tree. Every entry of the tree holds the minimum of sixteen entries below
+//! it and the number of nodes that share it. A change updates the table and marks its group; the tree is updated on the
+//! next query. A thousand changes between two queries therefore cost no more than the groups that they touch.
 
 use crate::base::Rng;
 
-/// The fan-out of the tree: two cache lines of the table per entry.
+/// Fan-out of the tree: sixteen entries of the table fill two cache lines.
 const FAN: usize = 16;
 
-/// The minimum wait of some nodes, and how many have it; zero ties if none is reachable.
+/// The minimum wait of some nodes, with the number of nodes that have it; zero if none is reachable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Least {
     wait: i64,
@@ -30,11 +30,11 @@ impl Least {
     }
 }
 
-/// Work expected at every node, ns; signed, since the update of an end may overtake that of its placement.
+/// Work expected at every node, ns. It is signed, since the update of an end may overtake that of the placement.
 #[derive(Clone, Debug)]
 pub struct MinWaitIndex {
     work: Vec<i64>,
-    /// Divisor of each node's work; empty if it is the same for all.
+    /// Divisor of each node's work; empty if all nodes have the same.
     cores: Vec<u32>,
     /// Excluded nodes, a bit each.
     away: Vec<u64>,
@@ -42,12 +42,13 @@ pub struct MinWaitIndex {
     levels: Vec<Vec<Least>>,
     /// Groups of nodes that changed since the last update of the tree, a bit each.
     stale: Vec<u64>,
-    /// Changed groups of one level, rising; a field to reuse its memory.
+    /// Changed groups of a level in ascending order; the field reuses the memory.
     changed: Vec<usize>,
 }
 
 impl MinWaitIndex {
-    /// No work at any of `nodes` nodes. `cores` divides the work of each; empty if that does not matter.
+    /// An index of `nodes` nodes without work. `cores` divides the work of each node; empty if all nodes have equally
+    /// many.
     pub fn new(nodes: u32, cores: Vec<u32>) -> Self {
         let nodes = nodes as usize;
         debug_assert!(cores.is_empty() || cores.len() == nodes);
@@ -70,7 +71,7 @@ impl MinWaitIndex {
         self.work[node as usize]
     }
 
-    /// Adds to the work of a node, or subtracts.
+    /// Changes the work of a node by `change`, which may be negative.
     #[inline]
     pub fn add(&mut self, node: u32, change: i64) {
         let work = &mut self.work[node as usize];
@@ -104,7 +105,7 @@ impl MinWaitIndex {
         (root.ties > 0).then_some(root.wait)
     }
 
-    /// A node with the minimum wait, uniformly among ties; `None` if all are excluded.
+    /// A node with the minimum wait, uniformly among ties; `None` if all nodes are excluded.
     pub fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
         let root = self.root();
         let left = match root.ties {
@@ -115,13 +116,13 @@ impl MinWaitIndex {
         Some(self.tie(root, left))
     }
 
-    /// The first node with the minimum wait; `None` if all are excluded.
+    /// The first node with the minimum wait; `None` if all nodes are excluded.
     pub fn pick_first(&mut self) -> Option<u32> {
         let root = self.root();
         (root.ties > 0).then(|| self.tie(root, 0))
     }
 
-    /// The node that is number `left` of those with the minimum wait.
+    /// The node with index `left` among the nodes with the minimum wait.
     fn tie(&self, root: Least, mut left: u32) -> u32 {
         let mut at = 0;
         for level in (0..self.levels.len() - 1).rev() {
@@ -137,7 +138,7 @@ impl MinWaitIndex {
         node as u32
     }
 
-    /// As `pick`, where the work of a node may be outdated until it is picked: `work` recomputes it.
+    /// Like [`pick`](Self::pick), but the work of a node may be outdated until it is picked; `work` recomputes it.
     pub fn pick_updated(
         &mut self,
         mut pick: impl FnMut(&mut Self) -> Option<u32>,
@@ -197,13 +198,13 @@ impl MinWaitIndex {
     }
 }
 
-/// The entries of a group on the level below, which has `len`.
+/// The entries of a group on the level below, which has `len` entries.
 const fn span(group: usize, len: usize) -> std::ops::Range<usize> {
     let end = (group + 1) * FAN;
     group * FAN..if end < len { end } else { len }
 }
 
-/// The child of a group that holds the `left`-th tie; `left` becomes the position within it.
+/// The child of a group that holds the tie with index `left`; `left` becomes the index within the child.
 fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32) -> usize {
     for child in span(group, len) {
         let here = ties(child);
@@ -219,7 +220,7 @@ fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32
 mod tests {
     use super::*;
 
-    /// The minimum equals that of a scan of the whole table, through every kind of change, at sizes around those of the
+    /// The minimum equals that of a scan of the whole table, after every kind of change, at sizes near those of the
     /// levels.
     #[test]
     fn the_minimum_equals_that_of_a_scan() {

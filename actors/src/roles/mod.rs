@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`client`] | job source: submits jobs, and again when a scheduler dies; its work queue where requests are limited |
+//! | [`client`] | job source: submits jobs, again after a scheduler crashed; work queue where requests are limited |
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
 //! | [`node_queue`] | the queue of a node and its order |
@@ -12,20 +12,20 @@
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |
-//! | [`heartbeats`] | when a node sends heartbeats |
+//! | [`heartbeats`] | the times of a node's heartbeats |
 //! | [`planning`] | a central scheduler that decides in cycles which jobs run, all tasks of a job together |
 //! | [`task_queue`] | a central queue of tasks |
-//! | [`membership`] | the nodes believed alive: picking and sampling |
+//! | [`membership`] | the nodes believed alive, with picks and samples |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
 //! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only; nodes with long work |
-//! | [`job_table`] | open jobs, and which of their tasks are done |
-//! | [`min_wait_index`] | the work expected at every node, with the minimum at hand |
+//! | [`job_table`] | open jobs and their finished tasks |
+//! | [`min_wait_index`] | the work expected at every node, with a fast query of the minimum |
 //! | [`yarn`] | a resource manager that gives containers on heartbeats, and its nodes |
 //! | [`resend`](resend()) | a scheduler's reaction to a message that could not be delivered |
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a machine has a use for a few messages: others count as unexpected, or a comment says why there are none"
+    reason = "a machine handles a few messages; the others count as unexpected, or a comment says why they cannot occur"
 )]
 
 pub mod backlog;

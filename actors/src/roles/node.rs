@@ -1,9 +1,10 @@
 //! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places for a
 //! scheduler that binds late), FIFO unless it is built [`with`](NodeManager::with) other options.
 //!
-//! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that need no
-//! copy any more, stops one that runs, and leaves every other core and task alone. A reservation that is next holds
-//! its core while the scheduler is asked for a task; it has overtaken those ahead of it only if there is one.
+//! The node manager runs a row by itself, task after task, without waiting for the scheduler. A `Drop` removes tasks
+//! that need no copy any more, stops a running one, and leaves every other core and task alone. A reservation that is
+//! next holds its core while the scheduler is asked for a task. It counts as having overtaken earlier entries only if
+//! there is a task.
 
 mod reports;
 mod row_state;
@@ -29,16 +30,16 @@ use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
 pub struct NodeOptions {
     /// The order of the queue. Ranks are the estimated work of all tasks of the job.
     pub order: QueueOrder,
-    /// Whether ranks are the work left of the job at any time, by the [oracle](crate::machine::Oracle).
+    /// Whether ranks are the current work left of the job, by the [oracle](crate::machine::Oracle).
     pub rank_left: bool,
-    /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
+    /// Whether tasks of long jobs have no rank: they overtake nothing, and are served when they are at the head.
     pub long_in_turn: bool,
-    /// Whether a reservation that led to a task returns to its place after it, so that the same scheduler is asked
-    /// again.
+    /// Whether a reservation that led to a task returns to its place after the task, so that the node asks the same
+    /// scheduler again.
     pub sticky: bool,
-    /// Reports of the progress of running copies, if they are sent.
+    /// Reports of the progress of running copies; `None` if the node sends none.
     pub reports: Option<ReportOptions>,
-    /// Handling of the use of a shared node, if it is reported to schedulers.
+    /// Handling of the use of a shared node; `None` if use is not reported to schedulers.
     pub usage: Option<UsageOptions>,
 }
 
@@ -46,7 +47,7 @@ pub struct NodeOptions {
 #[derive(Clone, Debug)]
 enum CoreState {
     Idle,
-    /// Held for a scheduler that was asked for a task.
+    /// Held while the node asks a scheduler for a task.
     Claiming {
         from: ActorId,
         job: JobId,
@@ -56,14 +57,15 @@ enum CoreState {
     Running(RowState),
 }
 
-/// Capacity for drops that overtook their row. Rows that ended here leave some behind, so old ones are discarded.
+/// Capacity for drops that overtook their row. Drops of rows that ended on this node also remain, so old ones are
+/// discarded.
 const EARLY_DROPS: usize = 16;
 
-/// The node manager most policies use.
+/// The node manager that most policies use.
 ///
-/// A policy changes its behaviour by a machine of its own that contains one: it answers some inputs itself, with
-/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to [`step`](Machine::step). All
-/// inputs that it does not answer must be passed on, the reports of workers and the loss of coordinators too.
+/// A policy changes the behaviour by a machine of its own that contains a node manager. The outer machine answers some
+/// inputs itself, with [`length`](Self::length) and [`idle_cores`](Self::idle_cores). It must pass all other inputs on
+/// to [`step`](Machine::step), including the reports of workers and the loss of coordinators.
 #[derive(Clone, Debug)]
 pub struct NodeManager {
     slots: Box<[CoreState]>,
@@ -71,7 +73,7 @@ pub struct NodeManager {
     queue: NodeQueue<Entry>,
     /// Number of waiting rows of long jobs.
     long_rows: usize,
-    /// The highest number of a job of which a reservation was queued since this node started.
+    /// The highest number of a job with a reservation queued since this node started.
     newest: Option<JobId>,
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,
@@ -100,7 +102,7 @@ impl NodeManager {
         }
     }
 
-    /// Gives idle cores the entries that are next.
+    /// Gives idle cores the next entries.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         self.rerank(fx);
         while !self.queue.is_empty() {
@@ -124,7 +126,7 @@ impl NodeManager {
         }
     }
 
-    /// The rank of tasks of a job of which `left` have not begun, by this node's knowledge.
+    /// The rank of tasks of a job of which `left` tasks have not begun, as far as this node knows.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
         match self.options.order {
             QueueOrder::Fifo => Rank::FIFO,
@@ -149,7 +151,7 @@ impl NodeManager {
         self.queue.push(entry, rank);
     }
 
-    /// Runs the next task of a row on an idle core; the core stays idle if none is left.
+    /// Runs the next task of a row on an idle core; the core stays idle if no task is left.
     fn run(&mut self, core: usize, mut row: RowState, fx: &mut Effects<'_>) {
         self.slots[core] = match row.seek() {
             Some(copy) => {
@@ -171,7 +173,7 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// A row without the tasks whose drops overtook it.
+    /// A row without the tasks that overtaking drops removed.
     fn arrived(&mut self, from: ActorId, row: Row, fx: &Effects<'_>) -> RowState {
         let mut row = RowState::new(from, row, is_long(row.job, fx));
         self.early.retain(|&tasks| {
@@ -190,7 +192,7 @@ impl NodeManager {
         };
         let core = core as usize;
         if let CoreState::Running(mut row) = self.vacate(core) {
-            debug_assert_eq!(row.row.copy(row.at), copy, "a core ended what it was not given");
+            debug_assert_eq!(row.row.copy(row.at), copy, "a core ended a copy that it was not given");
             fx.send(row.from, Launch::Completed { copy });
             self.stick(&row, copy, fx);
             row.at += 1;
@@ -199,9 +201,9 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// Puts the reservation that led to a task back into its place, unless nothing is left of the job by the oracle.
-    /// Without one, the index of the task says how many are left, because schedulers hand out the tasks of a job in
-    /// order.
+    /// Puts the reservation that led to a task back into its place, unless the oracle shows that no task of the job is
+    /// left. Without an oracle the index of the task shows how many are left, because schedulers hand out the tasks of
+    /// a job in order.
     fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
         let (Some((group, mut place)), TaskId { job, index }) = (row.stick, copy.task) else { return };
         let known = if self.options.rank_left { left(job, fx) } else { None };
@@ -282,7 +284,7 @@ impl NodeManager {
         }
     }
 
-    /// Evicts copies until there is enough memory. No waiting entry is started in their place, as it would use memory
+    /// Evicts copies until there is enough memory. No waiting entry starts in their place, because it would use memory
     /// too, unless the node would be idle.
     fn relieve_memory(&mut self, fx: &mut Effects<'_>) {
         let mut evicted = false;
@@ -307,12 +309,13 @@ impl NodeManager {
         }
     }
 
-    /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat those believed
-    /// lost. One that `moved` here from another node is never a repetition.
+    /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat reservations
+    /// believed lost. A reservation that `moved` to this node from another one is never a repetition.
     pub fn reserve(&mut self, place: Reservation, moved: bool, fx: &mut Effects<'_>) {
         let Reservation { from, job, group, count, repair } = place;
         if let Some(known) = self.known(from, job, group) {
-            // The count is the total of this scheduler's places here: higher than before, if others were lost.
+            // The count is the total of this scheduler's places on this node: higher than before if other places were
+            // lost.
             known.count = known.count.max(count);
         } else if repair || moved || self.claiming(from, job, group).is_none() {
             self.newest = self.newest.max(Some(job));
@@ -321,8 +324,8 @@ impl NodeManager {
         }
     }
 
-    /// The waiting reservation of a group. Jobs are numbered by arrival, so mostly a comparison shows that there is
-    /// none, and the queue, which is long and not in the cache, is not searched.
+    /// The waiting reservation of a group. Jobs are numbered by arrival, so a comparison usually shows that there is
+    /// none. This saves the search of the queue, which is long and not in the cache.
     fn known(&mut self, from: ActorId, job: JobId, group: u32) -> Option<&mut Reservation> {
         if self.newest < Some(job) {
             return None;
@@ -333,26 +336,26 @@ impl NodeManager {
         }
     }
 
-    /// The length of the queue as reported to schedulers that sample it: rows and reservations that wait, plus busy and
-    /// held cores; with idle cores, minus their number.
+    /// The length of the queue as reported to schedulers that sample it: waiting rows and reservations, plus busy and
+    /// held cores. With idle cores it is minus their number.
     pub fn length(&self) -> i32 {
         let free = self.idle_cores();
         let waiting = self.queue.len() + self.slots.len();
         if free > 0 { -(free as i32) } else { waiting as i32 }
     }
 
-    /// Number of cores that neither run a task nor are held for one.
+    /// Number of cores that neither run a task nor are held for a task.
     pub fn idle_cores(&self) -> u32 {
         self.slots.iter().filter(|slot| matches!(slot, CoreState::Idle)).count() as u32
     }
 
-    /// Whether nothing waits here and no core is busy or held.
+    /// Whether nothing waits on this node and no core is busy or held.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, CoreState::Idle))
     }
 
-    /// The wait of a new task for a core, and the part of it that is left of running tasks; by estimates, divided by
-    /// the number of cores.
+    /// The wait of a new task for a core, and the part of this wait that running tasks have left. Both are by
+    /// estimates, divided by the number of cores.
     pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
         let estimate = |row: &RowState| fx.catalog().job_estimate(row.row.job);
         let work = |row: &RowState, tasks: u32| Span(estimate(row).0.saturating_mul(u64::from(tasks)));
@@ -372,7 +375,7 @@ impl NodeManager {
         (share(waiting + running), share(running))
     }
 
-    /// Whether tasks of long jobs wait or run here.
+    /// Whether tasks of long jobs wait or run on this node.
     pub fn has_long(&self) -> bool {
         self.long_rows > 0 || self.runs_long()
     }
@@ -428,7 +431,7 @@ impl NodeManager {
                     self.run(core, row, fx);
                     self.fill(fx);
                 }
-                // The claim was given up meanwhile; the work is accepted all the same, since it must not be lost.
+                // The claim was given up meanwhile. The task is accepted all the same, since it must not be lost.
                 None => self.row(from, row, fx),
             },
             Probe::Nothing { job, group } => self.release(from, job, group, fx),
@@ -464,7 +467,7 @@ impl NodeManager {
         }
     }
 
-    /// Forwards the answer of a core.
+    /// Forwards a core's answer about progress.
     fn score(&mut self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let CoreState::Running(row) = &self.slots[core as usize]
@@ -474,7 +477,7 @@ impl NodeManager {
         }
     }
 
-    /// Drops everything of a crashed coordinator: it will be requested again elsewhere.
+    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.slots.len() {
             match &mut self.slots[core] {
@@ -498,7 +501,7 @@ impl NodeManager {
     }
 }
 
-/// The cores that run copies, with the rows of these.
+/// The cores that run copies, each with the row of its copy.
 fn running(slots: &[CoreState]) -> impl Iterator<Item = (usize, &RowState)> {
     slots.iter().enumerate().filter_map(|(core, slot)| match slot {
         CoreState::Running(row) => Some((core, row)),
@@ -510,7 +513,8 @@ fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
     fx.catalog().class(job) > 0
 }
 
-/// The key of a job of which `left` tasks have not begun: their estimated work, or none if long jobs come `in_turn`.
+/// The key of a job of which `left` tasks have not begun: the estimated work of these tasks; `None` for a long job
+/// `in_turn`.
 fn key(job: JobId, left: u32, in_turn: bool, fx: &Effects<'_>) -> Option<(Span, Time)> {
     let work = fx.catalog().job_estimate(job).0.saturating_mul(u64::from(left));
     (!(in_turn && is_long(job, fx))).then_some((Span(work), Time::ZERO))
@@ -559,7 +563,7 @@ impl Machine for NodeManager {
                 }
             }
             // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
-            // other inputs are a worker's.
+            // other inputs are for workers.
             _ => {}
         }
         self.arm_reports(fx);

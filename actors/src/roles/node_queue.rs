@@ -10,11 +10,11 @@ pub enum QueueOrder {
     /// First in, first out.
     #[default]
     Fifo,
-    /// The least rank first among the entries that may overtake all those ahead of them: no entry is overtaken by more
+    /// The least rank first among the entries that may overtake all entries before them: no entry is overtaken by more
     /// than `bypass` times its own estimate (shortest remaining time in the authors' simulators of Eagle, Yaq-d and
-    /// Murmuration, 5). An entry without a rank overtakes nothing, and is next once it is the head.
+    /// Murmuration, 5). An entry without a rank overtakes nothing, and is served at the head.
     Least {
-        /// Sum of the estimates that may overtake an entry, as a factor on its own estimate.
+        /// Sum of the estimates that may overtake an entry, as a factor on the entry's estimate.
         bypass: f64,
     },
 }
@@ -22,26 +22,27 @@ pub enum QueueOrder {
 /// The position of an entry in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rank {
-    /// The least comes first, and of equals the one that is ahead; `None`: in order of arrival.
+    /// Sort key: the least comes first, and among equals the earlier entry; `None` is served in order of arrival.
     pub key: Option<(Span, Time)>,
-    /// The time by which it delays those it overtakes.
+    /// The time by which the entry delays entries that it overtakes.
     pub estimate: Span,
 }
 
 impl Rank {
-    /// For queues without ranks.
+    /// The rank of entries in queues without ranks.
     pub const FIFO: Self = Self { key: None, estimate: Span::ZERO };
 }
 
-/// The key of an entry without a rank, which is behind all others.
+/// The key of an entry without a rank, which sorts after all others.
 const IN_TURN: (Span, Time) = (Span::MAX, Time::MAX);
 
-/// The data that order an entry, in half a cache line: choosing the next entry reads those of the whole queue.
+/// The data that order an entry, in half a cache line, because the choice of the next entry reads them for the whole
+/// queue.
 #[derive(Clone, Copy, Debug)]
 struct RankedEntry {
     key: (Span, Time),
     estimate: Span,
-    /// Sum of the estimates of entries that may still overtake it.
+    /// Sum of the estimates of entries that may still overtake this entry.
     slack: Span,
 }
 
@@ -69,12 +70,12 @@ impl Ranked {
         let key = key.unwrap_or(IN_TURN);
         self.shortest = self.shortest.min(estimate);
         self.least = self.least.min(key);
-        // The product would be NaN where the estimate is zero.
+        // The product would be NaN for an estimate of zero.
         let slack = if self.bypass.is_infinite() { Span::MAX } else { estimate.scale(self.bypass) };
         RankedEntry { key, estimate, slack }
     }
 
-    /// Charges the first `ahead` entries for one that takes `passing`.
+    /// Charges the first `ahead` entries for an entry that takes `passing`.
     fn overtake(&mut self, ahead: usize, passing: Span) {
         self.waiting.iter_mut().take(ahead).for_each(|w| w.slack = w.slack.saturating_sub(passing));
     }
@@ -100,28 +101,28 @@ impl Ranked {
             shortest = shortest.min(waiting.estimate);
             least = least.min(waiting.key);
         }
-        // All were read, so the limits are exact again.
+        // All entries were read, so the bounds are exact again.
         (self.shortest, self.least) = (shortest, least);
         next
     }
 }
 
-/// The position of an entry that is out of the queue and may return to it.
+/// The position of an entry that left the queue and may return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The number of the entry, by arrival.
+    /// Number of the entry, in order of arrival.
     number: u64,
     estimate: Span,
-    /// Sum of the estimates of entries that may still overtake it.
+    /// Sum of the estimates of entries that may still overtake the entry.
     slack: Span,
 }
 
-/// A queue in either order.
+/// A queue in any [`QueueOrder`].
 #[derive(Clone, Debug)]
 pub struct NodeQueue<E> {
-    /// Entries with their numbers, which ascend.
+    /// Entries with their numbers, in ascending order.
     entries: VecDeque<(u64, E)>,
-    /// Kept in step with `entries`; absent where entries are served in order of arrival.
+    /// Ranks of the `entries`, in the same order; absent where entries are served in order of arrival.
     ranked: Option<Box<Ranked>>,
     /// The number of the next entry.
     number: u64,
@@ -175,12 +176,12 @@ impl<E> NodeQueue<E> {
         Some(Place { number, estimate, slack })
     }
 
-    /// The index of the entry of a place, if it has not left the queue.
+    /// The index of the entry with a place, if the entry is in the queue.
     pub fn find(&self, place: Place) -> Option<usize> {
         self.entries.binary_search_by_key(&place.number, |&(number, _)| number).ok()
     }
 
-    /// Puts an entry that left the queue back into its place, with the slack that it had then.
+    /// Puts an entry that left the queue back into its place, with its slack of that time.
     pub fn put_back(&mut self, entry: E, place: Place, rank: Rank) {
         let at = self.ahead(place);
         self.entries.insert(at, (place.number, entry));
@@ -195,7 +196,7 @@ impl<E> NodeQueue<E> {
         self.entries.partition_point(|&(number, _)| number < place.number)
     }
 
-    /// Recomputes the keys of all ranks with `key`.
+    /// Recomputes the keys of all entries with `key`.
     pub fn rerank(&mut self, key: impl Fn(&E) -> Option<(Span, Time)>) {
         if let Some(ranked) = &mut self.ranked {
             ranked.least = IN_TURN;
@@ -206,13 +207,13 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// The entry to be served now, and its index. It does not count as overtaking until it is served.
+    /// The next entry to be served, and its index. It does not count as overtaking until it is served.
     pub fn first(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_mut().map_or(0, |ranked| ranked.next());
         self.entries.get_mut(at).map(|(_, entry)| (at, entry))
     }
 
-    /// Charges the entries ahead of a place for one that was served from it.
+    /// Charges the entries ahead of a place for the entry that was served from it.
     pub fn overtake(&mut self, place: Place) {
         let ahead = self.ahead(place);
         if let Some(ranked) = &mut self.ranked {
@@ -220,7 +221,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// Serves the entry at an index: removes it, and charges those that it overtakes.
+    /// Serves the entry at an index: removes it, and charges the entries that it overtakes.
     pub fn serve_at(&mut self, at: usize) -> Option<E> {
         if let Some(ranked) = &mut self.ranked
             && at > 0
@@ -231,7 +232,7 @@ impl<E> NodeQueue<E> {
         self.remove(at)
     }
 
-    /// Serves the first entry of the order.
+    /// Serves the next entry in the queue's order.
     pub fn serve(&mut self) -> Option<E> {
         let (at, _) = self.first()?;
         self.serve_at(at)
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_rank_comes_first_and_equals_in_turn() {
+    fn the_least_rank_comes_first_and_equal_ranks_keep_their_order() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         for (entry, key) in [(0, 30), (1, 10), (2, 20), (3, 10)] {
             queue.push(entry, rank(Some(key), 10));
@@ -295,8 +296,8 @@ mod tests {
         assert_eq!(drain(&mut queue), [1, 2, 3, 4, 5, 0, 6]);
     }
 
-    /// An entry without slack is not served before those ahead of it, and shorter entries than those that it stops may
-    /// still overtake.
+    /// An entry without slack is not served before the entries ahead of it. Entries shorter than those that it stops
+    /// may still overtake.
     #[test]
     fn an_entry_without_slack_stops_only_entries_behind_it() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
@@ -306,10 +307,10 @@ mod tests {
         assert_eq!(drain(&mut queue), [3, 0, 1, 2, 4]);
     }
 
-    /// Number, key, estimate and slack.
+    /// An entry of the plain queue: number, key, estimate and slack.
     type PlainEntry = (u32, Option<u64>, u64, u64);
 
-    /// The next entry by a scan of the whole queue: the head, or the least key that may overtake all before it.
+    /// The next entry by a scan of the whole queue: the head, or the least key that may overtake all entries before it.
     fn plainly(waiting: &[PlainEntry]) -> usize {
         let Some(&(_, Some(head), _, mut slack)) = waiting.first() else { return 0 };
         let (mut next, mut least) = (0, head);
@@ -323,7 +324,8 @@ mod tests {
     }
 
     proptest! {
-        /// A queue that reads only as many entries as it needs serves the same ones in the same order as a full scan.
+        /// A queue that reads only as many entries as it needs serves the same entries in the same order as a full
+        /// scan.
         #[test]
         fn entries_that_are_not_read_do_not_change_the_order(
             steps in prop::collection::vec((0u8..8, prop::option::of(0u64..6), 1u64..6, 0usize..8), 1..200)
@@ -369,7 +371,7 @@ mod tests {
         }
     }
 
-    /// An entry of one second that let four pass before it left lets one more pass after it is back.
+    /// An entry of one second that let four seconds pass before it left lets one more pass after its return.
     #[test]
     fn an_entry_put_back_keeps_its_place_and_its_budget() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
@@ -384,7 +386,7 @@ mod tests {
         assert_eq!(drain(&mut queue), [5, 0, 6]);
     }
 
-    /// An entry counts as overtaken only when the other one is actually served.
+    /// An entry counts as overtaken only when the overtaking entry is actually served.
     #[test]
     fn an_entry_that_is_not_served_overtakes_nothing() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_can_change() {
+    fn recomputed_ranks_change_the_order() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         (0..3u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(entry)), 1)));
         queue.rerank(|&entry| Some((Span::from_secs(3 - u64::from(entry)), Time::ZERO)));
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_ranks_stay_together() {
+    fn entries_keep_their_ranks_through_all_changes() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         for entry in 0..6u32 {
             queue.push(entry, rank(Some(u64::from(6 - entry)), 1));

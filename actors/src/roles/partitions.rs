@@ -1,12 +1,12 @@
-//! Two partitions of the nodes: the big one, to which long tasks may go, and the small one, for short tasks only.
-//! Eagle's bitmap of nodes with long work, as last stated by the central scheduler.
+//! Two partitions of the nodes: the big one, to which long tasks may go, and the small one, for short tasks only. Also
+//! Eagle's bitmap of nodes with long work, as the central scheduler last issued it.
 
 use crate::base::Time;
 use crate::message::Blocks;
 
-/// The partitions of a cluster. The small one is spread evenly over the numbers of nodes: messages of one instant come
-/// in the order of these numbers, so neither partition is served before the other, and both have their share of every
-/// rack and kind of node.
+/// The partitions of a cluster. The small partition is spread evenly over the numbers of nodes. Messages of one instant
+/// arrive in the order of these numbers, so neither partition is served before the other, and both have their share of
+/// every rack and kind of node.
 #[derive(Clone, Copy, Debug)]
 pub struct Partitions {
     nodes: u32,
@@ -14,7 +14,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Partitions of `nodes` nodes, with `big`, at least one, in the big partition.
+    /// Partitions of `nodes` nodes, with `big` nodes, at least one, in the big partition.
     pub const fn new(nodes: u32, big: u32) -> Self {
         debug_assert!(0 < big && big <= nodes);
         Self { nodes, big }
@@ -53,11 +53,11 @@ impl Partitions {
 
 const NODES: u32 = Blocks::NODES;
 
-/// A bit for each node, in blocks with a time stamp each. Empty before the first block arrives.
+/// A bit for each node, in blocks that each have a time stamp. Empty before the first block arrives.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeBitmap {
     blocks: Vec<[u32; 3]>,
-    /// Number of bits set in each block, and in all.
+    /// Number of set bits in each block, and in total.
     ones: Vec<u32>,
     all_ones: u32,
     stamps: Vec<Time>,
@@ -70,18 +70,18 @@ impl NodeBitmap {
         self.newest
     }
 
-    /// Which of the 32 nodes from number `32 * word` on have long work, by the newest blocks; a bit each.
+    /// The nodes with long work among the 32 nodes from number `32 * word` on, by the newest blocks; a bit for each.
     pub fn word(&self, word: u32) -> u32 {
         let (block, word, _) = place(word * 32);
         self.blocks.get(block).map_or(0, |bits| bits[word])
     }
 
-    /// Number of nodes without long work, of `nodes` in all.
+    /// Number of nodes without long work, among `nodes` nodes.
     pub const fn clear(&self, nodes: u32) -> u32 {
         nodes.saturating_sub(self.all_ones)
     }
 
-    /// The number of the `nth` node without long work, of at least `nth` + 1.
+    /// Number of the node without long work that has index `nth` among such nodes; at least `nth` + 1 must exist.
     pub fn nth_clear(&self, mut nth: u32) -> u32 {
         let mut first = 0;
         for (block, ones) in self.blocks.iter().zip(&self.ones) {
@@ -98,7 +98,7 @@ impl NodeBitmap {
                 first += 32;
             }
         }
-        // Nodes beyond the blocks, none of which has arrived.
+        // The nodes beyond the blocks, when no block has arrived.
         first + nth
     }
 
@@ -110,7 +110,7 @@ impl NodeBitmap {
         self.blocks[block] = bits;
     }
 
-    /// Marks one of `nodes` nodes; returns whether that changes the bitmap.
+    /// Marks one of `nodes` nodes; returns whether the bitmap changes.
     pub fn set(&mut self, node: u32, long: bool, nodes: u32) -> bool {
         self.make(nodes);
         let (block, word, bit) = place(node);
@@ -121,13 +121,13 @@ impl NodeBitmap {
         bits != before
     }
 
-    /// Stamps all blocks with `now`; for the actor that maintains the bitmap.
+    /// Stamps all blocks with `now`; only the actor that maintains the bitmap calls this.
     pub fn stamp(&mut self, now: Time) {
         self.stamps.fill(now);
         self.newest = now;
     }
 
-    /// The blocks newer than `known`, equal neighbours joined.
+    /// The blocks newer than `known`, with equal neighbours joined.
     pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
         let mut at = if self.newest <= known { self.blocks.len() } else { 0 };
         std::iter::from_fn(move || {
@@ -143,7 +143,7 @@ impl NodeBitmap {
         })
     }
 
-    /// Applies blocks that are newer than those held; `nodes` is the number of nodes.
+    /// Applies blocks that are newer than the present ones; `nodes` is the number of nodes.
     pub fn learn(&mut self, new: Blocks, nodes: u32) {
         self.make(nodes);
         let at = Time::from(new.at);
@@ -170,7 +170,7 @@ const fn place(node: u32) -> (usize, usize, u32) {
     ((node / NODES) as usize, (node % NODES / 32) as usize, 1 << (node % 32))
 }
 
-/// The position of the `nth` bit that is set, of at least `nth` + 1.
+/// Position of the set bit with index `nth`; at least `nth` + 1 bits must be set.
 pub(super) fn nth_bit(mut bits: u32, nth: u32) -> u32 {
     for _ in 0..nth {
         bits &= bits - 1;
@@ -182,14 +182,14 @@ pub(super) fn nth_bit(mut bits: u32, nth: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Every stretch of node numbers has its share of both partitions, to within a node.
+    /// Every range of node numbers has its share of both partitions, to within one node.
     #[test]
     fn the_partitions_are_spread_evenly_and_every_node_is_in_one() {
         let sizes = (1..=70).flat_map(|nodes| (1..=nodes).map(move |big| (nodes, big)));
         for (nodes, big) in sizes.chain([(15_000, 14_700), (4_000_000, 3_999_999)]) {
             let of = Partitions::new(nodes, big);
             let (bigs, smalls): (Vec<u32>, Vec<u32>) = (0..nodes).partition(|&node| of.is_big(node));
-            assert_eq!((bigs.len(), smalls.len()), (big as usize, of.small() as usize), "of {nodes}");
+            assert_eq!((bigs.len(), smalls.len()), (big as usize, of.small() as usize), "{nodes} nodes");
             assert!(
                 (0..).zip(&bigs).all(|(nth, &node)| (of.big_node(nth), of.big_before(node)) == (node, nth))
             );
@@ -198,7 +198,7 @@ mod tests {
             for node in 0..nodes {
                 assert_eq!(of.big_before(node), before);
                 let share = f64::from(node) * f64::from(big) / f64::from(nodes);
-                assert!((f64::from(before) - share).abs() < 1.0, "{before} of {node}, of {big} of {nodes}");
+                assert!((f64::from(before) - share).abs() < 1.0, "{before} below {node}, {big} of {nodes}");
                 before += u32::from(of.is_big(node));
             }
         }
@@ -214,7 +214,7 @@ mod tests {
         made.stamp(Time(5));
         let mut received = NodeBitmap::default();
         let parts: Vec<_> = made.newer(Time::ZERO).collect();
-        assert_eq!(parts.len(), 9, "three of the eleven blocks are alike: {parts:?}");
+        assert_eq!(parts.len(), 9, "three of the eleven blocks are equal: {parts:?}");
         parts.iter().for_each(|&part| received.learn(part, nodes));
         assert_eq!(received, made);
         assert_eq!(made.newer(Time(5)).count(), 0);

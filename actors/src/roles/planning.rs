@@ -1,6 +1,6 @@
-//! A central scheduler that decides in cycles which jobs run: all tasks of a job start together, on idle cores
-//! alone, and jobs can be preempted. A [`Planner`] makes the decisions; the scheduler has the cycles, launches,
-//! preemption and repairs.
+//! A central scheduler that decides in cycles which jobs run. All tasks of a job start together, on idle cores only,
+//! and jobs can be preempted. A [`Planner`] makes the decisions; the scheduler has the cycles, launches, preemption and
+//! repairs.
 
 mod planner;
 mod utility;
@@ -21,11 +21,11 @@ use crate::roles::{RETRY_AFTER, resend};
 const CYCLE: u32 = 0;
 /// The tick at which a decision is carried out.
 const DECIDED: u32 = 1;
-/// Tick of node 0. The tick of a node ends the time in which it is avoided.
+/// Tick of node 0. The tick of a node ends the time during which the node is avoided.
 const NODES: u32 = 2;
 
-/// A central scheduler. At the end of each cycle in which something has changed its planner decides which of the
-/// waiting jobs to launch, on free cores alone, so that nothing queues at nodes.
+/// A central scheduler. At the end of each cycle in which something has changed, its planner decides which waiting jobs
+/// to launch. Jobs start only on free cores, so nothing queues at nodes.
 #[derive(Clone, Debug)]
 pub struct PlanningScheduler<P> {
     cycle: Span,
@@ -92,9 +92,9 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Lets the planner decide, unless an earlier tick did or a decision is on its way.
+    /// Lets the planner decide, unless an earlier tick did so or a decision is in progress.
     fn end_cycle(&mut self, fx: &mut Effects<'_>) {
-        // In real time a tick can be late: the cycle has ended at its due time.
+        // In real time a tick can be late; the cycle then ended at its due time.
         let Some(end) = self.armed.take_if(|armed| *armed <= fx.now()) else { return };
         if self.deciding.is_some() {
             return;
@@ -117,7 +117,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Carries out a decision as far as that is still possible.
+    /// Carries out a decision as far as still possible.
     fn carry_out(&mut self, decision: &Decision, fx: &mut Effects<'_>) {
         let mut carried = Carried::default();
         carried.preempted += self.stop(&decision.stops, fx);
@@ -138,7 +138,7 @@ impl<P: Planner> PlanningScheduler<P> {
         fx.note(Note::Enacted { cycles, launched, revoked, preempted, took: takes });
     }
 
-    /// Preempts copies that still hold their cores; returns the number of their jobs.
+    /// Preempts copies that still hold their cores; returns the number of affected jobs.
     fn stop(&mut self, stops: &[HeldCore], fx: &mut Effects<'_>) -> u32 {
         let mut preempted = Vec::new();
         for core in stops {
@@ -155,7 +155,7 @@ impl<P: Planner> PlanningScheduler<P> {
         preempted.len() as u32
     }
 
-    /// Stops a copy that is no longer among those that its job holds; its task waits again.
+    /// Stops a copy that is no longer among the held copies of its job; its task waits again.
     fn give_up(&mut self, core: HeldCore, fx: &mut Effects<'_>) {
         drop_copy(core.copy, core.node, fx);
         self.pool.release(core.node, core.copy);
@@ -171,7 +171,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Preempts jobs that hold cores which the order lacks, if they suffice; returns whether the order has its cores.
+    /// Preempts jobs whose cores the order lacks, if they suffice. Returns whether the order has its cores.
     fn make_room(
         &mut self,
         order: &LaunchOrder,
@@ -191,7 +191,7 @@ impl<P: Planner> PlanningScheduler<P> {
         true
     }
 
-    /// Whether each of the nodes has a free core for each time that it occurs.
+    /// Whether each node has a free core for each of its occurrences.
     fn have_room(&self, nodes: &[u32]) -> bool {
         let mut sorted = nodes.to_vec();
         sorted.sort_unstable();
@@ -199,8 +199,8 @@ impl<P: Planner> PlanningScheduler<P> {
         groups.all(|group| self.pool.free_on(group[0]) >= group.len() as u32)
     }
 
-    /// Victims, first ones first, whose cores together with the free ones suffice for `tasks`, counted by kind of
-    /// nodes; `None` if all victims do not suffice. Victims without a core of a lacking kind are passed over.
+    /// The first victims whose cores together with the free cores suffice for `tasks`, counted by kind of nodes; `None`
+    /// if all victims do not suffice. Victims without a core of a lacking kind are passed over.
     fn sufficient(&mut self, order: JobId, tasks: &[u32], victims: &[JobId]) -> Option<Vec<JobId>> {
         let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
         let mut lacks: Vec<u32> = tasks.iter().enumerate().map(free).collect();
@@ -216,7 +216,7 @@ impl<P: Planner> PlanningScheduler<P> {
         lacks.iter().all(|lacks| *lacks == 0).then_some(chosen)
     }
 
-    /// Stops all copies of a job, whose work is lost; returns whether it had any.
+    /// Stops all copies of a job, whose work is lost; returns whether the job had any copy.
     fn preempt(&mut self, id: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(job) = self.jobs.get_mut(id) else { return false };
         let held = std::mem::take(&mut job.held);
@@ -227,7 +227,7 @@ impl<P: Planner> PlanningScheduler<P> {
         !held.is_empty()
     }
 
-    /// Launches tasks of a job on free cores, of which there must be enough.
+    /// Launches tasks of a job on free cores; there must be enough.
     fn launch(&mut self, order: &LaunchOrder, fx: &mut Effects<'_>) {
         let Some(job) = self.jobs.get_mut(order.job) else { return };
         let preference = fx.catalog().preference(order.job);
@@ -248,10 +248,10 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Handles an eviction: the node has stopped the copy itself, so that no drop is sent.
+    /// Handles an eviction. The node has stopped the copy itself, so no drop is sent.
     fn evicted(&mut self, from: ActorId, copy: CopyId, alone: bool, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(from);
-        // Otherwise it was preempted or believed lost meanwhile.
+        // Otherwise the copy was preempted or believed lost meanwhile.
         if self.pool.release(node, copy) {
             self.planner.evicted(copy, node, alone, fx);
             if let Some(job) = self.jobs.get_mut(copy.task.job) {
@@ -279,7 +279,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Whether a copy holds a core of the node, and was not stopped meanwhile.
+    /// Whether a copy holds a core of the node and has not been stopped meanwhile.
     fn holds(&self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
         self.pool.holds(fx.layout().node_number(node), copy)
     }
@@ -292,7 +292,7 @@ impl<P: Planner> PlanningScheduler<P> {
         if let Some(at) = job.held.iter().position(|core| core.copy.task == copy.task) {
             let core = job.held.swap_remove(at);
             if core.copy != copy {
-                // A copy that was believed lost or stopped was faster than the next one.
+                // A copy that was believed lost or stopped finished before its successor.
                 job.whole = false;
                 drop_copy(core.copy, core.node, fx);
                 self.changed |= self.pool.release(core.node, core.copy);
@@ -314,10 +314,10 @@ impl<P: Planner> PlanningScheduler<P> {
         self.wait_again(copy, fx);
     }
 
-    /// Handles an undelivered launch: its task waits again, and its node is avoided for a while.
+    /// Handles an undelivered launch: its task waits again, and the node is avoided for a while.
     fn refused(&mut self, to: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(to);
-        // Otherwise the node was reported down meanwhile, or the job was preempted.
+        // Otherwise the node has been reported down, or the job was preempted.
         if self.pool.release(node, copy) {
             self.pool.avoid(node, true);
             fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
@@ -325,7 +325,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Handles an undelivered order to stop a copy, which may still run: its node is avoided and ordered again.
+    /// Handles an undelivered order to stop a copy, which may still run. The node is avoided and gets the order again.
     fn not_stopped(&mut self, to: ActorId, drop: Launch, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(to);
         if self.pool.is_up(node) {
@@ -361,7 +361,7 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 }
 
-/// Takes a free core, which must exist, for each copy; returns their nodes.
+/// Takes a free core, which must exist, for each copy; returns the nodes of the cores.
 fn take_cores(pool: &mut CorePool, places: &TaskPlaces, copies: &[CopyId]) -> Vec<u32> {
     let kinds = |tasks: &[u32]| {
         let kinds = tasks.iter().enumerate();
@@ -412,7 +412,7 @@ impl<P: Planner> Machine for PlanningScheduler<P> {
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            // Only ticks are armed; the other inputs are a worker's.
+            // Only ticks are armed; the other inputs are for workers.
             Input::Fire(_)
             | Input::Done { .. }
             | Input::Halted { .. }

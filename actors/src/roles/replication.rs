@@ -1,10 +1,10 @@
 //! Replication: groups of tasks that run on groups of servers, every task on several of them.
 //!
-//! A job's tasks are cut into groups of v, each group goes to v distinct servers, and every server of a group holds all
-//! of its tasks, or as many as are asked for. Policies differ in the order on each server and in when copies are
-//! dropped. A group's servers are those with the shortest queues among more that were asked, or those that are free
-//! first. It can bind late: more nodes than it has rows reserve a place for it, and the first ones that claim get the
-//! rows in turn.
+//! A job's tasks are divided into groups of v. Each group goes to v distinct servers, and every server of a group holds
+//! all of its tasks, or as many as configured. Policies differ in the order on each server and in the events at which
+//! copies are dropped. A group's servers are the nodes with the shortest queues among more nodes asked, or the nodes
+//! that are free first. In the second case more nodes than the group has rows reserve a place, and the first nodes that
+//! claim get the rows in turn.
 
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Layout;
@@ -17,35 +17,37 @@ use crate::roles::resend::{back_off, resend};
 /// Events at which copies are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drops {
-    /// Every other copy of a task as soon as one finishes.
+    /// Every other copy of a task is dropped as soon as one finishes.
     PerTask,
-    /// All remaining copies of a group when its last task finishes.
+    /// All remaining copies of a group are dropped when its last task finishes.
     PerGroup,
-    /// Never: every copy runs to its end.
+    /// No copy is dropped: every copy runs to its end.
     Never,
 }
 
-/// Parameters of the machine.
+/// Parameters of replication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Design {
-    /// Tasks of a group, and servers it runs on; the last group of a job may be smaller.
+    /// Number of tasks of a group, and of its servers; the last group of a job may be smaller.
     pub order: u32,
-    /// Tasks that each server of a group holds, the first ones of its row; at most all tasks of a smaller group.
+    /// Number of tasks that each server of a group holds, the first ones of its row; at most all tasks of a smaller
+    /// group.
     pub columns: u32,
     /// Whether row i starts at task i (a latin square) or every row at the first task.
     pub staggered: bool,
     /// Event at which copies are dropped.
     pub drops: Drops,
-    /// Nodes asked for each server of a group; those with the shortest queues get it. One: no node is asked.
+    /// Number of nodes asked for each server of a group; the nodes with the shortest queues get it. With 1, no node is
+    /// asked.
     pub choices: u32,
-    /// Whether nodes reserve places instead, and those that are free first get the rows.
+    /// Whether nodes reserve places instead; the nodes that are free first get the rows.
     pub late: bool,
-    /// Time to wait for answers; pause until places that may have been lost are requested again.
+    /// Time to wait for answers. For places that may have been lost, pause before they are requested again.
     pub patience: Span,
 }
 
 impl Design {
-    /// First task and length of the group a task belongs to.
+    /// First task and length of the group of a task.
     const fn group(self, task: u32, tasks: u32) -> (u32, u32) {
         let base = task / self.order * self.order;
         (base, if tasks - base < self.order { tasks - base } else { self.order })
@@ -62,17 +64,17 @@ impl Design {
 #[derive(Clone, Debug)]
 struct ReplicatedJob {
     open: OpenJob,
-    /// Server and attempt of row i of the group that starts at task b, at b + i; `None` while no node is alive.
+    /// Server and attempt of row i of the group that starts at task b, at index b + i; `None` while no node is alive.
     servers: Vec<Option<(ActorId, u32)>>,
-    /// Open tasks of each group, where groups are dropped as a whole.
+    /// Number of open tasks of each group, where groups are dropped as a whole.
     left: Vec<u32>,
-    /// Groups that wait for answers; they have no servers yet.
+    /// Groups that wait for answers and have no servers yet.
     choosing: Vec<Choice>,
-    /// Number of repetitions of open places.
+    /// Number of repeated requests for open places.
     repeats: u32,
 }
 
-/// A scheduler of redundant groups.
+/// A scheduler that runs groups of tasks redundantly.
 #[derive(Clone, Debug)]
 pub struct Replication {
     design: Design,
@@ -84,7 +86,7 @@ pub struct Replication {
 }
 
 impl Replication {
-    /// A scheduler of that design over the nodes of `layout`.
+    /// A scheduler of a design over the nodes of `layout`.
     pub fn new(design: Design, layout: &Layout, lossy: bool) -> Self {
         Self {
             design,
@@ -107,7 +109,7 @@ impl Replication {
             self.sample.clear();
             self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
             if self.design.choices == 1 {
-                // A square has every task in every row and can lack a row; a rectangle cannot.
+                // A square has every task in every row and can lack a row. A rectangle cannot.
                 if self.design.columns < len {
                     self.fill(len as usize, fx);
                 }
@@ -123,7 +125,7 @@ impl Replication {
             }
             base += len;
         }
-        // A node that crashes never answers; one that keeps a place may take its time.
+        // A crashed node never answers. A node that keeps a place may take its time.
         if !placed.choosing.is_empty() && (self.lossy || !self.design.late) {
             fx.arm(Timer::Recheck { job, attempt: placed.open.first_attempt() }, self.design.patience);
         }
@@ -149,7 +151,7 @@ impl Replication {
         }
     }
 
-    /// Sends a group to the live nodes with the shortest queues; to others, if too few are left.
+    /// Sends a group to the live nodes with the shortest queues, or to other nodes if too few are left.
     fn decide(&mut self, job: JobId, choice: Choice, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(job) else { return };
         let base = choice.base;
@@ -163,7 +165,7 @@ impl Replication {
         }
     }
 
-    /// Fills the sample up to `len` live nodes, repeating nodes if there are too few.
+    /// Fills the sample up to `len` live nodes. Nodes occur several times if there are too few.
     fn fill(&mut self, len: usize, fx: &mut Effects<'_>) {
         while self.sample.len() < len
             && let Some(node) = self.members.another(fx.rng(), &self.sample)
@@ -172,7 +174,7 @@ impl Replication {
         }
     }
 
-    /// Handles the timeout: decides without the missing answers, or asks again for places.
+    /// Handles the timeout: decides without the missing answers, or requests places again.
     fn lose_patience(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.design.late {
             let current = self.jobs.get_mut(job).is_some_and(|placed| placed.open.first_attempt() == attempt);
@@ -216,8 +218,8 @@ impl Replication {
             Drops::Never => None,
         };
         if let Some(tasks) = dropped {
-            // The server that finished the task has nothing to drop, unless a whole group goes or it holds
-            // a second row of it.
+            // The server that finished the task has nothing to drop, unless a whole group is dropped or the server
+            // holds a second row of the group.
             let only = holders().filter(|&server| server == from).count() == 1;
             let skip = (design.drops == Drops::PerTask && only).then_some(from);
             for server in holders().filter(|&s| Some(s) != skip) {
@@ -233,8 +235,7 @@ impl Replication {
         }
     }
 
-    /// Launches again every row with open tasks whose server is `lost`, on a server that has none of the
-    /// group yet.
+    /// Launches again every row with open tasks whose server is `lost`, on a server that has no row of the group yet.
     fn relaunch(
         &mut self,
         only: Option<JobId>,
@@ -272,7 +273,7 @@ impl Replication {
 }
 
 impl ReplicatedJob {
-    /// Sends the rows of the group that starts at `base` to these servers; a row without one waits for a node.
+    /// Sends the rows of the group that starts at `base` to these servers. A row without a server waits for a node.
     fn send(
         &mut self,
         design: Design,
@@ -305,7 +306,7 @@ impl Machine for Replication {
             Input::Fire(Timer::Recheck { job, attempt }) => self.lose_patience(job, attempt, fx),
             Input::Undelivered { to, msg } => {
                 if let Some(row) = resend(to, msg, fx) {
-                    // Attempts are unique within a group: another row under way to this node is not lost.
+                    // Attempts are unique within a group: another row on its way to this node is not lost.
                     let group = row.base..row.base + u32::from(row.len);
                     let lost = |at, held| group.contains(&at) && held == Some((to, row.attempt));
                     self.relaunch(Some(row.job), lost, fx);
@@ -325,14 +326,14 @@ impl Machine for Replication {
                     self.offer_again(fx);
                 }
             }
-            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
+            // A start needs no action; only rechecks are armed; the other inputs are for workers.
             _ => {}
         }
     }
 }
 
 impl Replication {
-    /// Grants a node that has a free core the next row of a group, without the tasks already done.
+    /// Grants a node with a free core the next row of a group, without tasks that are done.
     fn claim(&mut self, from: ActorId, job: JobId, base: u32, repair: bool, fx: &mut Effects<'_>) {
         let granted = self.jobs.get_mut(job).and_then(|placed| {
             let at = placed.choosing.iter().position(|choice| choice.base == base)?;
@@ -376,7 +377,7 @@ impl Replication {
         !placed.choosing.is_empty()
     }
 
-    /// Asks again for groups without any place left after a crash.
+    /// Asks other nodes for groups that a crash left without any place.
     fn offer_again(&mut self, fx: &mut Effects<'_>) {
         let mut bare = Vec::new();
         for (job, placed) in self.jobs.iter_mut() {
@@ -404,13 +405,13 @@ impl ReplicatedJob {
     }
 }
 
-/// Nodes asked for their queue length, or for a place, for the group that starts at `base`.
+/// Nodes that were asked for a queue length or a place, for the group that starts at `base`.
 #[derive(Clone, Debug)]
 struct Choice {
     pub base: u32,
-    /// The nodes asked, and their answers.
+    /// The nodes asked, each with its answer.
     asked: Vec<(ActorId, Option<i32>)>,
-    /// Rows already granted.
+    /// Number of rows already granted.
     pub given: u32,
 }
 
@@ -419,17 +420,17 @@ impl Choice {
         Self { base, asked: nodes.iter().map(|&node| (node, None)).collect(), given: 0 }
     }
 
-    /// Records more nodes asked.
+    /// Records further nodes that were asked.
     fn ask(&mut self, nodes: &[ActorId]) {
         self.asked.extend(nodes.iter().map(|&node| (node, None)));
     }
 
-    /// The nodes asked that have not claimed their place.
+    /// The nodes that were asked and have not claimed their place.
     fn asked(&self) -> impl Iterator<Item = ActorId> {
         self.asked.iter().map(|asked| asked.0)
     }
 
-    /// Records the claim of a node; returns its row.
+    /// Records the claim of a node; returns the index of its row.
     fn claimed(&mut self, node: ActorId) -> u32 {
         self.keep(|other| other != node);
         self.given += 1;
@@ -441,7 +442,7 @@ impl Choice {
         self.asked.retain(|asked| which(asked.0));
     }
 
-    /// Records an answer; returns whether all are there. The latest of a node counts.
+    /// Records an answer; returns whether all answers have arrived. The latest answer of a node counts.
     fn answer(&mut self, node: ActorId, length: i32) -> bool {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.0 == node) {
             asked.1 = Some(length);
@@ -449,7 +450,7 @@ impl Choice {
         self.asked.iter().all(|asked| asked.1.is_some())
     }
 
-    /// The nodes asked, the shortest queue first and those without an answer last; ties in the order drawn.
+    /// The nodes asked, by queue length; nodes without an answer come last, and ties are in the order drawn.
     fn by_length(mut self) -> impl Iterator<Item = ActorId> {
         self.asked.sort_by_key(|asked| (asked.1.is_none(), asked.1));
         self.asked.into_iter().map(|asked| asked.0)

@@ -10,20 +10,20 @@ pub const RETRY_AFTER: Span = Span::from_secs(1);
 /// Longest wait for something that may have been lost before it is requested again.
 pub const LONGEST_WAIT: Span = Span::from_secs(300);
 
-/// The wait number `past` (from zero) of a series that begins with `first` and doubles, up to five minutes or `first`
-/// if that is longer.
+/// The wait with index `past` (from zero) of a series that begins with `first` and doubles, up to five minutes, or up
+/// to `first` if `first` is longer.
 pub fn back_off(first: Span, past: u32) -> Span {
     let doubled = first.0.saturating_mul(1u64.checked_shl(past).unwrap_or(u64::MAX));
     Span(doubled).min(LONGEST_WAIT.max(first))
 }
 
-/// Sends a message again that must arrive, paced by the peer timeout. Returns the row that could not be delivered, if
-/// the message carried one: the policy launches it elsewhere.
+/// Sends again a message that must arrive, paced by the peer timeout. Returns the undelivered row, if the message
+/// carried one: the policy launches it on another node.
 pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
     match msg {
         Message::Launch(Launch::Row(row)) => Some(row),
         Message::Probe(Probe::Grant { row, group }) => {
-            // The node still holds a core: free it as soon as it can be reached.
+            // The node still holds a core, which becomes free as soon as the node can be reached.
             fx.recover(to, Probe::Nothing { job: row.job, group });
             Some(row)
         }
@@ -35,7 +35,7 @@ pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
             fx.recover(to, finished);
             None
         }
-        // A lost drop costs work, nothing else.
+        // A lost drop only costs work.
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
-//! Speculative execution: the rule by which tasks get further copies, and the binding by which copies get nodes.
+//! Speculative execution: a rule by which tasks get further copies, and a binding by which copies get nodes.
 //!
 //! The scheduler checks each open job at the times of its rule and requests further copies of its tasks. A [`Rule`]
-//! decides which tasks get them, a [`NodeBinding`] which nodes. The first result of a task counts, its other copies
-//! are stopped.
+//! decides which tasks get copies, a [`NodeBinding`] which nodes the copies get. The first result of a task counts, and
+//! its other copies are stopped.
 
 pub mod binding;
 pub mod rule;
@@ -22,11 +22,11 @@ use crate::roles::resend::resend;
 struct SpeculatedJob {
     open: OpenJob,
     attempts: Attempts,
-    /// The times of the copies that finished tasks, if the rule checks the job.
+    /// The run times of copies that finished tasks, if the rule checks the job.
     took: Vec<Span>,
     /// Tasks whose copies the rule stopped; a task occurs once for each stopped copy.
     stopped: Vec<u32>,
-    /// Number of the look that is armed, if one is.
+    /// Number of the armed check; `None` if no check is armed.
     next_look: Option<u32>,
 }
 
@@ -35,12 +35,12 @@ struct SpeculatedJob {
 pub struct SpeculatingScheduler<B> {
     rule: Box<dyn Rule>,
     binding: B,
-    /// Whether nodes report the start of copies that wait there.
+    /// Whether nodes report the start of copies that wait on them.
     starts: bool,
     jobs: JobTable<SpeculatedJob>,
-    /// Copies on nodes.
+    /// Number of copies on nodes.
     sent: u32,
-    /// Backups that run or are wanted.
+    /// Number of backups that run or are wanted.
     backups: u32,
     actions: Vec<Action>,
     /// Number of checks so far.
@@ -112,7 +112,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         fx.send_as(reason == LaunchReason::Lost, node, B::launch(copy, group));
     }
 
-    /// Answers a node that holds a core.
+    /// Answers a node that holds a core for a claim.
     fn claim(&mut self, node: ActorId, job: JobId, group: u32, repair: bool, fx: &mut Effects<'_>) {
         match self.binding.claimed(node, job, group, needed(&mut self.jobs), fx) {
             Some(wanted) => self.launch(wanted, node, group, fx),
@@ -123,7 +123,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, index }, attempt: number } = copy;
         let Some(placed) = self.jobs.get_mut(job) else { return };
-        // The core is free if the attempt is known; a late result of a node that was given up frees nothing.
+        // The core is free if the attempt is known. A late result of a node that was given up frees nothing.
         let ended = placed.attempts.take(index, |a| a.number == number && a.node == Some(from));
         let completion = placed.open.complete(index);
         if let Some(ended) = ended {
@@ -148,7 +148,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         self.dispatch(fx);
     }
 
-    /// Stops the attempts of a task for which `which` holds; returns whether there were any.
+    /// Stops the attempts of a task for which `which` holds; returns whether there were any such attempts.
     fn stop(&mut self, task: TaskId, which: impl Fn(&Attempt) -> bool, fx: &mut Effects<'_>) -> bool {
         let mut any = false;
         while let Some(placed) = self.jobs.get_mut(task.job)
@@ -176,7 +176,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         }
     }
 
-    /// Checks a job, unless it has ended, or was submitted again and has a timer of its own.
+    /// Checks a job, unless it has ended, or was submitted again and has its own timer.
     fn look(&mut self, job: JobId, number: Option<u32>, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(job).filter(|placed| placed.next_look == number) else {
             return;
@@ -230,7 +230,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         true
     }
 
-    /// Stops an attempt and queues another one behind the task that is next.
+    /// Stops an attempt and queues a new one after the next task.
     fn restart(&mut self, task: TaskId, number: u32, fx: &mut Effects<'_>) {
         if !self.stop(task, |a| a.number == number, fx) {
             return;
@@ -243,8 +243,8 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         self.dispatch(fx);
     }
 
-    /// Records a report. The first one of a copy that waited at its node says when it started: the report of the start
-    /// itself can be lost.
+    /// Records a report. The first report of a copy that waited at its node shows when the copy started, because the
+    /// report of the start itself can be lost.
     fn progress(&mut self, report: Progress, fx: &Effects<'_>) {
         let Progress::Report { copy, score, at, age_ms } = report;
         let at = Time::from(at);
@@ -260,8 +260,8 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         }
     }
 
-    /// Removes the attempts of a job, or of all, that are lost with a node or did not reach it. Tasks without any
-    /// attempt left are queued again before others. Returns whether there were any.
+    /// Removes the attempts of a job, or of all jobs, that are lost with a node or did not reach it. Tasks without any
+    /// attempt left are queued again before others. Returns whether any attempt was removed.
     fn lost(&mut self, node: ActorId, only: Option<CopyId>, fx: &mut Effects<'_>) -> bool {
         let (mut any, mut again) = (false, Vec::new());
         for (job, placed) in self.jobs.iter_mut() {
@@ -282,7 +282,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
                 }
             }
         }
-        // The oldest comes out first.
+        // The oldest copy must come out of the queue first.
         for copy in again.into_iter().rev() {
             self.binding.again(WantedCopy { copy, reason: LaunchReason::Lost }, fx);
         }
@@ -348,7 +348,7 @@ impl<B: NodeBinding> Machine for SpeculatingScheduler<B> {
                     self.dispatch(fx);
                 }
             }
-            // A start needs no action; the other inputs are a worker's.
+            // A start needs no action; the other inputs are for workers.
             _ => {}
         }
     }
@@ -362,7 +362,7 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    /// Backs up every task with one copy; checks every second.
+    /// A rule that backs up every task with one copy and checks every second.
     #[derive(Clone, Debug)]
     struct Everything;
 
@@ -403,8 +403,8 @@ mod tests {
         bench.receive(bench.layout.node(node), Launch::Completed { copy })
     }
 
-    /// Two tasks on four nodes, each with a backup. A backup wins; the first copy is stopped, its late result
-    /// changes nothing, and both cores are free again.
+    /// Two tasks on four nodes each have a backup. A backup wins; the first copy is stopped, its late result changes
+    /// nothing, and both cores are free again.
     #[test]
     fn the_first_result_counts_and_the_other_copy_is_stopped() {
         let mut bench = bench(Everything, 2, 4);
@@ -413,17 +413,17 @@ mod tests {
         let client = bench.layout.client(0);
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0)), (c, row(0, 1)), (d, row(1, 2))]);
         assert_eq!(done(&mut bench, 2, 0, 1), [(a, dropped(0, 1))]);
-        assert_eq!(done(&mut bench, 0, 0, 0), [], "a late duplicate");
+        assert_eq!(done(&mut bench, 0, 0, 0), [], "a late duplicate changes nothing");
         let finished = Job::Finished { job: JOB }.into();
         assert_eq!(done(&mut bench, 1, 1, 0), [(d, dropped(1, 3)), (client, finished)]);
-        // Four cores, once each.
+        // Four cores are free, and each gets one copy.
         let next = sends(&bench.submit(1));
         let nodes: Vec<_> = next.iter().map(|(node, _)| *node).collect();
-        assert_eq!(nodes, [c, a, b, d], "in the order in which they became free");
+        assert_eq!(nodes, [c, a, b, d], "nodes are used in the order in which they became free");
     }
 
-    /// A backup keeps its task alive when the first copy is lost, and the other way round; with the last copy the
-    /// task goes back to the queue.
+    /// A backup keeps its task alive when the first copy is lost, and the first copy does when the backup is lost. With
+    /// the last copy the task goes back to the queue.
     #[test]
     fn a_task_is_sent_again_when_its_last_copy_is_lost() {
         let mut bench = bench(Everything, 1, 3);
@@ -433,17 +433,17 @@ mod tests {
         assert_eq!(sends(&bench.step(Input::Down { actor: a })), []);
         let undelivered = Input::Undelivered { to: b, msg: row(0, 1) };
         assert_eq!(sends(&bench.step(undelivered)), [(c, row(0, 2))]);
-        assert_eq!(sends(&bench.step(undelivered)), [], "once");
+        assert_eq!(sends(&bench.step(undelivered)), [], "the task is sent again only once");
         let client = bench.layout.client(0);
         let finished = Job::Finished { job: JOB }.into();
         assert_eq!(
             done(&mut bench, 0, 0, 0),
             [(c, dropped(0, 3)), (client, finished)],
-            "it had ended before"
+            "the first copy had ended before its node was lost"
         );
     }
 
-    /// First copies come before backups, and a node gets one copy of a task.
+    /// First copies come before backups, and a node gets at most one copy of a task.
     #[test]
     fn backups_take_the_cores_that_first_copies_leave() {
         let mut bench = bench(Everything, 3, 2);
@@ -453,10 +453,10 @@ mod tests {
         assert_eq!(look(&mut bench, 1), []);
         assert_eq!(done(&mut bench, 0, 2, 0), []);
         assert_eq!(look(&mut bench, 2), [(a, row(1, 1))]);
-        assert_eq!(look(&mut bench, 2), [], "of a job submitted before");
+        assert_eq!(look(&mut bench, 2), [], "the timer belongs to an earlier submission");
     }
 
-    /// Restarts everything once; without cores to spare.
+    /// A rule that restarts every copy once, and leaves no core free.
     #[derive(Clone, Debug)]
     struct Anew;
 
@@ -471,7 +471,7 @@ mod tests {
         }
     }
 
-    /// One core, two tasks: the restarted one lets the other go first.
+    /// With one core and two tasks, the restarted task lets the other go first.
     #[test]
     fn a_restarted_task_leaves_its_core_to_the_next_task() {
         let mut bench = bench(Anew, 2, 1);
@@ -481,9 +481,9 @@ mod tests {
         assert_eq!(done(&mut bench, 0, 1, 0), [(node, row(0, 1))]);
     }
 
-    /// The newest report counts; older ones and those of ended copies are ignored.
+    /// The newest report counts. Older reports and reports of ended copies are ignored.
     #[test]
-    fn reports_can_come_late_or_twice() {
+    fn late_and_repeated_reports_change_nothing() {
         #[derive(Clone, Debug)]
         struct Far;
         impl Rule for Far {
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(look(&mut bench, 1), [(b, row(0, 1))]);
     }
 
-    /// The nodes of reservations for one place each, all of one group.
+    /// The nodes that got reservations, each for one place and all for one group.
     fn reserved(sent: &[(ActorId, Message)], of: u32) -> Vec<ActorId> {
         let node = |&(node, msg): &(ActorId, Message)| match msg {
             Message::Probe(Probe::Reserve { group, count: 1, .. }) if group == of => node,
@@ -522,7 +522,7 @@ mod tests {
         sent.iter().map(node).collect()
     }
 
-    /// Bound by reservations a backup is requested once, on two nodes without a copy, and goes to the first that
+    /// With reservations a backup is requested once, on two nodes without a copy, and goes to the first node that
     /// claims.
     #[test]
     fn a_backup_is_reserved_on_two_other_nodes() {
@@ -532,12 +532,12 @@ mod tests {
         let grant = |attempt, group| {
             Message::from(Probe::Grant { row: Row::single(JOB.task(0).copy(attempt)), group })
         };
-        assert_eq!((first.len(), look(&mut bench, 1)), (2, vec![]), "nothing runs yet");
+        assert_eq!((first.len(), look(&mut bench, 1)), (2, vec![]), "no copy runs yet");
         let cancel = Message::from(Probe::Cancel { job: JOB, group: 0 });
         assert_eq!(bench.receive(first[0], claim(0)), [(first[1], cancel), (first[0], grant(0, 0))]);
         let second = reserved(&look(&mut bench, 2), 1);
         assert!(second.len() == 2 && !second.contains(&first[0]), "{second:?}");
-        assert_eq!(look(&mut bench, 3), [], "one is wanted already");
+        assert_eq!(look(&mut bench, 3), [], "a backup is wanted already");
         assert_eq!(bench.receive(second[1], claim(1)).last(), Some(&(second[1], grant(1, 1))));
         let nothing = Message::from(Probe::Nothing { job: JOB, group: 1 });
         assert_eq!(bench.receive(second[0], claim(1)), [(second[0], nothing)]);
@@ -548,7 +548,8 @@ mod tests {
         assert_eq!(ended, [(first[0], dropped(0, 1)), (client, finished)]);
     }
 
-    /// The only copy is lost while a backup is wanted: the backup serves. Its places are lost: new ones are requested.
+    /// The only copy is lost while a backup is wanted, so the backup takes its place. When the backup's places are
+    /// lost, new ones are requested.
     #[test]
     fn a_wanted_backup_stands_in_for_a_lost_copy() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
@@ -565,7 +566,7 @@ mod tests {
         assert_eq!(reserved(&lost, 2).len(), 2, "no copy is left");
     }
 
-    /// The first of two tasks ends while a backup of it is wanted: the places of the backup are given up.
+    /// The first of two tasks ends while its backup is wanted, so the places of the backup are given up.
     #[test]
     fn the_places_of_a_backup_are_given_up_when_its_task_ends() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 2, 20);
@@ -578,7 +579,7 @@ mod tests {
         assert_eq!(ended, [(second[0], cancel), (second[1], cancel)]);
     }
 
-    /// Bound to random nodes a copy runs from the start that its node reports.
+    /// With random nodes a copy runs from the start that its node reports.
     #[test]
     fn a_copy_that_waits_at_its_node_is_not_slow() {
         let mut bench = bound(Everything, CopyBinding::Random, 1, 20);
@@ -592,7 +593,8 @@ mod tests {
         assert!(other != node && message == row(0, 1));
     }
 
-    /// The report of a start was lost: the next one says for how long the copy has run, so that it does not look fast.
+    /// The report of a start was lost. The next report shows for how long the copy has run, so the copy does not look
+    /// fast.
     #[test]
     fn a_lost_start_report_does_not_make_a_copy_fast() {
         #[derive(Clone, Debug)]
@@ -613,6 +615,6 @@ mod tests {
         let score = Score(500_000_000);
         bench.receive(node, Progress::Report { copy, score, at: at.into(), age_ms: 10_000 });
         bench.now = at + Span::from_secs(1);
-        assert_eq!(look(&mut bench, 1).len(), 1, "half of the work in ten seconds");
+        assert_eq!(look(&mut bench, 1).len(), 1, "the copy did half of the work in ten seconds");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::base::{CopyId, JobId};
 
-/// Consecutive tasks of a job with one attempt number.
+/// Consecutive tasks of a job with the same attempt number.
 #[derive(Clone, Debug)]
 struct TaskRun {
     job: JobId,
@@ -13,10 +13,10 @@ struct TaskRun {
     attempt: u32,
 }
 
-/// Tasks that wait. Those of older jobs come first, whether they wait for the first time or were lost.
+/// Waiting tasks. Tasks of older jobs come first, whether they wait for the first time or were lost.
 #[derive(Clone, Debug, Default)]
 pub struct TaskQueue {
-    /// By job, none empty.
+    /// Runs of tasks in the order of jobs; no run is empty.
     runs: VecDeque<TaskRun>,
     /// Number of tasks.
     len: u64,
@@ -28,12 +28,13 @@ impl TaskQueue {
         self.len
     }
 
-    /// Whether none waits.
+    /// Whether no task waits.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds tasks of a job, ahead of others of it. Jobs are numbered by arrival, so the place is at the end as a rule.
+    /// Adds tasks of a job, ahead of others of the same job. Jobs are numbered by arrival, so tasks usually go to the
+    /// end.
     pub fn add(&mut self, job: JobId, tasks: Range<u32>, attempt: u32) {
         if tasks.is_empty() {
             return;
@@ -46,7 +47,7 @@ impl TaskQueue {
         self.runs.insert(at, TaskRun { job, tasks, attempt });
     }
 
-    /// Adds one copy.
+    /// Adds one copy, ahead of other tasks of its job.
     pub fn add_copy(&mut self, copy: CopyId) {
         let index = copy.task.index;
         self.add(copy.task.job, index..index + 1, copy.attempt);
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_jobs_come_first_and_lost_tasks_first_of_their_job() {
+    fn older_jobs_come_first_and_lost_tasks_lead_their_job() {
         let mut queue = TaskQueue::default();
         queue.add(JobId(4), 0..2, 0);
         queue.add(JobId(7), 0..2, 0);

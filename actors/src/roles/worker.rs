@@ -62,7 +62,7 @@ impl Machine for Worker {
         match input {
             Input::Deliver { msg: Message::Core(order), .. } => self.order(order, fx),
             Input::Done { copy } => {
-                assert_eq!(self.running, Some(copy), "the core finished what it was not running");
+                assert_eq!(self.running, Some(copy), "the core finished a copy that it was not running");
                 self.running = None;
                 fx.note(Note::Completed { copy });
                 fx.send(self.node, Core::Ended { copy });
@@ -73,13 +73,13 @@ impl Machine for Worker {
                     fx.send(self.node, Core::Suspended { copy, left });
                 }
                 Halting::Stop => fx.note(Note::Preempted { copy }),
-                Halting::No => unreachable!("halted without having asked"),
+                Halting::No => unreachable!("the core halted a copy without an order"),
             },
             Input::Progress { copy, score, done } => {
                 fx.send(self.node, Core::Score { copy, score, done_ms: done.whole_millis() });
             }
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
-            // A worker has no peers beyond its node and shares its fate.
+            // A worker has no peers beyond its node and crashes with it.
             _ => {}
         }
     }

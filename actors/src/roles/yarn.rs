@@ -1,8 +1,9 @@
-//! YARN's resource manager and node managers: containers given on heartbeats, in one queue or in two with shares.
+//! YARN's resource manager and node managers, which give containers on heartbeats, from one queue or from two with
+//! shares.
 //!
-//! This file has the resource manager: on a node's heartbeat it gives the node's room to the oldest applications.
-//! It counts the containers that it gave each node, and gives a node no more than that count leaves of the room
-//! that it reports: a heartbeat does not know of containers under way.
+//! This file has the resource manager. On a node's heartbeat it gives the node's room to the oldest applications. A
+//! heartbeat does not know of containers under way. The manager therefore counts the containers that it gave each node,
+//! and gives no more than this count leaves of the reported room.
 
 mod node;
 
@@ -24,15 +25,15 @@ use crate::roles::task_queue::TaskQueue;
 pub struct YarnOptions {
     /// Whether an application master keeps a container for the life of its job.
     pub masters: bool,
-    /// Two queues, and how containers are taken back from them; `None` for one queue.
+    /// Two queues and the rules for taking containers back from them; `None` for one queue.
     pub reclaiming: Option<Reclaiming>,
 }
 
-/// Two queues with shares, for short and for long jobs, and how a queue over its share is cut back
-/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as Big-C has it).
+/// Two queues with shares, for short and for long jobs, and the rules by which a queue over its share is cut back
+/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as in Big-C).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reclaiming {
-    /// The share of the containers that is guaranteed to short jobs; the rest is for long ones.
+    /// The share of the containers that is guaranteed to short jobs; the rest is for long jobs.
     pub short_share: f64,
     /// Period at which queues are compared with their shares.
     pub every: Span,
@@ -40,7 +41,7 @@ pub struct Reclaiming {
     pub over: f64,
     /// Largest fraction of all containers that is taken back at once.
     pub round: f64,
-    /// Fraction of the containers to be taken back that is taken at once.
+    /// Fraction of the containers to be taken back that is taken back at once.
     pub damping: f64,
     /// Whether containers are killed instead of suspended.
     pub kill: bool,
@@ -132,19 +133,19 @@ impl ContainerRule {
     }
 
     /// Whether a job needs a container for its master before it gets others. With a single container in the cluster
-    /// jobs do without.
+    /// jobs have no masters.
     fn lacks_master(&self, job: JobId) -> bool {
         self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
     }
 
     /// Whether a job without a master may have one. Masters never fill the cluster: where they would, the newest job
-    /// gives up its own.
+    /// gives up its master.
     fn may_have_master(&self, job: JobId) -> bool {
         self.hosts.masters() + 1 < self.hosts.total()
             || self.hosts.newest_master().is_some_and(|newest| newest > job)
     }
 
-    /// Gives a container to the master of a job that may have one, which keeps it until the job ends.
+    /// Gives a container to the master of a job that may have a master; the master keeps it until the job ends.
     fn give_master(&mut self, node: u32, job: JobId) -> bool {
         if self.hosts.masters() + 1 >= self.hosts.total()
             && let Some(newest) = self.hosts.newest_master()
@@ -272,16 +273,16 @@ impl DispatchRule for ContainerRule {
     }
 }
 
-// The leaf queues of the resource manager, and their guaranteed shares.
+// The leaf queues of the resource manager, with their guaranteed shares.
 
 /// A queue of applications.
 #[derive(Clone, Debug)]
 struct LeafQueue {
     /// Tasks without a container.
     pub waiting: TaskQueue,
-    /// Containers that run.
+    /// Number of running containers of the queue.
     pub used: u32,
-    /// The part of all containers that is guaranteed to it.
+    /// The share of all containers that is guaranteed to the queue.
     pub share: f64,
 }
 
@@ -311,12 +312,12 @@ impl LeafQueues {
         self.0.iter_mut()
     }
 
-    /// Whether a task waits anywhere.
+    /// Whether a task waits in any queue.
     fn is_waiting(&self) -> bool {
         self.0.iter().any(|leaf| !leaf.waiting.is_empty())
     }
 
-    /// The queue that is the least served for its share among those for which `wants` holds.
+    /// The queue that is least served for its share, among the queues for which `wants` holds.
     fn least_served(&self, mut wants: impl FnMut(usize, &LeafQueue) -> bool) -> Option<usize> {
         let ratio = |leaf: usize| f64::from(self.0[leaf].used) / self.0[leaf].share;
         (0..self.0.len())
@@ -324,12 +325,13 @@ impl LeafQueues {
             .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// Number of containers to be taken from each queue now, of `total` in the cluster. A queue that exceeds its share
-    /// by more than the tolerance gives up containers that other queues want within their shares and that are not free:
-    /// its surplus or that need, times the damping. All queues together give up at most a fraction of the cluster.
+    /// Number of containers to be taken from each queue now, with `total` in the cluster. A queue that exceeds its
+    /// share by more than the tolerance gives up containers that other queues want within their shares and that are not
+    /// free. It gives up the smaller of its surplus and this need, times the damping. All queues together give up at
+    /// most a fraction of the cluster.
     ///
-    /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
-    /// would then lose its container to the other in turn, and killed tasks would never end.
+    /// No queue is cut below its share. Hadoop rounds up to whole containers. Two queues that share very few containers
+    /// would then lose their container to each other in turn, and killed tasks would never end.
     fn excess(&self, options: &Reclaiming, total: u32) -> Vec<u32> {
         let guaranteed = |leaf: &LeafQueue| leaf.share * f64::from(total);
         let used: u32 = self.0.iter().map(|leaf| leaf.used).sum();
@@ -345,7 +347,7 @@ impl LeafQueues {
             if surplus <= options.over * guaranteed(leaf) {
                 return 0;
             }
-            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus is a little below a whole number.
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus can be a little below a whole number.
             let whole = (surplus + 1e-9).floor();
             let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
             (need, most) = ((need - taken).max(0.0), most - taken);
@@ -361,9 +363,9 @@ impl LeafQueues {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Container {
     pub copy: CopyId,
-    /// The leaf queue it is charged to.
+    /// The leaf queue to which the container is charged.
     pub leaf: usize,
-    /// Orders about it so far; it is suspended while the number is odd.
+    /// Number of orders about the container so far; it is suspended while the number is odd.
     pub turn: u32,
 }
 
@@ -376,20 +378,20 @@ impl Container {
 /// A node.
 #[derive(Clone, Debug)]
 struct ContainerHost {
-    /// In the order in which they were given.
+    /// The node's containers, in the order in which they were given.
     pub containers: Vec<Container>,
-    /// Application masters that have a container here.
+    /// Number of application masters with a container on the node.
     masters: u32,
     cores: u32,
     up: bool,
-    /// When the newest of its heartbeats was sent.
+    /// Time at which the newest of the node's heartbeats was sent.
     reported: Time,
-    /// Whether it could not be reached lately.
+    /// Whether the node is avoided because it could not be reached.
     pub avoided: bool,
 }
 
 impl ContainerHost {
-    /// Containers that fit beside those that run.
+    /// Number of containers that fit beside the running ones.
     fn room(&self) -> u32 {
         if !self.up || self.avoided {
             return 0;
@@ -398,7 +400,7 @@ impl ContainerHost {
         self.cores.saturating_sub(running as u32 + self.masters)
     }
 
-    /// The suspended container of a queue that resumes first: that of the oldest application.
+    /// The suspended container of a queue that resumes first, which is that of the oldest application.
     fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
         let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
         self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)
@@ -409,7 +411,7 @@ impl ContainerHost {
 #[derive(Clone, Debug)]
 struct ContainerHosts {
     hosts: Vec<ContainerHost>,
-    /// The node of the application master of each job that has one.
+    /// The node of the application master of each job that has a master.
     masters: BTreeMap<JobId, u32>,
 }
 
@@ -430,12 +432,12 @@ impl ContainerHosts {
         &mut self.hosts[node as usize]
     }
 
-    /// Containers of all nodes that are up.
+    /// Number of containers of all nodes that are up.
     fn total(&self) -> u32 {
         self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
     }
 
-    /// Records a heartbeat; returns whether it is newer than those before, which can overtake it.
+    /// Records a heartbeat. Returns whether it is the newest so far; heartbeats can overtake each other.
     fn record_heartbeat(&mut self, node: u32, at: Time) -> bool {
         let reported = &mut self.get(node).reported;
         let newer = at >= *reported;
@@ -475,7 +477,7 @@ impl ContainerHosts {
         self.masters.contains_key(&job)
     }
 
-    /// Application masters of all nodes.
+    /// Number of application masters on all nodes.
     fn masters(&self) -> u32 {
         self.masters.len() as u32
     }
@@ -502,8 +504,8 @@ impl ContainerHosts {
         Some(containers.remove(at))
     }
 
-    /// The running containers of a queue and their nodes: those of the newest application first, and within it the task
-    /// with the highest number.
+    /// The running containers of a queue and their nodes. Those of the newest application come first, and within an
+    /// application the task with the highest number.
     fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
         let of = |(node, host): (u32, &ContainerHost)| {
             let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
@@ -539,35 +541,43 @@ mod tests {
         queues
     }
 
-    /// 114 of 120 containers are for short jobs and 6 for long ones.
+    /// 114 of 120 containers are for short jobs and 6 for long jobs.
     #[test]
     fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
         let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
-        assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
-        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
+        assert_eq!(
+            excess([0, 120], [100, 0]),
+            [0, 12],
+            "a fifth of the need of 100, but at most a tenth of all"
+        );
+        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of the need of 30");
         assert_eq!(excess([80, 40], [1, 0]), [0, 1]);
-        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten are free");
+        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten containers are free");
         assert_eq!(excess([114, 6], [100, 100]), [0, 0]);
-        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "5 % over its share");
+        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "the queue is only 5 % over its share");
         let even = Reclaiming { short_share: 0.7, ..OPTIONS };
         assert_eq!(
             queues(&even, [120, 0], [0, 50]).excess(&even, 120),
             [8, 0],
-            "a fifth of 36, which is 7.2"
+            "a fifth of the surplus of 36 is 7.2"
         );
     }
 
-    /// 0.7 of one container are for short jobs and 0.3 for long ones: the queue that has it keeps it.
+    /// 0.7 of one container is for short jobs and 0.3 for long jobs. The queue that has the container keeps it.
     #[test]
     fn no_queue_is_cut_below_its_share() {
         let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
         let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
         assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
         assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
-        assert_eq!(queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117), [0, 1], "5.85 of 117");
-        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "6 of 120");
-        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
-        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
+        assert_eq!(
+            queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117),
+            [0, 1],
+            "the share is 5.85 of 117"
+        );
+        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "the share is 6 of 120");
+        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "the share of long jobs is 0.6 of two");
+        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "the share of short jobs is 1.4 of two");
     }
 
     #[test]

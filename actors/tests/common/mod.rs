@@ -5,12 +5,12 @@ use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{Card, PolicySpec};
 
-/// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
+/// A Poisson stream of jobs, each with `tasks` exponential tasks of mean one second.
 pub struct Load {
     pub jobs: u32,
     pub tasks: u32,
     schedulers: u32,
-    /// Stages of each chain; the jobs of a chain follow each other.
+    /// Number of stages of each chain; the jobs of a chain follow each other.
     stages: u32,
     pub arrivals: Vec<Time>,
 }
@@ -28,7 +28,7 @@ impl Load {
         Self { jobs, tasks, schedulers, stages: 1, arrivals }
     }
 
-    /// The jobs as chains of this many stages, each chain with the arrival of its first.
+    /// Makes the jobs chains of this many stages; the stages of a chain have the arrival of its first job.
     pub fn in_stages(self, stages: u32) -> Self {
         Self { stages, ..self }
     }
@@ -61,8 +61,8 @@ impl Catalog for Load {
     }
 }
 
-/// Every registered policy with each of its variants, for a cluster of at least `servers` nodes. Time constants are
-/// those of tasks of a second.
+/// Every registered policy with each of its variants, for a cluster of at least `servers` nodes. Time constants suit
+/// tasks of a second.
 pub fn policies(servers: u32) -> Vec<PolicySpec> {
     let parse = |name: &str, table: &str| {
         let text = format!("{name} = {}", table.replace('#', &servers.to_string()));
@@ -70,7 +70,7 @@ pub fn policies(servers: u32) -> Vec<PolicySpec> {
     };
     let variants =
         |card: &Card| card.variants.iter().map(|table| parse(card.name, table)).collect::<Vec<_>>();
-    // It needs nodes of one core, so randomised clusters cannot have it.
+    // This variant needs nodes of one core, so randomised clusters cannot have it.
     let silent = parse("yaq-d", "{ heartbeat = \"8ms\", silent = true }");
     PolicySpec::cards().iter().flat_map(variants).chain(PolicySpec::defaults()).chain([silent]).collect()
 }

@@ -1,9 +1,9 @@
 //! All histories of small worlds: every order of deliveries, timers and completions, with a budget of faults.
 //!
-//! From each state that a policy can reach, every job must finish once no further faults happen, exactly once and with
-//! all its tasks, even while a node stays down that others can replace. No message may be unexpected without a fault,
-//! no core may get two copies, no copy may begin twice or without end, and no machine may panic. A last job, which
-//! arrives when all others have finished, finds what they left behind.
+//! From each state that a policy can reach, every job must finish once no further faults happen. It must finish exactly
+//! once and with all its tasks, even while a node stays down that others can replace. No message may be unexpected
+//! without a fault. No core may get two copies, no copy may begin twice or without end, and no machine may panic. A
+//! last job, which arrives when all others have finished, meets the state that they left.
 //!
 //! `VOLARY_STATES` sets the number of states of each world. A failure is printed as a table of the shortest history,
 //! and as lines for `HISTORIES`, which repeat it.
@@ -42,7 +42,7 @@ const WORLDS: &[Shape] = &[
     ("one partition", 1, &[1, 1], 1, 2, Budget { partitions: 1, overtakes: 1, ..NONE }),
 ];
 
-/// Histories that failed once, as the explorer prints them: the policy, the world, then the moves.
+/// Histories that failed once, in the explorer's format: the policy, the world, then the moves.
 const HISTORIES: &str = include_str!("histories.txt");
 
 fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
@@ -52,14 +52,15 @@ fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
 
 /// The number of states of each world.
 fn limit() -> usize {
-    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().expect("a number"))
+    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().expect("VOLARY_STATES is a number"))
 }
 
 fn table(policy: &PolicySpec) -> String {
     serde_json::to_string(policy).expect("parameters are plain values")
 }
 
-/// A row of the table of results: policy, world, states, whether these are all, seconds, the failure.
+/// A row of the table of results: policy, world, number of states, whether these are all states, seconds, and the
+/// failure.
 fn row(policy: &PolicySpec, world: &str, explored: &Explored, seconds: f64) -> String {
     let how = if explored.complete { "complete" } else { "cut" };
     let failure = explored.failure.as_ref().map_or(String::new(), |(failure, _)| format!("{failure:?}"));
@@ -70,7 +71,7 @@ fn row(policy: &PolicySpec, world: &str, explored: &Explored, seconds: f64) -> S
 fn shown(setting: &Setting, world: &str, path: &[Step]) -> String {
     let mut out = String::new();
     let mut lines = format!("{}\n{world}\n", table(&setting.policy));
-    let mut at = World::new(setting).expect("it started before");
+    let mut at = World::new(setting).expect("this world started before");
     at.history = Some(Vec::new());
     for &(step, stream) in path {
         lines += &format!("{stream} {}\n", at.describe(step));
@@ -114,10 +115,10 @@ fn every_job_finishes_from_every_state_under_every_policy() {
         }
     });
     let failures = failures.into_inner().unwrap();
-    assert_eq!(failures, 0, "worlds fail");
+    assert_eq!(failures, 0, "some worlds fail");
 }
 
-/// The explorer finds what is broken: Sparrow without its repairs loses a job in a crash.
+/// The explorer finds defects: Sparrow without its repairs loses a job in a crash.
 #[test]
 fn a_policy_without_repairs_is_caught_with_a_short_history() {
     keep_panics();
@@ -129,7 +130,7 @@ fn a_policy_without_repairs_is_caught_with_a_short_history() {
     assert!(path.len() < 16, "{path:?}");
     let lines = shown(&unrepaired, world.0, &path);
     assert!(lines.contains("crash node:"), "{lines}");
-    // With its repairs the same history ends well.
+    // With the policy's repairs the same history ends well.
     let repaired = setting(&policy, world).unwrap();
     let start: Vec<_> =
         path.iter().take_while(|(step, _)| !matches!(step, world::Move::Last)).copied().collect();
@@ -143,12 +144,13 @@ fn histories_that_failed_once_end_well() {
     for history in HISTORIES.split("\n\n").map(str::trim).filter(|history| !history.is_empty()) {
         let mut lines = history.lines().filter(|line| !line.starts_with('#'));
         let (Some(policy), Some(name)) = (lines.next(), lines.next()) else { continue };
-        let world = WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world {name}"));
+        let world =
+            WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world is named {name}"));
         let setting = setting(&serde_json::from_str(policy).unwrap(), world).unwrap();
         let mut state = World::new(&setting).unwrap();
         for line in lines {
             let (stream, text) = line.split_once(' ').unwrap();
-            // A history that is no longer possible has been mended.
+            // A history that is no longer possible has been repaired.
             let Some(step) = state.moves().into_iter().find(|step| state.describe(*step) == text) else {
                 break;
             };

@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::world::{Failure, Move, Setting, World};
 
-/// Number of random streams that are tried for a move that draws.
+/// Number of random streams that are tried for a move with random draws.
 const STREAMS: u64 = 6;
 /// Number of events within which a kind world must end.
 const LONGEST: usize = 20_000;
 /// Number of events after the end of all jobs within which the world must become quiet.
 const QUIET: usize = 2_000;
-/// Largest number of states of the frontier that are kept whole; others are made again from their history.
+/// Largest number of frontier states that are stored; other states are recreated from their history.
 const KEPT: usize = 4_000;
 
-/// A move and the stream that it drew from.
+/// A move and the random stream of its draws.
 pub(crate) type Step = (Move, u64);
 
 /// The result of a search.
@@ -27,7 +27,7 @@ pub(crate) struct Explored {
     pub(crate) failure: Option<(Failure, Vec<Step>)>,
 }
 
-/// States by their history.
+/// Tree of states: each has the index of its predecessor and the step from it.
 struct Tree(Vec<(u32, Step)>);
 
 impl Tree {
@@ -93,12 +93,12 @@ pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
     Explored { states: seen.len(), complete: true, failure: None }
 }
 
-/// Whether a node stays down, and the identity of a state.
+/// States known to be good: whether a node stays down, and the identity of the state.
 pub(crate) type Good = BTreeSet<(bool, u64)>;
 
-/// Runs a copy of a state without further faults: every job must finish, then one more, and no copy may be left. A node
-/// that is down comes back at once, and in a second run only when all jobs have finished. States from which all that
-/// holds are in `good`.
+/// Runs a copy of a state without further faults. Every job must finish, then one more, and no copy may be left. A node
+/// that is down comes back at once, and in a second run only when all jobs have finished. States that meet these
+/// conditions are added to `good`.
 pub(crate) fn finish(from: &World<'_>, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
     if from.lacks_node() {
         finish_with(from, true, good)?;

@@ -1,5 +1,5 @@
-//! A small world whose every next event is a choice: the machines of a policy, messages in flight, timers, cores, and a
-//! budget of faults.
+//! A small world in which every next event is a choice. It has the machines of a policy, messages in flight, timers,
+//! cores, and a budget of faults.
 
 mod moves;
 
@@ -21,8 +21,8 @@ use volary_actors::policies::PolicySpec;
 
 pub(crate) use self::moves::Move;
 
-/// Jobs that all arrive at the start, and a last one that arrives when all others have finished: it finds what they
-/// left behind. Every second job is long and takes twice the time. No two tasks take the same time.
+/// Jobs that all arrive at the start, and a last job that arrives when all others have finished and meets the state
+/// that they left. Every second job is long and takes twice the time. No two tasks take the same time.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) jobs: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Jobs {
     pub(crate) clients: u32,
 }
 
-/// The arrival of the last job, which no other event reaches.
+/// The arrival time of the last job, later than all other events.
 const LAST: Time = Time(1 << 60);
 
 impl Jobs {
@@ -67,26 +67,27 @@ impl Catalog for Jobs {
 /// The number of faults of each kind that may still happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Budget {
-    /// Datagrams that are lost.
+    /// Number of datagrams that are lost.
     pub(crate) losses: u8,
-    /// Datagrams that arrive twice.
+    /// Number of datagrams that arrive twice.
     pub(crate) duplicates: u8,
-    /// Crashes of schedulers, nodes and auxiliary actors.
+    /// Number of crashes of schedulers, nodes and auxiliary actors.
     pub(crate) crashes: u8,
-    /// Links that are cut: datagrams on them are lost, and stream messages return to their senders.
+    /// Number of links that are cut. Datagrams on them are lost, and stream messages return to their senders.
     pub(crate) partitions: u8,
-    /// Events of timers and cores that overtake messages in flight. Without any, messages arrive before time goes on.
+    /// Number of events of timers and cores that overtake messages in flight. At zero, messages arrive before time goes
+    /// on.
     pub(crate) overtakes: u8,
 }
 
-/// What does not change while a world is explored.
+/// The parts of a world that do not change while it is explored.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) policy: PolicySpec,
     pub(crate) layout: Layout,
     pub(crate) jobs: Jobs,
     pub(crate) budget: Budget,
-    /// Whether policies repair what faults destroy: they need not where no datagram can be lost.
+    /// Whether policies repair losses; without lost datagrams they need not.
     pub(crate) repairs: bool,
 }
 
@@ -108,7 +109,7 @@ impl Setting {
             layout,
             jobs: Jobs { jobs, tasks, clients: schedulers },
             budget,
-            // As the engine tells policies.
+            // The engine sets this flag for policies in the same way.
             repairs: budget.losses + budget.crashes + budget.partitions > 0,
         })
     }
@@ -117,13 +118,13 @@ impl Setting {
         self.policy.machine(actor, &self.layout, self.repairs, false)
     }
 
-    /// Whether tasks can run while one node is down. A master on a worker takes that one.
+    /// Whether tasks can run while one node is down. A master on a worker occupies the spare node.
     fn has_spare_node(&self) -> bool {
         let taken = u32::from(format!("{:?}", self.policy).contains("master_on_worker: true"));
         self.layout.nodes() > 1 + taken
     }
 
-    /// The name of an actor, as experiment files have it.
+    /// The name of an actor, as in experiment files.
     pub(crate) fn name(&self, actor: ActorId) -> String {
         match self.layout.role(actor) {
             Role::Client(i) => format!("client:{i}"),
@@ -135,7 +136,7 @@ impl Setting {
     }
 }
 
-/// A message in flight, or one that returns to its sender.
+/// A message in flight, or on its way back to its sender.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Flying {
     from: ActorId,
@@ -148,7 +149,7 @@ pub(crate) struct Flying {
     passive: bool,
 }
 
-/// Time after which an undelivered message returns in a kind world.
+/// Time after which an undelivered message returns in a world without further faults.
 const PEER_TIMEOUT: Span = Span::from_secs(10);
 
 impl Flying {
@@ -161,7 +162,7 @@ impl Flying {
     }
 }
 
-/// What a policy did wrong.
+/// A failure of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
     Panicked(String),
@@ -172,11 +173,11 @@ pub(crate) enum Failure {
     StartedTwice(CopyId),
     IdleCore(CopyId),
     NotChecked(String),
-    /// Nothing is left to happen, and jobs are open.
+    /// No event is left, and jobs are open.
     Stuck(Vec<JobId>),
-    /// Jobs stay open although everything happens, over many events.
+    /// Jobs stay open over many events, although no event is withheld.
     Endless(Vec<JobId>),
-    /// A copy that began and neither ended nor was stopped, when nothing is left to happen.
+    /// No event is left, and a copy that began has neither ended nor been stopped.
     NoEnd(CopyId),
 }
 
@@ -210,7 +211,7 @@ pub(crate) struct World<'a> {
     now: Time,
     flying: Vec<Flying>,
     timers: Vec<(Time, ActorId, Timer)>,
-    /// The copy on each core, and when it ends.
+    /// The copy on each core, and the time at which it ends.
     cores: Vec<Option<(CopyId, Time)>>,
     cut: Option<(ActorId, ActorId)>,
     budget: Budget,
@@ -310,7 +311,7 @@ impl<'a> World<'a> {
     pub(crate) fn identity(&self) -> u64 {
         let mut all = DefaultHasher::new();
         self.texts.hash(&mut all);
-        // In any order.
+        // The sum does not depend on the order.
         let flying = self.flying.iter().map(hash_of).fold(0, u64::wrapping_add);
         (flying, self.now, self.cut).hash(&mut all);
         // Those of one actor go off in the order in which they were armed.
@@ -351,7 +352,7 @@ impl<'a> World<'a> {
         self.flying.is_empty() && self.cores.iter().all(Option::is_none)
     }
 
-    /// A copy that has no end, in a quiet world.
+    /// A copy without an end in a quiet world, as a failure.
     pub(crate) fn lost_copy(&self) -> Option<Failure> {
         self.open.keys().next().map(|copy| Failure::NoEnd(*copy))
     }
@@ -367,14 +368,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A message does not arrive: a stream message returns.
+    /// Records that a message does not arrive; a stream message returns to its sender.
     fn fail(&mut self, message: Flying) {
         if !message.is_datagram() && message.epoch == self.epochs[message.from.index()] {
             self.flying.push(Flying { returned: Some(self.now + PEER_TIMEOUT), ..message });
         }
     }
 
-    /// Steps an actor, and then those of its node that it talks to.
+    /// Steps an actor, and then the actors of its node that it sends to.
     fn dispatch(&mut self, to: ActorId, input: Input, passive: bool) -> Result<(), Failure> {
         let mut local = VecDeque::from([(to, input)]);
         let mut steps = 0;
@@ -517,7 +518,7 @@ impl<'a> World<'a> {
                 self.completed.insert(copy.task);
                 self.open.remove(&copy);
             }
-            // A suspended copy may be forgotten: the results count it as stopped.
+            // A suspended copy may be forgotten, so the results count it as stopped.
             Note::Preempted { copy } | Note::Suspended { copy } => {
                 self.open.remove(&copy);
             }

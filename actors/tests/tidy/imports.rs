@@ -1,11 +1,12 @@
-//! Imports between files: the arrows between the modules of each crate, and no circle between modules or files.
+//! Rules for imports between files: the allowed imports between modules of each crate, without cycles of modules or
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use crate::sources::{CRATES, Source, root, sources};
 
-/// Modules, and the modules of the same crate that each imports. One that is not listed or not used fails the test.
+/// Modules, and the modules of the same crate that each imports. A missing or unused entry fails the test.
 const ARROWS: &str = "
 volary_lp::columns:
 volary_lp::problem: columns
@@ -85,7 +86,7 @@ reserved::policy: node scheduler
 reserved::scheduler: messages
 ";
 
-/// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.
+/// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, in absolute form.
 fn paths(source: &Source) -> Vec<String> {
     let crates = CRATES.iter().map(|(krate, _)| format!("{krate}::"));
     let starts: Vec<String> =
@@ -100,7 +101,7 @@ fn paths(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// The path that the code begins with, with its braces if it ends in some.
+/// The path at the start of the code, with the braces at its end, if any.
 fn path_at(code: &str) -> &str {
     let end = code.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(code.len());
     if !code[end..].starts_with('{') {
@@ -114,7 +115,7 @@ fn path_at(code: &str) -> &str {
     &code[..=end + close.unwrap()]
 }
 
-/// The paths that `a::{b, c::d}` stands for.
+/// The paths that `a::{b, c::d}` abbreviates.
 fn expand(path: &str) -> Vec<String> {
     let Some((prefix, group)) = path.split_once('{') else {
         return vec![path.split(" as ").next().unwrap().trim().trim_end_matches("::self").to_owned()];
@@ -128,7 +129,7 @@ fn expand(path: &str) -> Vec<String> {
     parts.flat_map(|part| expand(&format!("{prefix}{part}"))).collect()
 }
 
-/// A path from the crate's name on.
+/// A path in absolute form, from the crate's name on.
 fn absolute(source: &Source, path: &str) -> Option<String> {
     let (first, rest) = path.split_once("::").unwrap_or((path, ""));
     if CRATES.iter().any(|(krate, _)| *krate == first) {
@@ -145,7 +146,7 @@ fn absolute(source: &Source, path: &str) -> Option<String> {
     Some(format!("{}::{}", source.krate, module.join("::")))
 }
 
-/// Library files, and their places by module path.
+/// Library files, and their indices by module path.
 struct Graph {
     sources: Vec<Source>,
     by_module: BTreeMap<String, usize>,
@@ -160,7 +161,7 @@ impl Graph {
         Self { sources, by_module }
     }
 
-    /// The file that defines what a path names, at most `depth` re-exports of index files away.
+    /// The file that defines the item of a path, at most `depth` re-exports of index files away.
     fn resolve(&self, path: &str, depth: usize) -> Option<usize> {
         let mut module = path;
         let at = loop {
@@ -181,7 +182,7 @@ impl Graph {
         self.resolve(&exported, depth - 1)
     }
 
-    /// Files that each file imports, of its own crate or of others.
+    /// The files that each file imports, of its crate or of others.
     fn edges(&self) -> Vec<BTreeSet<usize>> {
         let of = |(at, source): (usize, &Source)| {
             let found = if source.is_index() { Vec::new() } else { paths(source) };
@@ -191,7 +192,7 @@ impl Graph {
     }
 }
 
-/// Paths that an index file re-exports, absolute.
+/// Paths that an index file re-exports, in absolute form.
 fn re_exports(index: &Source) -> Vec<String> {
     let uses = index.code.split(';').filter_map(|item| item.split_once("use "));
     let public = uses.filter(|(before, _)| before.trim_end().ends_with(['b', ')']));
@@ -202,7 +203,7 @@ fn re_exports(index: &Source) -> Vec<String> {
     public.flat_map(|(_, tree)| expand(tree)).filter_map(|path| absolute(index, &local(path))).collect()
 }
 
-/// Groups of files that import each other, each by its first file.
+/// Groups of files that import each other, each with its first file first.
 fn circles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> = (0..edges.len())
         .map(|from| {
@@ -223,12 +224,13 @@ fn circles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Top-level module of a file, with the file itself for those beside `lib.rs`.
+/// Top-level module of a file, or the file itself for files beside `lib.rs`.
 fn top(source: &Source) -> &str {
     source.module.first().map_or("lib", String::as_str)
 }
 
-/// Crates, innermost first, and the crates that each imports. Runs on hosts and reports do not know each other.
+/// Crates, innermost first, and the crates that each imports. The crates for hosts and for reports do not import each
+/// other.
 const CRATE_ARROWS: &str = "
 volary_lp:
 volary_actors: volary_lp
@@ -242,7 +244,7 @@ reserved: volary volary_actors
 ";
 
 #[test]
-fn crates_import_exactly_what_is_listed() {
+fn crates_import_exactly_the_listed_crates() {
     let graph = Graph::new();
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, targets) in graph.sources.iter().zip(graph.edges()) {
@@ -254,7 +256,7 @@ fn crates_import_exactly_what_is_listed() {
     assert_eq!(seen, listed);
 }
 
-/// Crates that a package links with these features, as Cargo resolves them.
+/// Crates that Cargo links into a package with these features.
 fn linked(package: &str, features: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
@@ -266,7 +268,7 @@ fn linked(package: &str, features: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn features_decide_what_is_linked() {
+fn optional_crates_are_linked_only_with_their_feature() {
     const QUIC: [&str; 4] = ["quinn", "rustls", "actix", "volary-hosts"];
     const PAGES: [&str; 4] = ["maud", "resvg", "svg2pdf", "hyper"];
     let lacks = |package: &str, features: &str, absent: &[&str]| {
@@ -292,14 +294,14 @@ fn no_files_import_each_other() {
     assert!(named.is_empty(), "{} import circles:\n{}", named.len(), named.join("\n"));
 }
 
-/// Listed arrows by crate and module.
+/// Listed imports by crate and module.
 fn listed() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let lines = ARROWS.lines().filter_map(|line| line.rsplit_once(':'));
     lines.map(|(module, to)| (module.split_once("::").unwrap(), to.split_whitespace().collect())).collect()
 }
 
 #[test]
-fn modules_import_exactly_what_is_listed() {
+fn modules_import_exactly_the_listed_modules() {
     let graph = Graph::new();
     let mut seen: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for (from, targets) in graph.sources.iter().zip(graph.edges()) {
@@ -311,7 +313,7 @@ fn modules_import_exactly_what_is_listed() {
     let (listed, mut wrong) = (listed(), Vec::new());
     for of in seen.keys().chain(listed.keys()).collect::<BTreeSet<_>>() {
         let (Some(seen), Some(listed)) = (seen.get(of), listed.get(of)) else {
-            wrong.push(format!("{}::{} is not listed, or is no module", of.0, of.1));
+            wrong.push(format!("{}::{} is not listed, or is not a module", of.0, of.1));
             continue;
         };
         if seen != listed {
@@ -323,7 +325,7 @@ fn modules_import_exactly_what_is_listed() {
 }
 
 #[test]
-fn listed_arrows_form_no_circle() {
+fn listed_imports_form_no_cycle() {
     let mut left = listed();
     loop {
         let modules: BTreeSet<_> = left.keys().copied().collect();
@@ -332,10 +334,10 @@ fn listed_arrows_form_no_circle() {
             break;
         }
     }
-    assert!(left.is_empty(), "modules in circles, or above some: {left:?}");
+    assert!(left.is_empty(), "modules in import cycles, or above such modules: {left:?}");
 }
 
-/// Modules from one down to the ground of its crate, the longest way.
+/// The longest chain of imports from a module down, within its crate.
 fn chain<'a>(
     of: (&'a str, &'a str),
     arrows: &BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>,

@@ -1,5 +1,5 @@
-//! Rules that the source tree keeps: allowed imports, names, documentation, complete registration of policies, and
-//! heads of experiments.
+//! Rules of the source tree: allowed imports, names, documentation, complete registration of policies, and the heads of
+//! experiments.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 
 use sources::{root, sources, walk};
 
-/// One file knows the codec, so that it can be replaced.
+/// Only one file uses the codec, so that it can be replaced.
 #[test]
-fn one_file_imports_the_codec() {
+fn exactly_one_file_imports_the_codec() {
     let with: Vec<String> = sources()
         .into_iter()
         .filter(|source| source.code.contains("bincode"))
         .map(|source| source.name)
         .collect();
-    assert_eq!(with.len(), 1, "{with:?} import bincode");
+    assert_eq!(with.len(), 1, "files that import bincode: {with:?}");
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn every_policy_is_registered_tested_and_listed() {
     let mut stems: BTreeSet<String> = entries.map(|entry| stem(entry.unwrap().path())).collect();
     stems.retain(|stem| !["mod", "policy", "registry", "spec"].contains(&stem.as_str()));
     for stem in &stems {
-        // No module's name begins with a digit.
+        // The name of a module cannot begin with a digit.
         let name = if stem == "three_sigma" { "3sigma".to_owned() } else { stem.replace('_', "-") };
         let begins = |text: &str, start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
         assert!(begins(&registry, &format!("\"{name}\" => ")), "{name} has no line in the registry");
@@ -46,11 +46,12 @@ fn every_policy_is_registered_tested_and_listed() {
     assert_eq!(stems.len(), volary_actors::policies::PolicySpec::cards().len());
 }
 
-/// Lines of the comment at the head of an experiment file: question, command, answer, and where the findings are.
+/// Number of lines of the comment at the head of an experiment file: question, command, answer, and section of the
+/// findings.
 const HEAD: usize = 15;
 
 #[test]
-fn heads_of_experiments_are_short_and_name_existing_sections_of_findings() {
+fn heads_of_experiments_are_short_and_name_existing_sections() {
     let (mut files, mut sections) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
     walk(&root().join("experiments"), "toml", &mut files);
     assert!(files.len() > 80, "the walk found only {} experiments", files.len());

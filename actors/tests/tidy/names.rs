@@ -1,11 +1,11 @@
-//! Names of types, contents of index files, length of files and comments.
+//! Rules for names of types, contents of index files, and lengths of files and comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::sources::{root, sources, walk};
 
-/// Names that several types of one crate may share, each with the reason; at most fifteen.
+/// Names that several types of one crate may share, each with the reason; at most fifteen names.
 const SHARED: &[(&str, &str)] = &[
     ("Options", "each subcommand's arguments, as clap's convention has it"),
     ("Error", "each module's error, always written with its module"),
@@ -30,13 +30,13 @@ fn types(code: &str) -> Vec<&str> {
 }
 
 #[test]
-fn types_of_one_crate_have_names_of_their_own() {
-    assert!(SHARED.len() <= 15, "{} exceptions", SHARED.len());
+fn types_of_one_crate_have_different_names() {
+    assert!(SHARED.len() <= 15, "{} names may be shared, more than fifteen", SHARED.len());
     let sources = sources();
     let mut places: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test()) {
         for name in types(&source.code) {
-            // Two types of one file are alike only within functions.
+            // Two types of one file can have the same name only within functions.
             places.entry((source.krate, name)).or_default().insert(&source.name);
         }
     }
@@ -50,7 +50,7 @@ fn types_of_one_crate_have_names_of_their_own() {
 }
 
 #[test]
-fn index_files_hold_modules_and_re_exports_only() {
+fn index_files_contain_only_modules_and_re_exports() {
     let mut wrong = Vec::new();
     for source in sources().iter().filter(|source| source.is_index()) {
         let items = source.code.split_inclusive([';', '}']).map(|item| {
@@ -63,7 +63,7 @@ fn index_files_hold_modules_and_re_exports_only() {
         for item in items {
             let plain = item.replacen("(crate)", "", 1).replacen("(super)", "", 1);
             let known = starts.iter().any(|start| plain.starts_with(start)) || item.is_empty();
-            // The rest of `pub use a::{b, c};` behind its closing brace.
+            // This line is the end of a `pub use a::{b, c};`, from its closing brace on.
             if !known && !group {
                 wrong.push(format!("{}: {}", source.name, item.lines().next().unwrap_or("")));
                 break;
@@ -74,7 +74,7 @@ fn index_files_hold_modules_and_re_exports_only() {
     assert!(wrong.is_empty(), "{} index files hold code:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Lines of a file, tests included.
+/// Largest number of lines of a file, tests included.
 const LONGEST: usize = 700;
 
 #[test]
@@ -85,11 +85,11 @@ fn files_have_at_most_700_lines() {
     }
 }
 
-/// Columns of a comment; rows of tables may be as long as they are.
+/// Largest width of a comment, in columns; rows of tables may be wider.
 const WIDEST: usize = 120;
 
 #[test]
-fn comments_fit_the_page() {
+fn comments_have_at_most_120_columns() {
     let mut files = Vec::new();
     for folder in ["actors", "actors/lp", "netem", "emulator"] {
         for part in ["src", "tests", "benches", "engine/src", "engine/tests", "engine/benches"] {
@@ -104,12 +104,16 @@ fn comments_fit_the_page() {
         for (number, line) in (1..).zip(text.lines()) {
             let comment = line.trim_start().starts_with("//") && !line.contains("//! |");
             let width = line.chars().count();
-            assert!(!comment || width <= WIDEST, "{}:{number} is {width} wide: wrap it", path.display());
+            assert!(
+                !comment || width <= WIDEST,
+                "{}:{number} is {width} columns wide: wrap the comment",
+                path.display()
+            );
         }
     }
 }
 
-/// First words of a module's documentation that begin no noun phrase.
+/// First words of a module's documentation that cannot begin a noun phrase.
 const NO_NOUN: &str = "Who What Whether How That Which Where When Why It If Everything Everybody Nobody Nothing From Of To For \
     In On By As Only So No Not This These Those There Is Are Does Do Has Run Runs Keep Keeps Take Takes Give \
     Gives Tell Tells Let Lets Make Makes Show Shows Say Says Read Reads Write Writes Build Builds Parse \
@@ -133,7 +137,7 @@ fn module_docs_begin_with_a_noun_phrase() {
     assert!(wrong.is_empty(), "{} modules:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Lines of code that each crate may have at most: neither blank, nor comment, nor test. A budget falls when code is
+/// Largest number of lines of code of each crate, without blank lines, comments and tests. A budget falls when code is
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
@@ -145,7 +149,8 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_report", 6_882),
     ("volary", 4_666),
 ];
-/// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
+/// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
+/// not replaced.
 const SLACK: usize = 200;
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates of the workspace, innermost first, and its example: package name as it is imported, and folder of sources.
+/// Crates of the workspace and its example, innermost first: package name as imported, and folder of sources.
 pub(crate) const CRATES: [(&str, &str); 9] = [
     ("volary_lp", "actors/lp/src"),
     ("volary_actors", "actors/src"),
@@ -29,25 +29,25 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// Module path below the crate: `["shard", "queue"]`; empty for the crate's root.
     pub(crate) module: Vec<String>,
-    /// The text as it is.
+    /// The unchanged text.
     pub(crate) text: String,
-    /// The text without comments and without what stands in strings; line breaks stay.
+    /// The text without comments and without the contents of strings; line breaks stay.
     pub(crate) code: String,
 }
 
 impl Source {
-    /// Whether it is `mod.rs` or the crate's root, which hold `mod` and `pub use` only.
+    /// Whether the file is `mod.rs` or the crate's root, which contain only `mod` and `pub use`.
     pub(crate) fn is_index(&self) -> bool {
         self.name.ends_with("/mod.rs") || self.name.ends_with("/src/lib.rs")
     }
 
-    /// Whether it holds tests only.
+    /// Whether the file contains only tests.
     pub(crate) fn is_test(&self) -> bool {
         self.module.iter().any(|part| part == "tests" || part == "fixture" || part == "scripts")
     }
 }
 
-/// Files below a folder with a suffix, such as `rs`, in order.
+/// Files with a suffix, such as `rs`, below a folder, in order.
 pub(crate) fn walk(folder: &Path, suffix: &str, out: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -85,7 +85,7 @@ pub(crate) fn sources() -> Vec<Source> {
     out
 }
 
-/// Comments and the insides of literals become spaces.
+/// Replaces comments and the contents of literals by spaces.
 fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -103,7 +103,7 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// Length of the comment or literal that a text begins with.
+/// Length of the comment or literal at the start of a text.
 fn literal(text: &str, before: Option<char>) -> Option<usize> {
     if text.starts_with("//") {
         return Some(text.find('\n').unwrap_or(text.len()));
@@ -130,14 +130,14 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
         });
         return Some(end.map_or(text.len(), |end| end + 2));
     }
-    // A character, not a lifetime.
+    // The quote begins a character, not a lifetime.
     let inner = text.strip_prefix('\'')?;
     let first = inner.chars().next()?;
     let length = if first == '\\' { inner[1..].find('\'')? + 1 } else { first.len_utf8() };
     inner[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// Code behind `#[cfg(test)]` becomes spaces.
+/// Replaces code after `#[cfg(test)]` by spaces.
 fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
     while let Some(start) = out.find("#[cfg(test)]") {

@@ -159,13 +159,13 @@ service.correlated=2 | from 0 to 1
 service.estimate={error=0} | every estimate would be zero
 network.loss=-0.1 | probability
 network.one_way=200000d | more than a year
-network.rate=0 Mbit/s | lets nothing through
-network.rate=1e300 Gbit/s | faster than anything
+network.rate=0 Mbit/s | is a rate of zero
+network.rate=1e300 Gbit/s | above every possible rate
 network={rate="1 Mbit/s",buffer="1e300 GB"} | is too large
-network={one_way="1ms",reorder=0.5,reorder_by="0s"} | holds nothing back
+network={one_way="1ms",reorder=0.5,reorder_by="0s"} | holds no datagram back
 network.peer_timeout=0s | unreachable at once
 network.rto=0s | without end
-network.fault=[{pause={who=["node:0"],at="1s",for="0s"}}] | it is zero
+network.fault=[{pause={who=["node:0"],at="1s",for="0s"}}] | `for` is zero
 network.fault=[{degrade={a=["node:0"],at="1s",for="1s",delay_factor=-1}}] | between 0 and
 network.fault=[{degrade={a=["node:0"],at="1s",for="1s",delay_factor=inf}}] | between 0 and
 interference={bernoulli={slot="0s",probability=0.5,slowdown=2}} | a slot must last
@@ -189,18 +189,18 @@ policy=[{pigeon={reserved=1.0},label="sparrow"},{random={}}] | at least 0 and be
 policy=[{pigeon={reserved=nan},label="sparrow"},{random={}}] | not a finite number
 policy=[{pigeon={weight=1},label="sparrow"},{random={}}] | must be 2 or more
 policy=[{pigeon={weight="strct"},label="sparrow"},{random={}}] | a whole number from 2 on, or "strict"
-policy=[{pigeon={lengths="100ms"},label="sparrow"},{random={}}] | there is one group
+policy=[{pigeon={lengths="100ms"},label="sparrow"},{random={}}] | a single group
 policy=[{pigeon={push="0s"},label="sparrow"},{random={}}] | push: must be 1us or longer
 policy=[{pigeon={declare_after="0s"},label="sparrow"},{random={}}] | declare_after: must be 1us or longer
 policy=[{pigeon={group=1,master_on_worker=true},label="sparrow"},{random={}}] | no worker beside its master
-policy=[{pigeon={phantom_reserved=true,master_on_worker=true},label="sparrow"},{random={}}] | leave one out
+policy=[{pigeon={phantom_reserved=true,master_on_worker=true},label="sparrow"},{random={}}] | remove one
 run.until=0s | end before it begins
 run.record.timeline_cores=-1 | whole number
 run.record.timeline_messages=-1 | whole number
 run.record.timeline_messages=5000000000 | whole number
 cluster={topology="speed.toml"} | speed.toml:1:9 | speed 1000000000 | between 0.01 and 10000
 cluster={topology="cores.toml"} | cores.toml:1:9 | without cores
-cluster={topology="none.toml"} | none.toml:2: | there is none
+cluster={topology="none.toml"} | none.toml:2: | zero is given
 "#;
 
 #[test]

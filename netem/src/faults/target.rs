@@ -87,7 +87,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// The kind that it names, in the singular; `None` for all endpoints.
+    /// The kind of the target, in the singular; `None` for all endpoints.
     pub fn kind(&self) -> Option<&str> {
         match self {
             Self::All => None,
@@ -107,17 +107,17 @@ pub trait Places {
     /// The endpoints, in ascending order and without repetition.
     ///
     /// # Errors
-    /// The target names nothing; the message lists what can be written.
+    /// A message if the target names nothing; it lists the targets that can be written.
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
 
-    /// Whether a target has no member in this run but in others, so that naming it is no mistake.
+    /// Whether a target has members only in other runs of the experiment, so that naming it is not an error.
     fn is_absent(&self, _target: &Target) -> bool {
         false
     }
 }
 
-/// A table of kinds and their members, each a set of endpoints. The caller defines the kinds: nodes, schedulers, racks,
-/// regions.
+/// A table of kinds and their members, each member with its endpoints. The caller defines the kinds: nodes, schedulers,
+/// racks, regions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Groups {
     endpoints: u32,
@@ -127,11 +127,11 @@ pub struct Groups {
 /// The members of a kind, in the order of their numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Without names, one endpoint each from the first on: a million nodes are two numbers.
+    /// Members without names, with consecutive endpoints from the first on: a million nodes are two numbers.
     Run(Endpoint, u32),
-    /// Each listed.
+    /// Members in a list, with their names and endpoints.
     Listed(Vec<Member>),
-    /// As a run, but higher numbers are no mistake: other policies of the experiment have them.
+    /// Like a run, but higher numbers are not an error, because other policies of the experiment have them.
     Open(Endpoint, u32),
 }
 
@@ -186,11 +186,11 @@ impl Groups {
         Self { endpoints, kinds: BTreeMap::new() }
     }
 
-    /// Adds the next member of `kind` (singular), called `name`, or nothing if `name` is empty. Its number is
-    /// how many there were before.
+    /// Adds the next member of `kind` (singular), called `name`; an empty `name` gives no name. Its number is the
+    /// number of previous members.
     ///
     /// # Panics
-    /// The members of this kind were given by [`Groups::number`].
+    /// If the members of this kind were set by [`Groups::number`].
     pub fn add(&mut self, kind: &str, name: &str, endpoints: impl IntoIterator<Item = Endpoint>) {
         let member = Member { name: name.to_owned(), endpoints: endpoints.into_iter().collect() };
         match self.kinds.entry(kind.to_owned()).or_insert_with(|| Kind::Listed(Vec::new())) {
@@ -199,26 +199,25 @@ impl Groups {
         }
     }
 
-    /// Says that there are `count` members of `kind` (singular), without names and with one endpoint each,
-    /// from `first` on.
+    /// Defines `count` members of `kind` (singular), without names and with one endpoint each, from `first` on.
     pub fn number(&mut self, kind: &str, first: Endpoint, count: u32) {
         self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
     }
 
-    /// Says that there are `count` members of `kind` (singular) here, with one endpoint each from `first` on, and in
-    /// other runs some with higher numbers, whose targets have no endpoints here.
+    /// Defines `count` members of `kind` (singular) in this run, with one endpoint each from `first` on. Other runs
+    /// have members with higher numbers, whose targets have no endpoints in this run.
     pub fn number_some(&mut self, kind: &str, first: Endpoint, count: u32) {
         self.kinds.insert(kind.to_owned(), Kind::Open(first, count));
     }
 
-    /// The targets that can be written, if a target names members with higher numbers than there are here.
+    /// The targets that can be written, if a target names members with higher numbers than this run has.
     pub fn exceeded(&self, target: &Target) -> Option<String> {
         let Target::Range { kind: name, last, .. } = target else { return None };
         let count = self.kinds.get(name)?.len();
         (*last >= count).then(|| numbers(name, count))
     }
 
-    /// The kinds that have members here, in the singular.
+    /// The kinds that have members in this run, in the singular.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().filter(|(_, kind)| !matches!(kind, Kind::Open(_, 0))).map(|(name, _)| name.as_str())
     }
@@ -272,7 +271,7 @@ impl Places for Groups {
     }
 }
 
-/// The numbers that `count` members of a kind have.
+/// The numbers of `count` members of a kind, as text.
 fn numbers(kind: &str, count: u32) -> String {
     match count {
         0 => format!("there are no {kind}s"),
@@ -281,8 +280,8 @@ fn numbers(kind: &str, count: u32) -> String {
     }
 }
 
-/// The endpoints of several targets, in ascending order. An unknown target is an error at `key`; so is an empty result,
-/// unless only kinds that are absent are named.
+/// The endpoints of several targets, in ascending order. An unknown target is an error at `key`. An empty result is an
+/// error too, unless the targets name only absent kinds.
 pub(crate) fn resolve_all(
     places: &dyn Places,
     targets: &[Target],
@@ -295,7 +294,7 @@ pub(crate) fn resolve_all(
     all.sort_unstable();
     all.dedup();
     if all.is_empty() && !targets.iter().any(|target| places.is_absent(target)) {
-        return Err(Error::at(key, "no endpoint", "write for example [\"node:3\"] or [\"schedulers\"]"));
+        return Err(Error::at(key, "no endpoint is named", "write [\"node:3\"] or [\"schedulers\"]"));
     }
     Ok(all)
 }
@@ -305,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_parse_and_print() {
+    fn targets_round_trip_through_text() {
         let range = |kind: &str, first, last| Target::Range { kind: kind.into(), first, last };
         for (text, target, printed) in [
             ("all", Target::All, "all"),
@@ -348,11 +347,15 @@ mod tests {
         let find =
             |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
         assert_eq!([find("master:7"), find("masters")], [const { Ok(Vec::<u32>::new()) }; 2]);
-        assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()), "masters are not here");
+        assert_eq!(
+            find("pod:1"),
+            Err("known kinds are all, node, rack".into()),
+            "masters are not a known kind"
+        );
         groups.number_some("master", Endpoint(6), 2);
         let find =
             |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
-        assert_eq!(find("masters:1-3"), Ok(vec![7]), "the others are elsewhere");
+        assert_eq!(find("masters:1-3"), Ok(vec![7]), "the other masters are in other runs");
         assert_eq!(find("master:2"), Ok(vec![]));
         let exceeded = |text: &str| groups.exceeded(&text.parse().unwrap());
         assert_eq!(exceeded("master:2"), Some("there are 2 masters, 0 to 1".into()));

@@ -1,4 +1,4 @@
-//! Schedules of faults, and windows of time.
+//! Tests of schedules of faults and of windows of time.
 
 use super::{CrashSpec, PauseSpec, *};
 use crate::faults::target::Groups;
@@ -28,7 +28,7 @@ fn resolve(specs: &[FaultSpec]) -> Result<Faults, Error> {
 }
 
 #[test]
-fn overlapping_outages_are_one() {
+fn overlapping_outages_count_as_one_outage() {
     let crash = |w, at, lasting: Option<u64>| {
         FaultSpec::Crash(CrashSpec { who: who(w), at: s(at), lasting: lasting.map(s) })
     };
@@ -42,7 +42,7 @@ fn overlapping_outages_are_one() {
     let crash =
         |who, at, restart: Option<u64>| Crash { who: Endpoint(who), at: t(at), restart: restart.map(t) };
     assert_eq!(faults.crashes(), [crash(2, 1, Some(2)), crash(2, 5, Some(15)), crash(3, 20, None)]);
-    assert_eq!(faults.heals_at(), t(20), "a crash for good changes nothing after its beginning");
+    assert_eq!(faults.heals_at(), t(20), "a permanent crash changes nothing after its beginning");
     let down: Vec<_> = (0..25).filter(|&i| !faults.alive(Endpoint(2), t(i))).collect();
     assert_eq!(down, [1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     assert!(!faults.alive(Endpoint(3), Time::MAX.min(t(1_000_000))));
@@ -50,7 +50,7 @@ fn overlapping_outages_are_one() {
 }
 
 #[test]
-fn pauses_resume() {
+fn paused_endpoints_resume_at_the_end_of_their_window() {
     let pause =
         |at, lasting| FaultSpec::Pause(PauseSpec { who: who("nodes:0-1"), at: s(at), lasting: s(lasting) });
     let faults = resolve(&[pause(3, 2), pause(5, 1), pause(9, 1)]).unwrap();
@@ -70,13 +70,13 @@ fn partitions_have_a_direction_and_a_duration() {
     let faults = resolve(&[partition("schedulers", Some("node:0"), true)]).unwrap();
     let (scheduler, node, other) = (Endpoint(1), Endpoint(2), Endpoint(3));
     assert!(faults.cut(scheduler, node, t(10), t(10)));
-    assert!(faults.cut(scheduler, node, t(9), t(10)), "what is under way is lost");
+    assert!(faults.cut(scheduler, node, t(9), t(10)), "messages in flight are lost");
     assert!(!faults.cut(scheduler, node, t(8), t(9)) && !faults.cut(scheduler, node, t(15), t(15)));
-    assert!(!faults.cut(node, scheduler, t(12), t(12)), "one way only");
+    assert!(!faults.cut(node, scheduler, t(12), t(12)), "the partition is one-way");
     assert!(!faults.cut(scheduler, other, t(12), t(12)));
     let faults = resolve(&[partition("node:0", None, false)]).unwrap();
     assert!(faults.cut(node, other, t(12), t(12)) && faults.cut(other, node, t(12), t(12)));
-    assert!(!faults.cut(scheduler, other, t(12), t(12)), "the others still talk");
+    assert!(!faults.cut(scheduler, other, t(12), t(12)), "other endpoints are not affected");
 }
 
 fn slow(delay_factor: f64, loss: f64) -> DegradeSpec {
@@ -92,7 +92,7 @@ fn slow(delay_factor: f64, loss: f64) -> DegradeSpec {
 }
 
 #[test]
-fn a_degradation_of_one_way_leaves_the_other_alone() {
+fn a_one_way_degradation_does_not_affect_the_other_direction() {
     let faults = resolve(&[FaultSpec::Degrade(slow(3.0, 0.0))]).unwrap();
     let (node, other) = (Endpoint(2), Endpoint(4));
     assert_eq!(faults.degraded(node, other, t(1)).unwrap().factor, 3.0);
@@ -100,7 +100,7 @@ fn a_degradation_of_one_way_leaves_the_other_alone() {
 }
 
 #[test]
-fn degradations_add_up() {
+fn overlapping_degradations_combine_their_factors_and_losses() {
     let degrade = |factor, loss| FaultSpec::Degrade(DegradeSpec { one_way: false, ..slow(factor, loss) });
     let faults = resolve(&[degrade(3.0, 0.5), degrade(2.0, 0.5)]).unwrap();
     let both = faults.degraded(Endpoint(4), Endpoint(2), t(1)).unwrap();
@@ -108,10 +108,10 @@ fn degradations_add_up() {
     assert_eq!(faults.degraded(Endpoint(4), Endpoint(2), t(5)), None);
     assert_eq!(faults.degraded(Endpoint(4), Endpoint(3), t(1)), None);
     let error = resolve(&[degrade(1.0, 0.0)]).unwrap_err().to_string();
-    assert!(error.starts_with("network.fault[0].degrade: it changes nothing"), "{error}");
+    assert!(error.starts_with("network.fault[0].degrade: no change is given"), "{error}");
 }
 
-/// A run of a policy that has no masters skips faults that only they would notice.
+/// A run of a policy without masters skips faults that affect only masters.
 #[test]
 fn faults_at_absent_kinds_are_skipped() {
     let mut groups = groups();
@@ -131,7 +131,7 @@ fn faults_at_absent_kinds_are_skipped() {
     assert_eq!(faults.skipped(), [0, 2, 3]);
     assert_eq!((faults.crashes().len(), faults.cuts.len()), (1, 1));
     let none = Faults::resolve(&specs[..1], &groups, 6).unwrap();
-    assert!(none.is_empty() && none.heals_at() == Time::ZERO, "it is as if there were none");
+    assert!(none.is_empty() && none.heals_at() == Time::ZERO, "skipped faults leave no trace");
 }
 
 #[test]
@@ -141,8 +141,11 @@ fn invalid_faults_are_refused_with_their_key() {
             partition("node:9", None, false),
             "network.fault[0].partition.a: `node:9` names nothing here; there are 4",
         ),
-        (partition("nodes", Some("node:1"), false), "network.fault[0].partition.b: someone is on both sides"),
-        (partition("all", None, false), "network.fault[0].partition.a: nobody is left"),
+        (
+            partition("nodes", Some("node:1"), false),
+            "network.fault[0].partition.b: an endpoint is on both sides",
+        ),
+        (partition("all", None, false), "network.fault[0].partition.a: no endpoint is left"),
     ] {
         let error = resolve(&[spec]).unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");

@@ -19,20 +19,20 @@ impl Worst {
     /// The bounds for a network with these links and faults.
     ///
     /// # Errors
-    /// As of [`Fabric::new`](crate::Fabric::new).
+    /// Returns the errors of [`Fabric::new`](crate::Fabric::new).
     pub fn of(network: &Network, links: &Links, faults: &Faults) -> Result<Self, Error> {
         let models = model::build(network, links, !faults.is_empty())?;
         Ok(Self { models, degraded: faults.worst() })
     }
 
-    /// Longest time that a message is under way, where a link may have `bytes` to carry before it. Of a distribution of
-    /// delays with a tail this is a quantile that one message in 10⁹ exceeds.
+    /// Longest time from sending to arrival, where a link may have `bytes` in its queue. For a delay distribution with
+    /// a tail it uses a quantile that one message in 10⁹ exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
         longest.max().unwrap_or(Span::ZERO)
     }
 
-    /// The mean delay on the slowest class of links, s; infinite where its distribution has no mean.
+    /// The mean delay on the slowest class of links, s; infinite where the delay has no mean.
     pub fn mean_delay(&self) -> f64 {
         self.models.iter().map(|model| model.delay.mean() * self.degraded.factor).fold(0.0, f64::max)
     }
@@ -60,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn delays_end_at_a_bound_or_at_a_high_quantile() {
+    fn the_longest_delay_is_a_bound_or_a_high_quantile() {
         let longest = |network| worst(network).longest_delay(1000).as_secs_f64();
         assert_eq!(longest("one_way = \"2s\""), 2.0);
         assert_eq!(longest("one_way = { uniform = { low = \"1s\", high = \"3s\" } }"), 3.0);
-        // One exponential variable in 10⁹ exceeds ln 10⁹ times its mean.
+        // One exponential sample in 10⁹ exceeds ln 10⁹ times the mean.
         let exponential = longest("one_way = { exponential = { mean = \"1s\" } }");
         assert!((20.0..22.0).contains(&exponential), "{exponential} s");
         assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1\nreorder_by = \"5s\""), 7.0);

@@ -1,5 +1,5 @@
-//! Link classes of shapes in which distance alone decides, and of a topology that lists its switches and links: one for
-//! every pair of switches.
+//! Link classes of a topology. In shapes without listed links, distance alone decides. A graph, which lists its
+//! switches and links, has a class for every pair of switches.
 
 use volary_actors::base::{DistributionSpec, Span};
 
@@ -12,7 +12,7 @@ use crate::units::Probability;
 /// Class number of links within one machine.
 pub(super) const HOST: u16 = 0;
 
-/// The classes of a shape whose levels are machine, rack, pod, region.
+/// The classes of a shape with the levels machine, rack, pod and region.
 pub(super) fn tree(
     shape: &Shape,
     link: &LinkClasses,
@@ -35,7 +35,7 @@ pub(super) fn tree(
             None if wanted && *key != "region" => {
                 return Err(Error::at(
                     format!("link.{key}"),
-                    format!("{name} needs it and it is missing"),
+                    format!("{name} needs this table, which is missing"),
                     format!("add `[link.{key}]` with `one_way`"),
                 ));
             }
@@ -52,7 +52,7 @@ pub(super) fn tree(
     if levels.len() < 3 && !link.between.is_empty()
         || matches!(shape, Shape::FatTree(_)) && !link.between.is_empty()
     {
-        return Err(Error::at("link.between", format!("{name} has no regions"), "remove it"));
+        return Err(Error::at("link.between", format!("{name} has no regions"), "remove the table"));
     }
     let [rack, pod, fabric, region] = number;
     let within = fabric.or(rack).unwrap_or(HOST);
@@ -80,12 +80,12 @@ fn between(
         if a == b {
             return Err(Error::at(
                 key,
-                "a region and itself",
-                "`[link.fabric]` is about links within a region",
+                "the entry joins a region to itself",
+                "use `[link.fabric]` for links within a region",
             ));
         }
         if table[a * zones + b].is_some() {
-            return Err(Error::at(key, "these two are joined already", "remove one of the two entries"));
+            return Err(Error::at(key, "these regions are joined already", "remove one of the entries"));
         }
         let name = format!("{} - {}", entry.regions[0], entry.regions[1]);
         let number = add(classes, &name, format!("link.between[{i}].link"), &entry.link);
@@ -94,7 +94,7 @@ fn between(
     }
     let default_used = table.iter().any(Option::is_none);
     if default.is_some() && !default_used {
-        return Err(Error::at("link.region", "every two regions have a `between`", "remove it"));
+        return Err(Error::at("link.region", "all pairs of regions have a `between`", "remove the table"));
     }
     let joined = table.iter().enumerate().map(|(at, class)| {
         class.or(default).ok_or_else(|| {
@@ -111,7 +111,7 @@ fn between(
     joined.collect()
 }
 
-/// The position of a name among names.
+/// The index of a name among names.
 pub(super) fn find(names: &[String], name: &str, key: &str) -> Result<usize, Error> {
     let position = names.iter().position(|known| known == name);
     position.ok_or_else(|| Error::unknown(key, name, format!("known are {}", names.join(", "))))
@@ -134,7 +134,7 @@ fn class(name: &str, key: String, spec: &LinkSpec, local: bool) -> LinkClass {
     }
 }
 
-/// Links within one machine: perfect, unless the file says otherwise.
+/// The links within one machine, which are perfect unless the file says otherwise.
 pub(super) fn host(link: &LinkClasses) -> LinkClass {
     let perfect = LinkSpec {
         one_way: DistributionSpec::Constant(Span::ZERO),
@@ -145,7 +145,7 @@ pub(super) fn host(link: &LinkClasses) -> LinkClass {
     class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
 }
 
-/// Maximum number of switches. The path between every pair is a class, and the number of classes is limited.
+/// Maximum number of switches. Each pair of switches has a class, and the number of classes is limited.
 const MOST_SWITCHES: usize = 256;
 
 /// Joins every pair of switches by the path of least mean delay.
@@ -198,7 +198,7 @@ struct Edge {
     mean: f64,
 }
 
-/// The links at each switch.
+/// The links of each switch.
 fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
     let names: Vec<_> = graph.switch.iter().map(|switch| switch.name.clone()).collect();
     let mut edges = vec![Vec::new(); names.len()];
@@ -211,12 +211,12 @@ fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
         if !mean.is_finite() {
             return Err(Error::at(
                 format!("{key}.one_way"),
-                "a distribution without a mean has no place in a shortest path",
-                "use one with a mean, such as a Pareto distribution of shape above 1",
+                "a distribution without a mean cannot be part of a shortest path",
+                "use a distribution with a mean, such as a Pareto distribution of shape above 1",
             ));
         }
         if a == b {
-            return Err(Error::at(format!("{key}.between"), "both are one switch", "name two switches"));
+            return Err(Error::at(format!("{key}.between"), "both ends are equal", "name two switches"));
         }
         edges[a].push(Edge { to: b, link: i, mean });
         edges[b].push(Edge { to: a, link: i, mean });
@@ -226,12 +226,12 @@ fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
 
 /// The shortest paths from one switch.
 struct Paths {
-    /// The last edge of the path to each switch: where it comes from, and which link.
+    /// The last edge of the path to each switch: its start, and its link.
     last: Vec<Option<(usize, usize)>>,
     from: usize,
 }
 
-/// Dijkstra's algorithm without a heap: there are few switches. Of equal paths the one whose switches come
+/// Dijkstra's algorithm without a heap, because there are few switches. Among equal paths the one whose switches come
 /// first in the file wins, so the result is the same on every machine.
 fn shortest(from: usize, edges: &[Vec<Edge>], count: usize) -> Paths {
     let mut distance = vec![f64::INFINITY; count];
@@ -254,7 +254,7 @@ fn shortest(from: usize, edges: &[Vec<Edge>], count: usize) -> Paths {
 }
 
 impl Paths {
-    /// The links on the way to a switch; `None` if there is no way.
+    /// The links on the path to a switch; `None` if there is no path.
     fn path(&self, to: usize) -> Option<Vec<usize>> {
         let mut links = Vec::new();
         let mut here = to;
@@ -267,8 +267,8 @@ impl Paths {
     }
 }
 
-/// The link between machines at two switches: delays add up, survival probabilities multiply, the slowest link limits
-/// the rate.
+/// The link between machines at two switches. Delays add up, survival probabilities multiply, and the slowest link
+/// limits the rate.
 fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
     let links: Vec<&GraphLink> = path.iter().map(|&link| &graph.link[link]).collect();
     let mean = |&link: &usize| graph.link[link].one_way.mean();

@@ -1,5 +1,5 @@
-//! The structs of `topologies/*.toml`, which check form only (`resolve` checks sense), and the machines, racks and
-//! regions of a shape.
+//! The structs of `topologies/*.toml`, which check only the form (`resolve` checks the meaning), and the machines,
+//! racks and regions of a shape.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,17 +18,17 @@ pub struct TopologyFile {
     pub title: String,
     /// The machines and their connections: the name of a generator, or lists of switches and links.
     pub shape: Shape,
-    /// Cores of a node, unless a group sets them. Default: 1.
+    /// Number of cores of a node, unless a group sets it. Default: 1.
     #[serde(default = "one_core")]
     pub cores: u32,
-    /// Speed of a node, unless a group sets it, as a factor on the reference core; a distribution is drawn once for
+    /// Speed of a node, as a factor on the reference core, unless a group sets it. A distribution is drawn once for
     /// each node. Default: 1.
     #[serde(default = "reference_speed")]
     pub speed: DistributionSpec<f64>,
     /// Behaviour of links, by distance.
     #[serde(default)]
     pub link: LinkClasses,
-    /// Nodes that differ from the rest; of several groups that name a node, the last counts.
+    /// Groups of nodes that differ from the rest. If several groups name a node, the last one counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<GroupSpec>,
     /// Placement of schedulers, their clients and other coordinators. Default: `"frontends"`.
@@ -48,22 +48,22 @@ const fn reference_speed() -> DistributionSpec<f64> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// Every machine at one switch. Needs `[link.rack]`.
+    /// All machines at one switch. Needs `[link.rack]`.
     Star(Star),
     /// Racks whose switches all meet in a spine. Needs `[link.rack]` and `[link.fabric]`.
     LeafSpine(LeafSpine),
     /// A k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 racks of k/2 machines.
     /// Needs `[link.rack]`, `[link.pod]` and `[link.fabric]`.
     FatTree(FatTree),
-    /// Sites far apart, each with racks. Needs `[link.rack]`, `[link.fabric]` within a region, and for each
-    /// two regions a `[[link.between]]` or `[link.region]` for all that have none.
+    /// Distant sites, each with racks. Needs `[link.rack]`, `[link.fabric]` within a region, and a `[[link.between]]`
+    /// for each pair of regions. `[link.region]` is for all pairs without one.
     Regions(Regions),
-    /// Switches, the machines at them, and the links between switches, all listed. A message takes the path
-    /// of least mean delay; its delay is the sum of the links'.
+    /// Switches, the machines at them, and the links between switches, all listed. A message takes the path of least
+    /// mean delay; its delay is the sum of the links' delays.
     Graph(GraphShape),
 }
 
-/// Every machine at one switch.
+/// All machines at one switch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Star {
@@ -77,7 +77,7 @@ pub struct Star {
 pub struct LeafSpine {
     /// Number of racks.
     pub racks: u32,
-    /// Machines in each rack.
+    /// Number of machines in each rack.
     pub nodes_per_rack: u32,
 }
 
@@ -89,7 +89,7 @@ pub struct FatTree {
     pub k: u32,
 }
 
-/// Sites far apart.
+/// Distant sites.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Regions {
@@ -101,19 +101,19 @@ pub struct Regions {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
-    /// Its name, for links, placement and faults.
+    /// Name of the site, for links, placement and faults.
     pub name: String,
     /// Number of racks.
     pub racks: u32,
-    /// Machines in each rack.
+    /// Number of machines in each rack.
     pub nodes_per_rack: u32,
 }
 
-/// Switches and links, all listed.
+/// A graph of listed switches and links.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GraphShape {
-    /// The switches. One with machines is a rack.
+    /// The switches. A switch with machines is a rack.
     pub switch: Vec<Switch>,
     /// The links between switches.
     #[serde(default)]
@@ -124,9 +124,9 @@ pub struct GraphShape {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// Its name, for links, placement and faults.
+    /// Name of the switch, for links, placement and faults.
     pub name: String,
-    /// Machines at it. Default: none.
+    /// Number of machines at the switch. Default: none.
     #[serde(default)]
     pub nodes: u32,
     /// One-way delay between a machine and this switch. Default: none.
@@ -144,9 +144,9 @@ const fn no_delay() -> DistributionSpec<Span> {
 pub struct GraphLink {
     /// The two switches.
     pub between: [String; 2],
-    /// Its one-way delay.
+    /// One-way delay of the link.
     pub one_way: DistributionSpec<Span>,
-    /// Probability that it loses a transmission. Default: 0.
+    /// Probability that the link loses a transmission. Default: 0.
     #[serde(default)]
     pub loss: Probability,
     /// Largest rate for one pair of machines; a path has the rate of its slowest link.
@@ -154,27 +154,26 @@ pub struct GraphLink {
     pub rate: Option<Rate>,
 }
 
-/// Behaviour of links, by the distance of the machines they join.
+/// Behaviour of links, by the distance between their machines.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkClasses {
-    /// Between two endpoints on one machine: a node and a coordinator placed on it. Default: no delay, no
-    /// loss.
+    /// Links between two endpoints on one machine: a node and a coordinator placed on it. Default: no delay, no loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<LinkSpec>,
-    /// Within a rack.
+    /// Links within a rack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rack: Option<LinkSpec>,
-    /// Between racks of a pod.
+    /// Links between racks of a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<LinkSpec>,
-    /// Between racks that share no pod, within a region.
+    /// Links between racks of a region that share no pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabric: Option<LinkSpec>,
-    /// Between regions without a `between`.
+    /// Links between regions without a `between`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<LinkSpec>,
-    /// Between two regions.
+    /// Links between two regions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub between: Vec<Between>,
 }
@@ -189,18 +188,18 @@ pub struct Between {
     pub link: LinkSpec,
 }
 
-/// Nodes that differ from the rest.
+/// A group of nodes that differ from the rest.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSpec {
-    /// Its name; faults can aim at `"group:name"`.
+    /// Name of the group; faults can target `"group:name"`.
     pub name: String,
     /// The nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
     pub on: Vec<Target>,
-    /// Their cores. Default: the file's.
+    /// Number of cores of these nodes. Default: the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Their speed. Default: the file's.
+    /// Speed of these nodes. Default: the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<DistributionSpec<f64>>,
 }
@@ -209,17 +208,17 @@ pub struct GroupSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// On machines of their own, in a rack of their own; with several regions, one such rack in each and coordinators
-    /// in turn. In a star they are connected to the one switch.
+    /// On their own machines in their own rack. With several regions each region has such a rack, and coordinators are
+    /// placed in turn. In a star they are connected to the only switch.
     #[default]
     Frontends,
     /// On the machines of nodes, evenly spread over all of them.
     Spread,
-    /// On machines of their own in the racks named, in turn: a number, or a switch of a graph.
+    /// On their own machines in the named racks, in turn. A rack is a number, or a switch of a graph.
     Racks(Vec<Target>),
 }
 
-/// More nodes than this do not fit the memory of one run, and are treated as a typing error.
+/// Maximum number of nodes. More do not fit the memory of one run, and are treated as a typing error.
 const MOST_NODES: u64 = 20_000_000;
 
 /// The places of all nodes and racks.
@@ -240,9 +239,9 @@ pub(super) struct Ground {
 /// A rack.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Rack {
-    /// Its name; empty if it only has a number.
+    /// Name of the rack; empty if it only has a number.
     pub(super) name: String,
-    /// Its place; `host` is unused.
+    /// Place of the rack; `host` is unused.
     pub(super) place: Place,
 }
 
@@ -370,7 +369,7 @@ fn check_size(nodes: u64) -> Result<(), Error> {
 
 fn some(count: u32, key: &str) -> Result<u32, Error> {
     if count == 0 {
-        return Err(Error::at(key, "there is none, so there is no node", "write 1 or more"));
+        return Err(Error::at(key, "zero is given, so there is no node", "write 1 or more"));
     }
     Ok(count)
 }
@@ -387,6 +386,6 @@ fn refuse_twins(names: &[String], key: &str) -> Result<(), Error> {
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort_unstable();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map_or(Ok(()), |pair| {
-        Err(Error::at(key, format!("two are called `{}`", pair[0]), "give each a name of its own"))
+        Err(Error::at(key, format!("two entries are called `{}`", pair[0]), "give each a different name"))
     })
 }

@@ -1,4 +1,4 @@
-//! Link classes of a topology: each has its own delay, loss and rate.
+//! Tests of a topology's link classes, which have their own delays, losses and rates.
 
 use volary_actors::base::{Class, Endpoint, Span, Time};
 use volary_netem::{Cause, Fabric, Faults, TopologyFile, Verdict};
@@ -20,15 +20,15 @@ const TWO_RACKS: &str = "
 ";
 
 #[test]
-fn classes_have_their_own_numbers() {
+fn each_link_class_has_its_own_delay_loss_and_rate() {
     let topology = toml::from_str::<TopologyFile>(TWO_RACKS).unwrap().resolve(1).unwrap();
-    // One coordinator on node 0, then the four nodes.
+    // The endpoints are one coordinator on node 0, then the four nodes.
     let mut places = vec![topology.seat(0, 1)];
     places.extend(topology.nodes());
     let network = network("duplicate = 1\nrto = '40ms'\npeer_timeout = '100ms'");
     let mut links = Fabric::new(&network, topology.links(places), 5, 1, Faults::default(), 1).unwrap();
     let mut send = |src, dst, class| links.route(Time::ZERO, Endpoint(src), Endpoint(dst), class, 1000);
-    assert_eq!(send(0, 1, Class::Datagram), deliver(Span::ZERO, 0), "one machine is no network");
+    assert_eq!(send(0, 1, Class::Datagram), deliver(Span::ZERO, 0), "links within a machine have no delay");
     assert_eq!(send(0, 2, Class::Datagram), Verdict::Twice { after: ms(1), again: ms(1) });
     assert_eq!(send(0, 2, Class::Stream), deliver(ms(1), 0));
     assert_eq!(send(0, 4, Class::Stream), Verdict::Unreachable { after: ms(100), cause: Cause::Loss });

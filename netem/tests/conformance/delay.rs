@@ -1,4 +1,4 @@
-//! Delay distributions, their correlation, duplicates and reordering.
+//! Tests of delay distributions, their correlation, duplicates and reordering.
 
 use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 use volary_netem::{Fabric, Verdict};
@@ -20,7 +20,7 @@ const DISTRIBUTIONS: [&str; 10] = [
     "{ empirical = { values = ['6ms', '1ms', '2ms'] } }",
 ];
 
-/// Two-sample Kolmogorov-Smirnov distance; ties count once.
+/// Two-sample Kolmogorov-Smirnov distance, with ties counted once.
 fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);
@@ -28,21 +28,21 @@ fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.iter().chain(b.iter()).map(|&x| (share(a, x) - share(b, x)).abs()).fold(0.0, f64::max)
 }
 
-/// Samples of a distribution that have nothing to do with the network's.
+/// Samples of a distribution that are independent of the network's.
 fn reference(distribution: &DistributionSpec<Span>) -> Vec<f64> {
     let base = Address::new(99, Purpose::Tool);
     (0..N as u64).map(|k| distribution.sample(&mut base.at(k).draw()).as_secs_f64()).collect()
 }
 
 #[test]
-fn delays_have_the_distribution_asked_for() {
+fn delays_follow_the_configured_distribution() {
     for text in DISTRIBUTIONS {
         let asked = crate::network(&format!("one_way = {text}")).one_way;
         let mut links = fabric(&format!("one_way = {text}"));
         let mut measured: Vec<_> = (0..N).filter_map(|_| delay(stream(&mut links, Time::ZERO))).collect();
         assert_eq!(measured.len(), N);
         let gap = distance(&mut measured, &mut reference(&asked));
-        // The 0.1 % point.
+        // The bound is the 0.1 % point.
         assert!(gap < 1.95 * (2.0 / N as f64).sqrt(), "{text}: distance {gap}");
     }
 }
@@ -54,11 +54,10 @@ fn correlation(x: &[f64]) -> f64 {
     x.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / n / variance
 }
 
-/// Correlation is measured on a normal distribution, where scores and delays are the same up to scale; that the
-/// distribution stays is measured on all, on every 20th delay, because a test of a distribution wants independent
-/// samples.
+/// Correlation is measured on a normal distribution, where scores and delays are the same up to scale. All
+/// distributions are checked to stay the same. This check uses every 20th delay, because it needs independent samples.
 #[test]
-fn correlation_is_as_asked_and_keeps_the_distribution() {
+fn delays_have_the_configured_correlation_and_keep_their_distribution() {
     for asked in [0.0, 0.3, 0.8] {
         let mut links = fabric(&format!(
             "one_way = {{ normal = {{ mean = '10ms', std = '1ms' }} }}\ncorrelation = {asked}"
@@ -83,10 +82,10 @@ fn full_correlation_gives_a_link_one_delay() {
     let first = datagram(&mut links, Time::ZERO);
     assert!((0..100).all(|_| datagram(&mut links, Time::ZERO) == first));
     let other = links.route(Time::ZERO, crate::B, crate::A, volary_actors::base::Class::Datagram, 100);
-    assert_ne!(other, first, "links differ");
+    assert_ne!(other, first, "different links have different delays");
 }
 
-/// Duplicates and repetitions are messages of their link.
+/// Duplicates and repetitions belong to messages of their link.
 #[test]
 fn further_transmissions_of_a_message_are_correlated_with_it() {
     let distribution = "one_way = { normal = { mean = '10ms', std = '1ms' } }";
@@ -106,7 +105,7 @@ fn further_transmissions_of_a_message_are_correlated_with_it() {
             Some((after.as_secs_f64(), again.as_secs_f64()))
         });
         assert!((duplicates - asked).abs() < 4.5 / (N as f64).sqrt(), "asked {asked}, measured {duplicates}");
-        // The delay of the message after a repeated one, with the delay of the repetition.
+        // Pairs of a repetition's delay and the delay of the message after it.
         let repeated = pairs(&format!("loss = 0.5\nrto = '1s'\ncorrelation = {asked}"), |links| {
             let Verdict::Deliver { after, retransmissions: 1 } = stream(links, Time::ZERO) else {
                 return None;
@@ -116,14 +115,14 @@ fn further_transmissions_of_a_message_are_correlated_with_it() {
             };
             Some((after.as_secs_f64() - 1.0, next.as_secs_f64()))
         });
-        // Both follow the first transmission of the first message.
+        // Both delays follow the first transmission of the first message.
         let between = asked * asked;
         assert!((repeated - between).abs() < 0.07, "asked {between}, measured {repeated}");
     }
 }
 
 #[test]
-fn duplicates_are_as_frequent_as_asked_and_have_their_own_delay() {
+fn duplicates_have_the_configured_frequency_and_their_own_delay() {
     let mut links = fabric("one_way = { exponential = { mean = '5ms' } }\nduplicate = 0.1");
     let mut second = Vec::new();
     for _ in 0..20 * N {
@@ -141,7 +140,7 @@ fn duplicates_are_as_frequent_as_asked_and_have_their_own_delay() {
 }
 
 #[test]
-fn reordering_holds_back_the_share_asked_for() {
+fn reordering_holds_back_the_configured_share() {
     let mut links = fabric("one_way = '5ms'\nreorder = 0.2\nreorder_by = '3ms'");
     let held = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == deliver(ms(8), 0)).count();
     let straight = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == deliver(ms(5), 0)).count();
@@ -149,5 +148,5 @@ fn reordering_holds_back_the_share_asked_for() {
     assert!(close(straight as f64 / N as f64, 0.8, N as f64), "{straight}");
     assert!((0..1000).all(|_| stream(&mut links, Time::ZERO) == deliver(ms(5), 0)));
     let mut links = fabric("one_way = '5ms'\nreorder = 1");
-    assert_eq!(datagram(&mut links, Time::ZERO), deliver(ms(10), 0), "by default, another delay");
+    assert_eq!(datagram(&mut links, Time::ZERO), deliver(ms(10), 0), "the default is another delay");
 }

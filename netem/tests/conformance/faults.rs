@@ -1,11 +1,12 @@
-//! Faults, in particular those that begin while a message is under way.
+//! Tests of faults, in particular of faults that begin while a message is in flight.
 
 use volary_actors::base::{Class, Endpoint, Span};
 use volary_netem::{Cause, Fabric, Verdict};
 
 use crate::{A, B, at, close, datagram, deliver, fabric, ms, stream};
 
-/// One way 10 ms, first timeout 50 ms, peer timeout 1 s, and a fault about node 5, which is endpoint 7.
+/// A network with 10 ms one way, a first timeout of 50 ms, a peer timeout of 1 s, and a fault of node 5, which is
+/// endpoint 7.
 fn with(fault: &str) -> Fabric {
     fabric(&format!("one_way = '10ms'\nrto = '50ms'\npeer_timeout = '1s'\n[[fault]]\n{fault}"))
 }
@@ -20,18 +21,18 @@ fn unreachable(after: Span, cause: Cause) -> Verdict {
 fn partitions_stop_both_directions_and_no_other_link() {
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '200ms' }");
     let back = |links: &mut Fabric, t| links.route(t, B, A, Class::Datagram, 100);
-    assert_eq!(datagram(&mut links, at(989)), deliver(ms(10), 0), "arrives just before");
-    assert_eq!(datagram(&mut links, at(995)), LOST, "under way when it begins");
+    assert_eq!(datagram(&mut links, at(989)), deliver(ms(10), 0), "just before the partition");
+    assert_eq!(datagram(&mut links, at(995)), LOST, "the message is in flight when the partition begins");
     assert_eq!(datagram(&mut links, at(1100)), LOST);
     assert_eq!(back(&mut links, at(1100)), LOST);
     assert_eq!(links.route(at(1100), A, Endpoint(3), Class::Datagram, 100), deliver(ms(10), 0));
     assert_eq!(datagram(&mut links, at(1199)), LOST);
-    assert_eq!(datagram(&mut links, at(1200)), deliver(ms(10), 0), "heals by itself");
+    assert_eq!(datagram(&mut links, at(1200)), deliver(ms(10), 0), "the partition heals by itself");
     assert_eq!(links.faults().heals_at(), at(1200));
 }
 
 #[test]
-fn one_way_partitions_have_a_direction() {
+fn one_way_partitions_stop_only_their_direction() {
     let mut links =
         with("partition = { a = ['schedulers'], b = ['node:5'], at = '1s', for = '1s', one_way = true }");
     assert_eq!(datagram(&mut links, at(1500)), LOST);
@@ -39,16 +40,16 @@ fn one_way_partitions_have_a_direction() {
     assert_eq!(
         links.route(at(1500), Endpoint(2), B, Class::Datagram, 100),
         deliver(ms(10), 0),
-        "node to node"
+        "the fault does not affect two other nodes"
     );
 }
 
 #[test]
 fn streams_survive_short_partitions_and_report_long_ones() {
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '200ms' }");
-    // Attempts at 0, 50, 150 and 350 ms; the partition ends after 200.
+    // Attempts are at 0, 50, 150 and 350 ms; the partition ends after 200 ms.
     assert_eq!(stream(&mut links, at(1000)), deliver(ms(350 + 10), 3));
-    assert_eq!(stream(&mut links, at(995)), deliver(ms(350 + 10), 3), "the first was under way");
+    assert_eq!(stream(&mut links, at(995)), deliver(ms(350 + 10), 3), "the first attempt was in flight");
     assert_eq!(stream(&mut links, at(1160)), deliver(ms(50 + 10), 1));
     assert_eq!(links.stats().stream.lost[Cause::Partition as usize], 7);
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '1h' }");
@@ -57,32 +58,33 @@ fn streams_survive_short_partitions_and_report_long_ones() {
 }
 
 #[test]
-fn crashes_lose_messages_under_way() {
+fn crashes_lose_messages_in_flight() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '300ms' }");
     assert_eq!(datagram(&mut links, at(980)), deliver(ms(10), 0));
     assert_eq!(
         datagram(&mut links, at(990)),
         Verdict::Drop(Cause::Crash),
-        "arrives at the moment of the crash"
+        "the message arrives at the moment of the crash"
     );
     assert_eq!(datagram(&mut links, at(1200)), Verdict::Drop(Cause::Crash));
-    assert_eq!(datagram(&mut links, at(1295)), deliver(ms(10), 0), "arrives after the restart");
-    // Sent to the old incarnation: its sender is notified when the new one is back.
+    assert_eq!(datagram(&mut links, at(1295)), deliver(ms(10), 0), "the message arrives after the restart");
+    // The message was sent to the old incarnation. Its sender is notified when the new one is back.
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(305), Cause::Crash));
-    // Sent while it is down: attempts at 1000, 1050, 1150 and 1350 ms; the new incarnation does not know the stream.
+    // The message was sent while the node was down, with attempts at 1000, 1050, 1150 and 1350 ms. The new incarnation
+    // does not know the stream.
     assert_eq!(stream(&mut links, at(1000)), unreachable(ms(360), Cause::Crash));
     assert!(!links.faults().alive(B, at(1299)) && links.faults().alive(B, at(1300)));
 }
 
 #[test]
-fn restarts_within_one_flight_do_not_deliver() {
+fn a_restart_during_a_flight_does_not_deliver_the_message() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '2ms' }");
-    assert_eq!(datagram(&mut links, at(995)), Verdict::Drop(Cause::Crash), "it was for the old incarnation");
+    assert_eq!(datagram(&mut links, at(995)), Verdict::Drop(Cause::Crash), "sent to the old incarnation");
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(10), Cause::Crash), "reset on arrival");
 }
 
 #[test]
-fn crashes_for_good_take_the_peer_timeout() {
+fn a_permanent_crash_is_reported_after_the_peer_timeout() {
     let mut links = with("crash = { who = ['node:5'], at = '1s' }");
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(1000), Cause::Crash));
     assert_eq!(stream(&mut links, at(5000)), unreachable(ms(1000), Cause::Crash));
@@ -91,7 +93,7 @@ fn crashes_for_good_take_the_peer_timeout() {
 }
 
 #[test]
-fn a_crashed_sender_repeats_nothing() {
+fn a_crashed_sender_does_not_repeat_stream_messages() {
     let mut links = fabric(
         "one_way = '10ms'\nrto = '50ms'\n[[fault]]\npartition = { a = ['node:5'], at = '0s', for = '40ms' }\n\
          [[fault]]\ncrash = { who = ['scheduler:0'], at = '30ms', for = '1s' }",
@@ -101,7 +103,7 @@ fn a_crashed_sender_repeats_nothing() {
 }
 
 #[test]
-fn pauses_hold_deliveries() {
+fn a_pause_holds_deliveries_until_its_end() {
     let mut links = with("pause = { who = ['node:5'], at = '1s', for = '500ms' }");
     assert_eq!(datagram(&mut links, at(985)), deliver(ms(10), 0));
     assert_eq!(datagram(&mut links, at(995)), deliver(ms(505), 0));
@@ -123,7 +125,7 @@ fn a_crash_during_a_pause_loses_held_deliveries() {
 }
 
 #[test]
-fn degraded_links_are_slow_and_lossy() {
+fn degraded_links_have_the_configured_factor_and_loss() {
     let mut links =
         with("degrade = { a = ['node:5'], at = '1s', for = '1s', delay_factor = 3.0, loss = 0.2 }");
     assert_eq!(datagram(&mut links, at(999)), deliver(ms(10), 0));
@@ -137,7 +139,7 @@ fn degraded_links_are_slow_and_lossy() {
     assert_eq!(
         links.route(at(1500), A, Endpoint(3), Class::Datagram, 9),
         deliver(ms(10), 0),
-        "others are well"
+        "other links are not degraded"
     );
     assert_eq!(datagram(&mut links, at(2000)), deliver(ms(10), 0));
 }

@@ -1,11 +1,11 @@
-//! Rates and buffers.
+//! Tests of rates and buffers.
 
 use volary_actors::base::{Class, Time};
 use volary_netem::{Cause, Verdict};
 
 use crate::{A, B, at, datagram, delay, deliver, fabric, ms, stream};
 
-/// 100 bytes take 1 ms at 800 kbit/s.
+/// A slow link: 100 bytes take 1 ms at 800 kbit/s.
 const SLOW: &str = "one_way = '10ms'\nrate = '800 kbit/s'\n";
 
 #[test]
@@ -13,23 +13,27 @@ fn messages_of_a_link_wait_for_each_other() {
     let mut links = fabric(SLOW);
     assert_eq!(datagram(&mut links, at(0)), deliver(ms(11), 0));
     assert_eq!(stream(&mut links, at(0)), deliver(ms(12), 0), "classes share the link");
-    assert_eq!(links.route(at(0), B, A, Class::Datagram, 100), deliver(ms(11), 0), "directions don't");
+    assert_eq!(
+        links.route(at(0), B, A, Class::Datagram, 100),
+        deliver(ms(11), 0),
+        "directions have own links"
+    );
     assert_eq!(datagram(&mut links, at(1)), deliver(ms(12), 0));
-    assert_eq!(datagram(&mut links, at(50)), deliver(ms(11), 0), "an idle link has forgotten");
+    assert_eq!(datagram(&mut links, at(50)), deliver(ms(11), 0), "an idle link adds no wait");
     assert_eq!(
         links.route(at(50), A, B, Class::Datagram, 1000),
         deliver(ms(21), 0),
-        "by size, after the other"
+        "the delay is by size, after the other message"
     );
 }
 
 #[test]
-fn throughput_is_the_rate() {
+fn a_busy_link_has_the_throughput_of_its_rate() {
     let mut links = fabric(SLOW);
-    // 2,000 messages a second are offered, 1,000 fit.
+    // 2,000 messages a second are offered, and 1,000 fit.
     let last =
         (0..4000u64).filter_map(|k| delay(datagram(&mut links, Time(k * 500_000))).map(|d| (k, d))).last();
-    let (k, after) = last.expect("no buffer, no loss");
+    let (k, after) = last.expect("without a buffer limit no message is lost");
     let arrival = k as f64 * 0.0005 + after;
     assert!((4000.0 / (arrival - 0.010) - 1000.0).abs() < 1.0, "{arrival}");
     let queueing: u64 = (1..=4000).map(|k| k * 1_000_000 - (k - 1) * 500_000).sum();
@@ -41,11 +45,11 @@ fn a_duplicate_waits_in_the_queue_of_its_link() {
     let mut links = fabric(&format!("{SLOW}duplicate = 1"));
     let twice = |original, copy| Verdict::Twice { after: ms(original), again: ms(copy) };
     assert_eq!(datagram(&mut links, at(0)), twice(11, 12));
-    assert_eq!(datagram(&mut links, at(0)), twice(13, 14), "after both copies of the first");
+    assert_eq!(datagram(&mut links, at(0)), twice(13, 14), "the second follows both copies of the first");
     assert_eq!(stream(&mut links, at(0)), deliver(ms(15), 0), "streams are not duplicated, and wait as well");
     let mut links = fabric(&format!("{SLOW}duplicate = 1\nloss = 1"));
     assert_eq!(datagram(&mut links, at(0)), Verdict::Drop(Cause::Loss));
-    assert_eq!(links.stats().datagram.duplicated, 0, "what is lost is lost with its copy");
+    assert_eq!(links.stats().datagram.duplicated, 0, "a datagram is lost with its duplicate");
 }
 
 #[test]
@@ -67,9 +71,9 @@ fn a_full_buffer_drops_datagrams() {
         let mut links = fabric(&format!("{SLOW}buffer = '{buffer}'"));
         let fates: Vec<_> = (0..9).map(|_| datagram(&mut links, at(0))).collect();
         let carried: Vec<_> = (0..6).map(|k| deliver(ms(11 + k), 0)).collect();
-        assert_eq!(fates[..6], carried, "one is sent and five wait");
+        assert_eq!(fates[..6], carried, "one message is sent and five wait");
         assert!(fates[6..].iter().all(|fate| *fate == Verdict::Drop(Cause::Congestion)), "{fates:?}");
-        assert_eq!(datagram(&mut links, at(2)), deliver(ms(15), 0), "two have left");
+        assert_eq!(datagram(&mut links, at(2)), deliver(ms(15), 0), "two messages have left the buffer");
         assert_eq!(links.stats().datagram.dropped[Cause::Congestion as usize], 3);
     }
 }
@@ -81,15 +85,16 @@ fn a_full_buffer_delays_stream_messages() {
     assert_eq!(
         stream(&mut links, at(0)),
         deliver(ms(20 + 1 + 10), 1),
-        "repeated when the link is idle again"
+        "the message is repeated when the link is idle again"
     );
     assert_eq!(links.stats().stream.lost[Cause::Congestion as usize], 1);
-    // Overload: messages that do not fit are repeated, never faster than the rate, and all arrive.
+    // Under overload, messages that do not fit are repeated, never faster than the rate, and all arrive.
     let mut links = fabric(&format!("{SLOW}buffer = '5ms'\nrto = '20ms'\npeer_timeout = '100ms'"));
     let arrivals: Vec<_> = (0..2000u64)
         .map(|k| {
             k as f64 * 5e-4
-                + delay(stream(&mut links, Time(k * 500_000))).expect("congestion is no partition")
+                + delay(stream(&mut links, Time(k * 500_000)))
+                    .expect("congestion does not make the peer unreachable")
         })
         .collect();
     for end in [0.5, 1.0, 1.5] {

@@ -1,4 +1,4 @@
-//! Loss models, and the retransmissions they cause.
+//! Tests of loss models, and of the retransmissions that losses cause.
 
 use volary_actors::base::{Class, Endpoint, Span, Time};
 use volary_netem::{Cause, Verdict};
@@ -8,7 +8,7 @@ use crate::{close, datagram, deliver, fabric, ms, stream};
 const N: usize = 200_000;
 
 #[test]
-fn independent_loss_is_as_asked() {
+fn independent_losses_have_the_configured_rate() {
     let mut links = fabric("loss = 0.05");
     let lost: Vec<_> =
         (0..N).map(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).collect();
@@ -22,23 +22,23 @@ fn independent_loss_is_as_asked() {
 const BURSTS: &str = "loss = { gilbert-elliott = { p = 0.01, r = 0.2 } }";
 
 #[test]
-fn gilbert_elliott_loss_has_the_configured_rate_and_burst_length() {
+fn gilbert_elliott_losses_have_the_configured_rate_and_burst_length() {
     let mut links = fabric(BURSTS);
     let lost: Vec<_> =
         (0..N).map(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).collect();
     let share = lost.iter().filter(|&&lost| lost).count() as f64 / N as f64;
-    // Successive states are correlated by 1 − p − r, so the mean of N has (2 − p − r)/(p + r) times the
-    // variance of independent ones.
+    // Successive states are correlated by 1 − p − r. The mean of N states therefore has (2 − p − r)/(p + r) times the
+    // variance of independent states.
     let effective = N as f64 * 0.21 / 1.79;
     assert!(close(share, 0.01 / 0.21, effective), "{share}");
     let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
     let length = share * N as f64 / bursts;
-    // Geometric with mean 1/r = 5 and variance (1 − r)/r² = 20.
-    assert!((length - 5.0).abs() < 4.5 * (20.0 / bursts).sqrt(), "bursts of {length}");
+    // Burst lengths are geometric with mean 1/r = 5 and variance (1 − r)/r² = 20.
+    assert!((length - 5.0).abs() < 4.5 * (20.0 / bursts).sqrt(), "the mean burst length is {length}");
 }
 
 #[test]
-fn each_state_of_gilbert_elliott_has_its_loss_probability() {
+fn both_gilbert_elliott_states_lose_with_their_configured_probability() {
     let mut links =
         fabric("loss = { gilbert-elliott = { p = 0.1, r = 0.3, good_loss = 0.02, bad_loss = 0.6 } }");
     let lost = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).count();
@@ -46,10 +46,10 @@ fn each_state_of_gilbert_elliott_has_its_loss_probability() {
     assert!(close(share, 0.75 * 0.02 + 0.25 * 0.6, N as f64 * 0.4 / 1.6), "{share}");
 }
 
-/// Links that carry one message each lose as much as one link that carries many: chains start in their
+/// Links that carry one message each lose the same share as one link that carries many, because chains start in their
 /// stationary distribution.
 #[test]
-fn short_links_lose_as_much_as_long_ones() {
+fn links_with_one_message_lose_the_same_share() {
     let links: u32 = 40_000;
     let network = crate::network(BURSTS);
     let mut fabric = volary_netem::Fabric::new(
@@ -70,16 +70,16 @@ fn short_links_lose_as_much_as_long_ones() {
     assert!(close(lost as f64 / f64::from(links), 0.01 / 0.21, f64::from(links)), "{lost}");
 }
 
-/// Loss p of each attempt: k retransmissions with probability (1 − p) pᵏ, and each k has its delay.
+/// With loss p of each attempt, k retransmissions have probability (1 − p) pᵏ, and each k has its own delay.
 #[test]
-fn stream_messages_are_delayed_not_lost() {
+fn lost_stream_messages_arrive_later_by_their_timeouts() {
     let mut links = fabric("one_way = '10ms'\nloss = 0.3\nrto = '50ms'\npeer_timeout = '1h'");
     let mut by_attempts = [0u32; 20];
     for _ in 0..N {
         let Verdict::Deliver { after, retransmissions } = stream(&mut links, Time::ZERO) else {
             panic!("a stream message is not lost")
         };
-        // 50 + 100 + 200 + …
+        // The timeouts are 50 + 100 + 200 + …
         assert_eq!(after, ms(10 + 50 * ((1 << retransmissions) - 1)));
         by_attempts[retransmissions as usize] += 1;
     }
@@ -93,16 +93,16 @@ fn stream_messages_are_delayed_not_lost() {
 }
 
 #[test]
-fn default_timeout_follows_the_round_trip() {
+fn the_default_timeout_follows_from_the_round_trip() {
     let mut links = fabric("one_way = '10ms'\nloss = 0.5");
     let fates: Vec<_> = (0..100).map(|_| stream(&mut links, Time::ZERO)).collect();
-    // 20 ms round trip + 1 ms granularity + 25 ms acknowledgement delay, then 10 ms there.
+    // The timeout is 20 ms round trip + 1 ms granularity + 25 ms acknowledgement delay; one way takes 10 ms.
     assert!(fates.contains(&deliver(ms(46 + 10), 1)), "{fates:?}");
     assert!(fates.contains(&deliver(ms(46 + 92 + 10), 2)), "{fates:?}");
 }
 
 #[test]
-fn a_link_that_loses_everything_is_an_unreachable_peer() {
+fn a_link_that_loses_everything_makes_its_peer_unreachable() {
     let mut links = fabric("one_way = '10ms'\nloss = 1\npeer_timeout = '3s'");
     let verdict = Verdict::Unreachable { after: Span::from_secs(3), cause: Cause::Loss };
     assert_eq!(stream(&mut links, Time::ZERO), verdict);
@@ -112,7 +112,7 @@ fn a_link_that_loses_everything_is_an_unreachable_peer() {
 
 /// The first repetition begins in the state in which the message was lost, so a burst costs several repetitions.
 #[test]
-fn bursts_outlast_repetitions() {
+fn a_burst_of_losses_costs_several_repetitions() {
     let retransmitted = |text: &str| {
         let mut links = fabric(&format!("{text}\nrto = '1ms'\npeer_timeout = '1h'"));
         let mut counts = (0.0, 0.0);
@@ -126,7 +126,8 @@ fn bursts_outlast_repetitions() {
         }
         counts.1 / counts.0
     };
-    // In a bad spell with r = 0.2 a message needs 5 repetitions on average, independently it needs 1/(1 − p).
+    // In the bad state with r = 0.2 a message needs 5 repetitions on average; with independent losses it needs 1/(1 −
+    // p).
     let bursts = retransmitted(BURSTS);
     assert!((bursts - 5.0).abs() < 0.4, "{bursts}");
     let independent = retransmitted("loss = 0.0476");
@@ -134,9 +135,9 @@ fn bursts_outlast_repetitions() {
     assert!((crate::network(BURSTS).loss.mean() - 0.01 / 0.21).abs() < 1e-12);
 }
 
-/// The share that a stream loses is that of the chain's walks, and of plain loss the probability itself.
+/// A stream loses the share that walks of the chain lose; with independent losses this is the probability itself.
 #[test]
-fn streams_lose_the_share_of_their_distribution() {
+fn streams_lose_the_share_that_the_loss_model_states() {
     for text in [
         "loss = 0.15",
         BURSTS,
@@ -150,7 +151,7 @@ fn streams_lose_the_share_of_their_distribution() {
         let accounts = &links.stats().stream;
         let lost = accounts.lost[Cause::Loss as usize] as f64;
         let (share, asked) = (lost / (N as f64 + lost), crate::network(text).loss.of(Class::Stream));
-        // Successive messages are in the same spell: a tenth of them are worth counting.
+        // Successive messages meet the same state, so only a tenth of them count as independent.
         assert!(close(share, asked, N as f64 / 10.0), "{text}: {share} instead of {asked}");
     }
 }

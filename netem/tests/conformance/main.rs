@@ -1,4 +1,4 @@
-//! Every knob of the network, measured: the configured value against the behaviour of `route`.
+//! Measurements of every setting of the network: the configured value against the behaviour of `route`.
 
 mod classes;
 mod delay;
@@ -18,7 +18,7 @@ pub(crate) fn network(text: &str) -> Network {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Ten endpoints: schedulers 0 and 1, nodes 0 to 7 from endpoint 2 on.
+/// A network of ten endpoints: schedulers 0 and 1, and nodes 0 to 7 from endpoint 2 on.
 pub(crate) fn fabric(text: &str) -> Fabric {
     seeded(text, 1)
 }

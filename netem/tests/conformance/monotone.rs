@@ -1,19 +1,19 @@
-//! A harsher link never makes a message arrive earlier.
+//! Property that a harsher link never makes a message arrive earlier.
 //!
 //! The n-th message of a link meets the same draws whatever the settings are, so two runs with the same messages and
 //! the same seed can be compared message by message. The harsher run has one setting that is worse: longer delays, more
 //! loss, duplicates or reordering, a smaller rate, or a longer or stronger fault.
 //!
-//! - A **datagram** that arrives in the harsher run arrives in the milder one as well, and not later. This is about the
-//!   original: its duplicate has a delay of its own, so where delays are random it can come first.
-//! - A **stream message** as well, but for the delay of its repetitions, which is another draw, and no longer
-//!   multiplied once a degradation is over: it can be earlier by what the two delays differ. Without degradation it is
-//!   never earlier if delays are constant or fully correlated.
-//! - With a **buffer**, what is dropped makes room for what comes later. A datagram that arrives in both runs is then
-//!   earlier in the harsher one by at most one transmission.
+//! - A **datagram** that arrives in the harsher run arrives in the milder run as well, and not later. This holds for
+//! the original: its duplicate has its own delay, and can come first where delays are random.
+//! - A **stream message** behaves in the same way, except for the delay of its repetitions. This delay is another draw,
+//! which is no longer multiplied once a degradation is over. The message can be earlier by the difference of the two
+//! delays. Without degradation it is never earlier if delays are constant or fully correlated.
+//! - With a **buffer**, dropped messages make room for later ones. A datagram that arrives in both runs is then earlier
+//! in the harsher run by at most one transmission.
 //!
-//! Not compared: `p` and `r` of bursts of loss, which only say when spells begin and end; and crashes, which a longer
-//! delay can carry a message past.
+//! Two settings are not compared: `p` and `r` of bursts of loss, which only determine when bursts begin and end; and
+//! crashes, because a longer delay can carry a message past a crash.
 
 use proptest::prelude::*;
 
@@ -22,11 +22,11 @@ use volary_netem::Verdict;
 
 use crate::{ms, seeded};
 
-/// All settings of a link but for the crashes.
+/// All settings of a link except for crashes.
 #[derive(Clone, Debug)]
 struct Settings {
     distribution: usize,
-    /// Multiplies all delays.
+    /// Factor on all delays.
     delay: u64,
     correlation: f64,
     bursts: bool,
@@ -34,7 +34,7 @@ struct Settings {
     duplicate: f64,
     reorder: f64,
     reorder_by: Option<u64>,
-    /// bit/s.
+    /// Rate in bit/s.
     rate: Option<u64>,
     buffer: Option<&'static str>,
     partition: u64,
@@ -43,7 +43,7 @@ struct Settings {
     degraded: Option<(f64, f64)>,
 }
 
-/// Distributions, with the milliseconds of the shortest and the longest delay. Numbers in braces are multiplied.
+/// Delay distributions, with the milliseconds of the shortest and the longest delay. Numbers in braces are multiplied.
 const DISTRIBUTIONS: [(&str, (u64, Option<u64>)); 6] = [
     ("'{10}ms'", (10, Some(10))),
     ("{ uniform = { low = '{5}ms', high = '{25}ms' } }", (5, Some(25))),
@@ -94,8 +94,8 @@ impl Settings {
         text
     }
 
-    /// Time by which a message of the class may arrive earlier in the harsher of two runs, of which `self` is the
-    /// milder; `None` if there is no limit.
+    /// Time by which a message of the class may arrive earlier in the harsher of two runs; `self` has the milder
+    /// settings. `None` if there is no limit.
     fn margin(&self, class: Class, harsher: &Self) -> Option<Span> {
         if class == Class::Datagram {
             let sending = self.rate.filter(|_| self.buffer.is_some()).map_or(0.0, |rate| 800.0 / rate as f64);
@@ -143,7 +143,7 @@ const HARSHER: [(&str, Change); 10] = [
     ("a lossier degradation", |s| s.degraded = s.degraded.map(|(factor, loss)| (factor, loss + 0.4))),
 ];
 
-/// Arrivals of the original of each message.
+/// Time at which the original of each message arrives.
 fn arrivals(settings: &Settings, seed: u64, sent: &[(u64, Class)]) -> Vec<Option<Time>> {
     let mut links = seeded(&settings.text(), seed);
     let one = |&(us, class): &(u64, Class)| {
@@ -183,7 +183,7 @@ proptest! {
                     late + margin >= early,
                     "{what}: {class:?} of {us} us arrives at {late:?}, not at {early:?}; {milder:?}"
                 ),
-                // A message that a full buffer dropped can pass if others were dropped before it.
+                // A message that a full buffer dropped can arrive if others were dropped before it.
                 (None, Some(_)) => prop_assert!(
                     milder.buffer.is_some(),
                     "{what}: {class:?} of {us} us is lost only in the milder run; {milder:?}"
@@ -205,7 +205,7 @@ proptest! {
             let fate = links.route(Time::ZERO + ms(at), crate::A, crate::B, Class::Datagram, 100);
             let Verdict::Twice { after, again } = fate else { panic!("{fate:?}") };
             let sending = (800.0 / rate as f64 * 1e9) as u64;
-            prop_assert!((again.0 - after.0).abs_diff(sending) <= 1, "{after} {again}");
+            prop_assert!((again.0 - after.0).abs_diff(sending) <= 1, "after {after}, again {again}");
         }
     }
 }

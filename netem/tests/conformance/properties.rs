@@ -1,4 +1,4 @@
-//! Properties that hold for all settings.
+//! Properties that hold for all settings of a network.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ const EVERYTHING: &str = "
     degrade = { a = ['schedulers'], at = '1s', for = '5s', delay_factor = 2.0, loss = 0.1 }
 ";
 
-/// A message: the time at which it is sent (ms), its sender, its receiver, and whether it goes on a stream.
+/// A message, given by its time of sending (ms), sender, receiver, and whether it is a stream message.
 type Sent = (u64, u32, u32, bool);
 
 fn traffic() -> impl Strategy<Value = Vec<Sent>> {
@@ -50,9 +50,9 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// The n-th message of a link meets the same fate whatever the other links carry.
+    /// The n-th message of a link meets the same fate whatever other links carry.
     #[test]
-    fn links_are_independent(messages in traffic(), src in 0u32..10, dst in 0u32..10) {
+    fn the_fate_of_a_message_does_not_depend_on_other_links(messages in traffic(), src in 0u32..10, dst in 0u32..10) {
         prop_assume!(src != dst);
         let ours = |m: &&Sent| m.1 == src && m.2 == dst;
         let mut busy = fabric(EVERYTHING);
@@ -63,7 +63,7 @@ proptest! {
         prop_assert_eq!(among, alone);
     }
 
-    /// The accounts balance: sent = delivered + dropped + unreachable.
+    /// The counts satisfy sent = delivered + dropped + unreachable.
     #[test]
     fn sent_messages_are_delivered_dropped_or_unreachable(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);
@@ -77,10 +77,10 @@ proptest! {
         }
     }
 
-    /// Without a rate, a link carries any number of messages at once: doubling its delay delays each message,
-    /// and the last arrival by no more than that.
+    /// Without a rate, a link carries any number of messages at once. Doubling its delay delays each message, and
+    /// delays the last arrival by no more.
     #[test]
-    fn throughput_does_not_depend_on_latency(latency in 1u64..500, messages in 1u64..2000) {
+    fn a_longer_delay_does_not_lower_the_throughput(latency in 1u64..500, messages in 1u64..2000) {
         let mut links = fabric(&format!("one_way = '{latency}ms'"));
         let last = (0..messages).map(|k| {
             let now = Time(k * 1000);
@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(last, Some(Time((messages - 1) * 1000) + crate::ms(latency)));
     }
 
-    /// A notice about a stream message takes at most the peer timeout, unless the first attempt gets through.
+    /// A notice about a stream message takes at most the peer timeout, unless the first attempt arrives.
     #[test]
     fn notices_to_senders_take_at_most_the_peer_timeout(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);

@@ -2,10 +2,10 @@
 
 use crate::columns::{Columns, dot};
 
-/// Smallest element of a column that is pivoted on.
+/// Smallest absolute value of a pivot element.
 pub(super) const PIVOT: f64 = 1e-7;
 
-/// Values down to minus this count as feasible.
+/// Distance below zero at which a value still counts as feasible.
 pub(super) const FEASIBLE: f64 = 1e-7;
 
 /// Group of the slacks of capacity rows, which belong to none.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 /// The basic variable that leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leaving {
-    /// The one at a position of the working basis.
+    /// The variable at a position of the working basis.
     Position(usize),
     /// The key of a group.
     Key(usize),
@@ -39,9 +39,9 @@ pub(super) struct State<'a> {
     pub(super) inverse: Inverse,
     /// Variables at the positions of the working basis.
     pub(super) working: Vec<usize>,
-    /// Their groups, or [`NO_GROUP`].
+    /// Groups of the variables at the positions, or [`NO_GROUP`].
     pub(super) groups: Vec<usize>,
-    /// Their values.
+    /// Values of the variables at the positions.
     pub(super) values: Vec<f64>,
     /// Key variable of each group.
     pub(super) keys: Vec<usize>,
@@ -49,7 +49,7 @@ pub(super) struct State<'a> {
     pub(super) key_values: Vec<f64>,
     /// Rates at which the variables at the positions fall as the entering one rises.
     pub(super) falls: Vec<f64>,
-    /// Rates at which the keys fall.
+    /// Rates at which the keys fall as the entering variable rises.
     pub(super) key_falls: Vec<f64>,
     /// A vector over the rows, for intermediate results.
     scratch: Vec<f64>,
@@ -127,7 +127,7 @@ impl<'a> State<'a> {
         self.values.iter().chain(&self.key_values).all(|value| *value >= -FEASIBLE)
     }
 
-    /// The rates at which basic variables fall as a variable enters.
+    /// Computes the rates at which basic variables fall as a variable enters.
     pub(super) fn direct(&mut self, entering: usize) {
         self.falls.fill(0.0);
         self.key_falls.fill(0.0);
@@ -151,7 +151,7 @@ impl<'a> State<'a> {
     }
 
     /// Changes the basis after [`State::direct`]: `entering` rises by `step`, and `leaving` has become zero. Returns
-    /// the position that `entering` takes, or nothing if it becomes a key in place of another.
+    /// the position that `entering` takes, or `None` if it becomes a key.
     pub(super) fn pivot(&mut self, entering: usize, leaving: Leaving, step: f64) -> Option<usize> {
         for (value, fall) in self.values.iter_mut().zip(&self.falls) {
             *value -= step * fall;
@@ -167,7 +167,7 @@ impl<'a> State<'a> {
                     self.key_values[group] = step;
                     return None;
                 };
-                // The key falls as it did, now as the variable at the position.
+                // The old key keeps its rate of fall at its new position.
                 self.falls[position] = self.key_falls[group];
                 position
             }
@@ -179,7 +179,7 @@ impl<'a> State<'a> {
         Some(position)
     }
 
-    /// Makes another basic variable of a group its key, and puts the old key at its position, which is returned.
+    /// Makes another basic variable of a group its key. Returns the position of that variable, which the old key takes.
     fn replace_key(&mut self, group: usize) -> Option<usize> {
         let in_group = |position: &usize| self.groups[*position] == group;
         let rows = self.working.len();
@@ -205,7 +205,7 @@ impl<'a> State<'a> {
         self.working = (first..first + rows).collect();
         self.groups.fill(NO_GROUP);
         self.inverse.reset();
-        // Rows whose slack gives way.
+        // Rows whose slack may leave the basis.
         let mut open = vec![true; rows];
         for slack in wanted.iter().filter(|variable| **variable >= first) {
             open[slack - first] = false;
@@ -269,7 +269,7 @@ impl<'a> State<'a> {
 /// at position `i`.
 pub(super) struct Inverse {
     size: usize,
-    /// Row by row.
+    /// The entries, row by row.
     entries: Vec<f64>,
 }
 
@@ -281,7 +281,7 @@ impl Inverse {
         inverse
     }
 
-    /// Makes this the identity again.
+    /// Resets the inverse to the identity.
     pub(super) fn reset(&mut self) {
         self.entries.fill(0.0);
         for at in 0..self.size {
@@ -289,18 +289,18 @@ impl Inverse {
         }
     }
 
-    /// One row.
+    /// The row at an index.
     pub(super) fn row(&self, at: usize) -> &[f64] {
         &self.entries[at * self.size..][..self.size]
     }
 
     /// All rows.
     fn rows(&self) -> impl Iterator<Item = &[f64]> {
-        // Without rows there is nothing to divide.
+        // An empty inverse has no rows, and a chunk has at least one element.
         self.entries.chunks_exact(self.size.max(1))
     }
 
-    /// Adds the product with a column to `product`, times a factor.
+    /// Adds the inverse's product with a column to `product`, times a factor.
     pub(super) fn add_product(&self, columns: &Columns, column: usize, factor: f64, product: &mut [f64]) {
         for (first, values) in columns.runs(column) {
             for (row, total) in self.rows().zip(product.iter_mut()) {
@@ -309,22 +309,22 @@ impl Inverse {
         }
     }
 
-    /// Adds the product with the unit column of a row to `product`.
+    /// Adds the inverse's product with the unit column of a row to `product`.
     pub(super) fn add_unit(&self, unit: usize, product: &mut [f64]) {
         for (row, total) in self.rows().zip(product) {
             *total += row[unit];
         }
     }
 
-    /// The product with a dense vector.
+    /// Computes the inverse's product with a dense vector.
     pub(super) fn multiply(&self, vector: &[f64], product: &mut [f64]) {
         for (row, total) in self.rows().zip(product) {
             *total = dot(row, vector);
         }
     }
 
-    /// Exchanges the column at a position for the one whose product with the inverse is `direction`, by which the
-    /// inverse is multiplied with an elementary matrix. `direction[position]` is the pivot element.
+    /// Exchanges the column at a position for a new one. `direction` is the product of the inverse with the new column,
+    /// and `direction[position]` is the pivot element.
     pub(super) fn exchange(&mut self, position: usize, direction: &[f64]) {
         let (before, rest) = self.entries.split_at_mut(position * self.size);
         let (pivot_row, after) = rest.split_at_mut(self.size);

@@ -1,4 +1,4 @@
-//! Instances of the solver's tests: a reader of files, and random ones.
+//! Instances for the solver's tests: a reader of files and a random generator.
 
 #![allow(dead_code, reason = "each test and the bench use a part")]
 
@@ -6,11 +6,9 @@ use std::process::Command;
 
 use volary_lp::{Block, Job, Problem, Running, Start};
 
-/// An instance of a file.
+/// An instance read from a file.
 pub(crate) struct Instance {
-    /// Name.
     pub(crate) name: String,
-    /// The problem.
     pub(crate) problem: Problem,
     /// Optimum of the linear relaxation, by HiGHS 1.15.1.
     pub(crate) optimum: f64,
@@ -25,14 +23,14 @@ pub(crate) fn file(name: &str) -> Vec<Instance> {
     read(&String::from_utf8(output.stdout).expect("instances are text"))
 }
 
-/// Reads instances. A line `instance name jobs slots sets optimum` begins one; then come `cap` with the capacities,
-/// `job id tasks blocks` for each job, and `block name sets demand… ; slot:utility …` for each of its blocks.
+/// Reads instances. Each begins with a line `instance name jobs slots sets optimum`. Then follow `cap` with the
+/// capacities, `job id tasks blocks` for each job, and `block name sets demand… ; slot:utility …` for each block.
 pub(crate) fn read(text: &str) -> Vec<Instance> {
     text.split("instance ").filter(|part| !part.trim().is_empty()).map(instance).collect()
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> T {
-    word.parse().unwrap_or_else(|_| panic!("`{word}` is no number"))
+    word.parse().unwrap_or_else(|_| panic!("`{word}` is not a number"))
 }
 
 fn instance(text: &str) -> Instance {
@@ -45,7 +43,7 @@ fn instance(text: &str) -> Instance {
             "cap" => capacity = rest.split(' ').map(number).collect(),
             "job" => jobs.push(job(rest)),
             "block" => jobs.last_mut().expect("a job comes first").blocks.push(block(rest)),
-            _ => assert!(line.is_empty(), "`{line}` is no part of an instance"),
+            _ => assert!(line.is_empty(), "an instance cannot contain the line `{line}`"),
         }
     }
     let problem = Problem::new(number(head[2]), capacity, jobs, Vec::new()).expect("the instance is valid");
@@ -86,7 +84,7 @@ impl Random {
     }
 }
 
-/// The sizes of random instances, and how coarse their values are; coarse ones make ties.
+/// The sizes of random instances and the coarseness of their values; coarse values make ties.
 pub(crate) struct Shape {
     pub(crate) jobs: u32,
     pub(crate) running: u32,

@@ -4,7 +4,7 @@ use crate::base::{Span, parameters};
 use crate::roles::planning::{OverEstimates, Valuation};
 
 parameters! {
-    /// Parameters of DistSched. The thesis leaves most numbers open; those without a section are ours.
+    /// Parameters of DistSched. The thesis leaves most numbers open; numbers without a section are ours.
     struct DistSched {
         /// Period at which the scheduler decides, if something has changed (section 5.3: every 15 s).
         cycle: Span = Span::from_secs(15),
@@ -13,32 +13,35 @@ parameters! {
         estimates: UsageEstimates = UsageEstimates::Dist,
         /// The statistic of a job's use over time that is estimated (DistMax, ActualMax and PointMax have `max`).
         of: UsageStatistic = UsageStatistic::Mean,
-        /// A node takes a task if the probabilities that its CPU and its memory are then over-allocated are below this;
-        /// zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
+        /// A node takes a task if the probabilities that this over-allocates its CPU and its memory are below this
+        /// limit; zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
         risk: f64 = 0.1 => 0.0..=1.0,
         /// Over-estimate handling: for which SLO jobs the utility falls gradually after the deadline. Section 5.3.2 has
         /// the slope of Fig. 4.3(d) and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
         over: OverEstimates = OverEstimates::Always,
-        /// With `over = "adaptive"`: the utility falls gradually if the probability that the job's run time is at most
-        /// the time from its submission to its deadline is below this.
+        /// With `over = "adaptive"`: the utility falls gradually if P(run time ≤ time from submission to deadline) is
+        /// below this limit.
         threshold: f64 = 0.05 => 0.0..=1.0,
-        /// Time in which that utility falls to zero, relative to the time from submission to deadline.
+        /// Time in which the utility falls to zero after the deadline, relative to the time from submission to
+        /// deadline.
         decay: f64 = 10.0 => 0.0..=1000.0,
-        /// Utility of a best-effort job that takes no time; it falls linearly to a hundredth of that for a job that
-        /// takes `horizon`. An SLO job is worth 1.
+        /// Utility of a best-effort job that takes no time. It falls linearly to a hundredth of this value for a job
+        /// that takes `horizon`. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
-        /// Run time (with `by_completion`: arrival to completion) at which a best-effort job is worth least.
+        /// Run time (with `by_completion`: arrival to completion) from which on a best-effort job has its least
+        /// utility.
         horizon: Span = Span::from_secs(3600),
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
         /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
         by_completion: bool = false,
-        /// Whether the observed use replaces the expected one once it has constantly been above the largest expected
+        /// Whether the observed use replaces the expected use once it has constantly been above the largest expected
         /// value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
-        /// Time for which reports of a copy must stay above the expected maximum before they replace it.
+        /// Time for which reports of a copy must stay above the expected maximum before they replace the expected use.
         constantly: Span = Span::from_secs(60),
         /// Whether best-effort tasks are preempted on throttling nodes that also run SLO tasks, until the remaining
-        /// tasks want no more CPU than the node has; their work is lost (section 5.3.2; NoPreempt has `false`).
+        /// tasks demand no more CPU than the node has. The work of preempted tasks is lost (section 5.3.2; NoPreempt
+        /// has `false`).
         preempt: bool = true,
     }
 
@@ -47,20 +50,20 @@ parameters! {
         /// The distributions of the best experts of DSPredict.
         #[default]
         Dist,
-        /// The actual use.
+        /// The actual use of the task.
         Actual,
         /// The point estimates of the best experts.
         Point,
-        /// The user's request, and the point estimate of the CPU-time, which users do not state.
+        /// The user's request. For CPU-time, which users do not state, the point estimate.
         Request,
     }
 
     /// The statistic of a job's use over time that the scheduler plans with.
     enum UsageStatistic {
-        /// Its mean over time.
+        /// Mean over time.
         #[default]
         Mean,
-        /// Its largest value.
+        /// Largest value over time.
         Max,
     }
 }

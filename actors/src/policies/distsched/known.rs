@@ -1,5 +1,5 @@
-//! An open job as DistSched knows it: the estimate of its tasks' use when it is submitted (DSPredict; thesis, section
-//! 5.3.1), and reports of nodes that replace it.
+//! An open job as DistSched knows it: the estimate of its tasks' use at submission (DSPredict; thesis, section 5.3.1),
+//! and the nodes' reports, which replace the estimate.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(super) struct ExpectedJob {
     pub(super) tasks: Arc<TaskUse>,
     /// Current expected CPU-time of each task, core-seconds.
     pub(super) work: f64,
-    /// Memory that was requested for each, bytes.
+    /// Memory requested for each task, bytes.
     pub(super) requested_memory: f64,
     pub(super) utility: Utility,
     pub(super) observed: ObservedUse,
-    /// Nodes that have evicted tasks of it, by number.
+    /// Nodes that have evicted tasks of the job, by number.
     evicted: Vec<EvictedFrom>,
     /// Lower bound of the memory of a task, bytes: a node with this much evicted a task that ran there alone.
     needs_more_than: f64,
@@ -38,14 +38,14 @@ struct EvictedFrom {
     node: u32,
     /// Number of evictions.
     times: u32,
-    /// When the job stops avoiding the node.
+    /// Time at which the job stops avoiding the node.
     until: Time,
 }
 
-/// Time for which a job avoids a node that has evicted one of its tasks; it doubles with each further eviction there.
+/// Time for which a job avoids a node that has evicted one of its tasks; each further eviction on the node doubles it.
 const AVOIDED: Span = Span::from_secs(60);
 
-/// Largest number of doublings of that time.
+/// Largest number of doublings of [`AVOIDED`].
 const MOST_DOUBLINGS: u32 = 10;
 
 impl ExpectedJob {
@@ -68,7 +68,7 @@ impl ExpectedJob {
         }
     }
 
-    /// The run time that is expected of a task that is not throttled, s.
+    /// The expected run time of a task that is not throttled, s.
     pub(super) fn run(&self) -> f64 {
         run_time(&self.forecast.tasks.cpu, self.forecast.point).mean()
     }
@@ -83,7 +83,7 @@ impl ExpectedJob {
         changed
     }
 
-    /// Records that a copy was stopped: a task needs more CPU-time than the copy had done.
+    /// Records that a copy was stopped, so that the task needs more CPU-time than the copy had done.
     pub(super) fn stopped(&mut self, copy: CopyId) {
         if self.observed.stopped(copy) {
             self.work = work_after(self.observed.lost, self.work, &self.forecast.work);
@@ -101,14 +101,14 @@ impl ExpectedJob {
         from.times += 1;
     }
 
-    /// Records that a node with this memory (bytes) has evicted a task of the job that ran there alone. Other tasks of
-    /// the job probably need as much.
+    /// Records that a node with this memory (bytes) has evicted a task of the job that ran on it alone. Other tasks of
+    /// the job probably need as much memory.
     pub(super) fn needs_more_than(&mut self, memory: f64) {
         self.needs_more_than = self.needs_more_than.max(memory);
     }
 
-    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again. It avoids those
-    /// that are too small for one of its tasks while larger ones can be used.
+    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again. The job avoids
+    /// nodes that are too small for one of its tasks while it can use larger nodes.
     pub(super) fn avoided(&self, now: Time, loads: &NodeLoads) -> (Vec<u32>, Option<Time>) {
         let (nodes, limit) = (loads.nodes(), self.needs_more_than);
         let is_known = limit > 0.0 && limit < loads.largest_memory();
@@ -122,18 +122,18 @@ impl ExpectedJob {
         (avoided, evicted().map(|from| from.until).min())
     }
 
-    /// The CPU that a copy would use, as reported or else as expected, cores.
+    /// The CPU that a copy would use, as reported or otherwise as expected, cores.
     pub(super) fn demand(&self, copy: CopyId) -> f64 {
         self.observed.of(copy).and_then(|seen| seen.demand()).unwrap_or_else(|| self.tasks.cpu.mean())
     }
 }
 
-/// The distribution of the run time of work that gets all the CPU that it would use, s.
+/// The distribution of the run time of work that gets all the CPU it can use, s.
 fn run_time(cpu: &Distribution, work: f64) -> Distribution {
     cpu.dividing(work, LEAST_CPU)
 }
 
-// Reports of nodes about the tasks of a job: how much they use, and how much they have done.
+// Reports of nodes about the tasks of a job: their use and their CPU-time so far.
 
 /// Bytes in a MiB.
 const MIB: f64 = 1_048_576.0;
@@ -142,19 +142,19 @@ const MIB: f64 = 1_048_576.0;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct CopyUse {
     copy: CopyId,
-    /// CPU that it is given, cores; `None` before the first report.
+    /// CPU given to the copy, cores; `None` before the first report.
     cpu: Option<f64>,
-    /// Its memory, bytes.
+    /// Memory of the copy, bytes.
     pub(super) memory: f64,
-    /// The fraction of its CPU demand that it is given.
+    /// The fraction of the copy's CPU demand that it is given.
     pub(super) rate: f64,
     /// Time to which `rate` refers.
     rate_at: Time,
-    /// Core-seconds that it has done, by its reports.
+    /// CPU-time of the copy by its reports, core-seconds.
     done: f64,
     /// Time of the newest report.
     at: Time,
-    /// Since when its CPU and its memory have been above the largest expected value in every report.
+    /// Time since which every report of CPU and of memory has been above the largest expected value.
     above: [Option<Time>; 2],
 }
 
@@ -171,16 +171,16 @@ struct SeenAmount {
 pub(super) struct ObservedUse {
     cpu: SeenAmount,
     memory: SeenAmount,
-    /// By task.
+    /// The reported use, by task.
     copies: Vec<CopyUse>,
-    /// The most core-seconds that a stopped copy has done: a task needs more.
+    /// Largest CPU-time of a stopped copy, in core-seconds; a task needs more.
     pub(super) lost: f64,
 }
 
 impl SeenAmount {
-    /// Counts a value of a copy, reported at a time. `above` is the time since which all its values have been above the
-    /// expected ones. Returns the distribution of all values if it replaces `expected`, because a copy was constantly
-    /// above it.
+    /// Counts a value of a copy, reported at a time. `above` is the time since which all values of the copy have been
+    /// above the expected values. Returns the distribution of all values if it replaces `expected`, because a copy was
+    /// constantly above.
     fn count(
         &mut self,
         (value, at): (f64, Time),
@@ -198,9 +198,9 @@ impl SeenAmount {
 }
 
 impl ObservedUse {
-    /// Records a report about a copy, of which there is one every `period`. Returns the expected use of tasks if that
-    /// changes. `constantly` is how long reports must stay above the expected maximum before they replace it; `None` if
-    /// they never do.
+    /// Records a report about a copy; each copy is reported every `period`. Returns the expected use of tasks if it
+    /// changes. `constantly` is the time for which reports must stay above the expected maximum before they replace it;
+    /// `None` if they never do.
     pub(super) fn report(
         &mut self,
         report: UsageReport,
@@ -213,11 +213,11 @@ impl ObservedUse {
         if known.cpu.is_some() && at <= known.at {
             return None;
         }
-        // How long the copy had run before its first report is not known.
+        // The time for which the copy had run before its first report is not known.
         let since = if known.cpu.is_some() { at.since(known.at).min(period) } else { Span::ZERO };
         let done = known.done + cpu * since.as_secs_f64();
         *known = CopyUse { cpu: Some(cpu), memory, done, at, ..*known };
-        // The demand of a throttled copy is higher than what it is given.
+        // The demand of a throttled copy is higher than the CPU given to it.
         let demand = known.demand().unwrap_or(cpu);
         let [mut cpu_above, mut memory_above] = known.above;
         let constantly = constantly?;
@@ -234,7 +234,7 @@ impl ObservedUse {
         })
     }
 
-    /// Records the part of its demand that a copy was given at some time, in millionths.
+    /// Records the fraction of its demand that a copy was given at some time, in millionths.
     pub(super) fn throttled(&mut self, copy: CopyId, rate: u32, at: Time) {
         let known = self.copy(copy);
         if at >= known.rate_at {
@@ -242,7 +242,7 @@ impl ObservedUse {
         }
     }
 
-    /// Records that a copy was stopped. Returns whether its tasks need more CPU-time than was known.
+    /// Records that a copy was stopped. Returns whether the job's tasks need more CPU-time than was known.
     pub(super) fn stopped(&mut self, copy: CopyId) -> bool {
         let done = self.of(copy).map_or(0.0, |known| known.done);
         let more = done > self.lost;
@@ -256,7 +256,7 @@ impl ObservedUse {
         Some(&self.copies[at]).filter(|known| known.copy == copy)
     }
 
-    /// The same, created if absent; the state of an earlier copy of the task is dropped.
+    /// The known state of a copy, created if absent. The state of an earlier copy of the task is dropped.
     fn copy(&mut self, copy: CopyId) -> &mut CopyUse {
         let new = CopyUse {
             copy,
@@ -291,8 +291,8 @@ impl CopyUse {
 }
 
 /// The expected CPU-time of a task whose copy was stopped after it had done `lost`: `before` if `lost` is not above the
-/// least expected value, else the mean of the expected values above it, and if there are none twice `lost` (thesis,
-/// section 5.3.2).
+/// least expected value, else the mean of the expected values above `lost`. If there are no such values it is twice
+/// `lost` (thesis, section 5.3.2).
 pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64 {
     let least = expected.pieces().first().map_or(0.0, |piece| piece.low);
     if lost <= least {
@@ -301,10 +301,10 @@ pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64
     expected.given(lost).map_or(2.0 * lost, |rest| rest.mean())
 }
 
-/// Run time that is expected without any history, s.
+/// Expected run time without any history, s.
 const UNKNOWN_RUN: f64 = 60.0;
 
-/// A predictor each of CPU (cores), memory (bytes) and CPU-time (core-seconds) of a task.
+/// One predictor each for CPU (cores), memory (bytes) and CPU-time (core-seconds) of a task.
 #[derive(Clone, Debug)]
 pub(super) struct UsageHistory {
     kind: PredictorKind,
@@ -313,7 +313,7 @@ pub(super) struct UsageHistory {
     work: Predictor,
 }
 
-/// The estimate of a job's use, kept to be compared with the measured use when the job has ended.
+/// The estimate of a job's use, kept for the comparison with the measured use after the job has ended.
 #[derive(Clone, Debug)]
 pub(super) struct UsageForecast {
     predictions: [Prediction; 3],
@@ -333,7 +333,7 @@ struct MeasuredUse {
     work: f64,
 }
 
-/// Estimates the use of jobs, and learns it.
+/// Estimates the use of jobs, and learns the measured use.
 #[derive(Clone, Debug)]
 pub(super) struct UsageSource {
     estimates: UsageEstimates,
@@ -350,7 +350,7 @@ impl UsageSource {
         Self { estimates: config.estimates, of: config.of, history: UsageHistory::new(kind) }
     }
 
-    /// Learns the jobs of the past, one after the other.
+    /// Learns the past jobs, one after the other.
     pub(super) fn study(&mut self, catalog: &dyn Catalog) {
         for number in 0..catalog.past() {
             let past = catalog.past_job(number);
@@ -361,7 +361,7 @@ impl UsageSource {
         }
     }
 
-    /// Estimates the use of a job that is submitted now. Without any history that is the request, for a minute.
+    /// Estimates the use of a job that is submitted now. Without any history the estimate is the request, for a minute.
     pub(super) fn estimate(&self, job: JobId, catalog: &dyn Catalog) -> UsageForecast {
         let predictions = self.history.predict(|feature| catalog.feature(job, feature));
         let requested = catalog.request(job);
@@ -385,7 +385,7 @@ impl UsageSource {
         UsageForecast { tasks: TaskUse { cpu, memory, request }, point: points.work, work, predictions }
     }
 
-    /// The distributions of the best experts, or points.
+    /// The distributions, or points, of the best experts.
     fn distributions(&self, predictions: &[Prediction; 3], points: MeasuredUse) -> [Distribution; 3] {
         let points = [points.cpu, points.memory, points.work].map(Distribution::point);
         if self.estimates != UsageEstimates::Dist {
@@ -397,7 +397,7 @@ impl UsageSource {
         [of(0).unwrap_or(cpu), of(1).unwrap_or(memory), of(2).unwrap_or(work)]
     }
 
-    /// The resources that a task uses whose execution takes `run` seconds without throttling.
+    /// The resources that a task uses if its execution takes `run` seconds without throttling.
     fn measured(&self, usage: &Usage, run: f64) -> MeasuredUse {
         let amount = match self.of {
             UsageStatistic::Mean => usage.mean,
@@ -468,7 +468,7 @@ mod tests {
         TaskUse { cpu: of(&[(1.0, 1.0), (2.0, 1.0)]), memory: of(&[(100.0 * MIB, 1.0)]), request: 2.0 }
     }
 
-    /// The CPU use is above the largest expected value for a minute, the memory only at times.
+    /// In this test the CPU use is above the largest expected value for a minute, and the memory only at times.
     #[test]
     fn constantly_reported_use_replaces_the_expected_use() {
         let (expected, mut seen) = (expected(), ObservedUse::default());
@@ -482,9 +482,9 @@ mod tests {
         let now = count(4000, 110, 90).expect("a minute has passed");
         assert_eq!(now.memory, expected.memory);
         assert_eq!(now.cpu, of(&[(1.5, 1.0), (3.0, 4.0), (4.0, 1.0)]));
-        let later = count(3000, 90, 105).expect("what is seen counts from now on");
+        let later = count(3000, 90, 105).expect("reports count from now on");
         assert_eq!(later.cpu, of(&[(1.5, 1.0), (3.0, 5.0), (4.0, 1.0)]));
-        assert_eq!(count(9000, 90, 105), None, "a report of the past");
+        assert_eq!(count(9000, 90, 105), None, "a report older than the last is ignored");
         assert_eq!(seen.report(report(copy(0, 0), 9000, 1, 120), (&expected, None), PERIOD), None);
     }
 
@@ -507,9 +507,9 @@ mod tests {
         assert_eq!(seen.of(copy(4, 0)).and_then(CopyUse::demand), Some(16.0));
         assert_eq!(seen.of(copy(2, 0)).and_then(CopyUse::demand), None);
         assert!(seen.stopped(copy(4, 0)) && !seen.stopped(copy(2, 0)));
-        assert!((seen.lost - 4.0 * 15.0).abs() < 1e-9, "the time before the first report is not known");
+        assert!((seen.lost - 4.0 * 15.0).abs() < 1e-9, "the run time before the first report is not known");
         seen.report(report(copy(4, 1), 1000, 1, 45), (&expected, None), PERIOD);
         assert_eq!(seen.of(copy(4, 0)), None);
-        assert!(!seen.stopped(copy(4, 1)), "it has done less");
+        assert!(!seen.stopped(copy(4, 1)), "this copy has done less work");
     }
 }

@@ -8,14 +8,14 @@ use crate::predict::Distribution;
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{CorePool, HeldCore, PlannedJob};
 
-/// The expected resource use of a task. All tasks of a job have the same use, so one value describes each of them.
+/// The expected resource use of a task. All tasks of a job have the same use, so one value describes all of them.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TaskUse {
     /// The CPU that a task uses if it is not throttled, cores.
     pub(super) cpu: Distribution,
-    /// Its memory, bytes.
+    /// The memory that a task uses, bytes.
     pub(super) memory: Distribution,
-    /// CPU requested for it, cores; nodes divide theirs in proportion.
+    /// CPU requested for the task, cores. Nodes divide their CPU in proportion to requests.
     pub(super) request: f64,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The room of a node: its CPU, and memory up to its limit for evictions. Where nodes are not shared it has a core
+    /// The room of a node: its CPU, and its memory up to the limit for evictions. A node that is not shared has a core
     /// for each task.
     pub(super) fn of(layout: &Layout, node: u32) -> Self {
         if layout.sharing().is_none() {
@@ -44,12 +44,12 @@ impl Room {
 struct JobShare {
     job: JobId,
     copies: u32,
-    /// Expected use of each of them.
+    /// Expected use of each of the tasks.
     tasks: Arc<TaskUse>,
 }
 
 impl PartialEq for JobShare {
-    /// Expected uses are replaced as a whole, so that equal ones are the same object.
+    /// Expected uses are replaced as a whole, so equal uses are the same object.
     fn eq(&self, other: &Self) -> bool {
         self.job == other.job && self.copies == other.copies && Arc::ptr_eq(&self.tasks, &other.tasks)
     }
@@ -66,16 +66,16 @@ pub(super) struct Risk {
 #[derive(Clone, Debug)]
 pub(super) struct NodeLoad {
     pub(super) room: Room,
-    /// Tasks that it can take; none if it cannot be used.
+    /// Number of tasks that the node can take; 0 if it cannot be used.
     pub(super) slots: u32,
-    /// CPU of its tasks, cores.
+    /// CPU of the node's tasks, cores.
     pub(super) cpu: UsageSum,
-    /// Memory of its tasks, bytes.
+    /// Memory of the node's tasks, bytes.
     pub(super) memory: UsageSum,
-    /// CPU requested for its tasks, cores.
+    /// CPU requested for the node's tasks, cores.
     pub(super) requests: f64,
     shares: Vec<JobShare>,
-    /// The shares of this cycle, while they are collected.
+    /// The shares of this cycle, until they are complete.
     next: Vec<JobShare>,
 }
 
@@ -92,12 +92,12 @@ impl NodeLoad {
         }
     }
 
-    /// Whether it has no task.
+    /// Whether the node has no task.
     pub(super) const fn is_idle(&self) -> bool {
         self.shares.is_empty()
     }
 
-    /// The load without the tasks of a job, and the number of these; `None` if it runs none of them.
+    /// The load without the tasks of a job, and the number of these tasks; `None` if the node runs none of them.
     pub(super) fn without(&self, job: JobId, buffers: &mut Convolution) -> Option<(Self, u32)> {
         let at = self.shares.iter().position(|share| share.job == job)?;
         let mut others = self.clone();
@@ -106,15 +106,15 @@ impl NodeLoad {
         Some((others, own.copies))
     }
 
-    /// The risk with `copies` tasks of a job, which are independent of those there; `None` if one of the two risks is
-    /// not below `limit`.
+    /// The risk with `copies` further tasks of a job, independent of the node's tasks; `None` if one of the two risks
+    /// is not below `limit`.
     pub(super) fn risk(&self, tasks: &TaskUse, copies: u32, limit: f64) -> Option<Risk> {
         let memory = self.memory.over((&tasks.memory, copies), self.room.memory, limit)?;
         let cpu = self.cpu.over((&tasks.cpu, copies), self.room.cpu, limit)?;
         Some(Risk { memory, cpu })
     }
 
-    /// Notes a task for `next`; the tasks of a job follow each other.
+    /// Notes a task for `next`. The tasks of a job come one after the other.
     fn count(&mut self, job: JobId, tasks: &Arc<TaskUse>) {
         match self.next.last_mut() {
             Some(share) if share.job == job => share.copies += 1,
@@ -131,7 +131,7 @@ impl NodeLoad {
         self.sum(buffers);
     }
 
-    /// Takes over `next` if it differs, and empties it.
+    /// Replaces the shares by `next` if they differ, and empties `next`.
     fn renew(&mut self, buffers: &mut Convolution) {
         if self.next != self.shares {
             std::mem::swap(&mut self.next, &mut self.shares);
@@ -152,7 +152,7 @@ impl NodeLoad {
 #[derive(Clone, Debug)]
 struct NodeClass {
     idle: NodeLoad,
-    /// Tasks that one of them can take.
+    /// Number of tasks that each of these nodes can take.
     slots: u32,
     /// Number of usable nodes.
     nodes: u32,
@@ -191,7 +191,7 @@ impl NodeLoads {
         &self.nodes
     }
 
-    /// The most memory of a node that can be used, bytes.
+    /// The most memory of a usable node, bytes.
     pub(super) fn largest_memory(&self) -> f64 {
         let usable = self.classes.iter().filter(|class| class.nodes > 0);
         usable.map(|class| class.idle.room.memory).fold(0.0, f64::max)
@@ -225,7 +225,7 @@ impl NodeLoads {
         }
     }
 
-    /// Adds tasks of a job, one for each node of a list.
+    /// Adds tasks of a job, one to each listed node.
     pub(super) fn add(&mut self, job: JobId, nodes: &[u32], tasks: &Arc<TaskUse>) {
         let mut sorted = nodes.to_vec();
         sorted.sort_unstable();
@@ -234,7 +234,8 @@ impl NodeLoads {
         }
     }
 
-    /// Number of tasks of a job, up to `wanted`, that the usable nodes without those `avoided` would take if idle.
+    /// Number of tasks of a job, up to `wanted`, that the usable nodes would take if idle; `avoided` nodes do not
+    /// count.
     pub(super) fn idle_room(&self, tasks: &TaskUse, wanted: u32, limit: f64, avoided: &[u32]) -> u32 {
         let mut room = 0u32;
         let usable = self.usable_by_class(avoided);
@@ -252,7 +253,7 @@ impl NodeLoads {
         room.min(wanted)
     }
 
-    /// Number of usable nodes without those `avoided`.
+    /// Number of usable nodes that are not `avoided`.
     pub(super) fn usable(&self, avoided: &[u32]) -> u32 {
         self.usable_by_class(avoided).iter().sum()
     }
@@ -271,20 +272,20 @@ pub(super) mod tests {
     use super::*;
     use crate::predict::Histogram;
 
-    /// Points with weights.
+    /// A distribution of points with weights.
     pub(in super::super) fn of(points: &[(f64, f64)]) -> Distribution {
         let mut histogram = Histogram::default();
         points.iter().for_each(|(value, weight)| histogram.add_weighted(*value, *weight));
         Distribution::of(&histogram).expect("points")
     }
 
-    /// Tasks that use some CPU and memory for certain, and have requested as much CPU.
+    /// Tasks that use exactly this CPU and memory, and have requested the same CPU.
     pub(in super::super) fn certain(cpu: f64, memory: f64) -> Arc<TaskUse> {
         let (cpu, memory, request) = (Distribution::point(cpu), Distribution::point(memory), cpu);
         Arc::new(TaskUse { cpu, memory, request })
     }
 
-    /// Idle nodes that can be used, with room for eight tasks each.
+    /// Idle usable nodes with room for eight tasks each.
     pub(in super::super) fn idle(rooms: &[(f64, f64)]) -> NodeLoads {
         let rooms: Vec<_> = rooms.iter().map(|&(cpu, memory)| Room { cpu, memory }).collect();
         let node = |room: &Room| NodeLoad { slots: 8, ..NodeLoad::new(*room) };
@@ -314,19 +315,19 @@ pub(super) mod tests {
         assert_eq!(node.risk(&unsure, 2, 0.5), None);
     }
 
-    /// To a millionth.
+    /// Rounds a risk to millionths.
     fn round(risk: Risk) -> Risk {
         let of = |p: f64| (p * 1e6).round() / 1e6;
         Risk { memory: of(risk.memory), cpu: of(risk.cpu) }
     }
 
     #[test]
-    fn idle_nodes_have_room() {
+    fn idle_room_counts_the_tasks_that_idle_nodes_take() {
         let loads = idle(&[(8.0, 16.0), (4.0, 64.0)]);
         assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0, &[]), 4 + 2);
-        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0, &[0]), 2, "of the second node");
+        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0, &[0]), 2, "the second node takes two tasks");
         assert_eq!(loads.idle_room(&certain(2.0, 4.0), 3, 0.0, &[]), 3);
-        assert_eq!(loads.idle_room(&certain(0.5, 1.0), 100, 0.0, &[]), 16, "there are eight slots");
+        assert_eq!(loads.idle_room(&certain(0.5, 1.0), 100, 0.0, &[]), 16, "each node has eight slots");
         assert_eq!(loads.idle_room(&certain(9.0, 1.0), 100, 0.0, &[]), 0);
         assert_eq!((loads.usable(&[]), loads.usable(&[1])), (2, 1));
     }
@@ -334,21 +335,21 @@ pub(super) mod tests {
 
 // Sums of independent uncertain amounts on a fixed grid (thesis, equation 5.2).
 
-/// Steps of a grid from zero to the capacity of a node.
+/// Number of grid steps from zero to the capacity of a node.
 const STEPS: usize = 256;
 
-/// The last entry: all probability beyond the grid.
+/// Index of the last entry, which holds all probability beyond the grid.
 const BEYOND: usize = STEPS + 1;
 
-/// Probabilities below this are rounding errors.
+/// Largest probability that counts as a rounding error.
 const NONE: f64 = 1e-9;
 
-/// A distance from a grid point, in steps, that is a rounding error.
+/// Largest distance from a grid point, in steps, that counts as a rounding error.
 const ROUNDING: f64 = 1e-6;
 
-/// The distribution of a sum of independent, non-negative amounts. The least value is kept exactly, so that a sum of
-/// points is a point, and the excess over it on a grid. An amount between two grid points is split between them, which
-/// keeps the mean exact. An excess beyond the grid counts as above any limit.
+/// The distribution of a sum of independent, non-negative amounts. It keeps the least value exactly, so a sum of points
+/// is a point, and the excess over the least value on a grid. An amount between two grid points is split between them,
+/// which keeps the mean exact. An excess beyond the grid counts as above any limit.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct UsageSum {
     step: f64,
@@ -356,7 +357,7 @@ pub(super) struct UsageSum {
     mean: f64,
     /// Probability by steps above the least value; the last entry is not zero.
     masses: Vec<f64>,
-    /// Probability of at least this many steps.
+    /// Probability of this number of steps or more, by number of steps.
     tails: Vec<f64>,
 }
 
@@ -368,13 +369,13 @@ pub(super) struct Convolution {
 }
 
 impl UsageSum {
-    /// The empty sum, on a grid up to `capacity`; an infinite capacity is never reached.
+    /// The empty sum, on a grid up to `capacity`. A sum never reaches an infinite capacity.
     pub(super) fn new(capacity: f64) -> Self {
         let step = if capacity.is_finite() && capacity > 0.0 { capacity / STEPS as f64 } else { 1.0 };
         Self { step, least: 0.0, mean: 0.0, masses: vec![1.0], tails: vec![1.0] }
     }
 
-    /// Makes this the distribution of a sum of independent amounts, each times its number of copies.
+    /// Sets the distribution to that of a sum of independent amounts, each times its number of copies.
     pub(super) fn set<'a>(
         &mut self,
         amounts: impl Iterator<Item = (&'a Distribution, u32)>,
@@ -430,7 +431,7 @@ impl UsageSum {
     }
 
     /// The probability that the sum plus `copies` times an independent amount exceeds `capacity` (thesis, equation
-    /// 5.1); `None` if it is not below `limit`. With a limit of zero no risk is accepted.
+    /// 5.1); `None` if the probability is not below `limit`. With a limit of zero no risk is accepted.
     pub(super) fn over(
         &self,
         (amount, copies): (&Distribution, u32),
@@ -438,7 +439,7 @@ impl UsageSum {
         limit: f64,
     ) -> Option<f64> {
         let mut risk = 0.0;
-        // Large amounts decide first.
+        // Large amounts come first, because they decide soonest.
         for piece in amount.pieces().iter().rev() {
             let above = self.above(capacity - f64::from(copies) * piece.middle());
             if above == 0.0 {
@@ -454,7 +455,7 @@ impl UsageSum {
 }
 
 impl Convolution {
-    /// Counts probability for a step, which is one of the last two or above them.
+    /// Counts probability for a step that is one of the last two counted steps or lies above them.
     fn count(&mut self, step: usize, mass: f64) {
         let step = step.min(BEYOND);
         match self.steps.iter_mut().rev().take(2).find(|(known, _)| *known == step) {
@@ -503,7 +504,7 @@ mod sum_tests {
         sum
     }
 
-    /// Every combination of the values of some amounts, with its probability.
+    /// Every combination of values of some amounts, with its probability.
     fn enumerated(amounts: &[(&Distribution, u32)]) -> Vec<(f64, f64)> {
         amounts.iter().fold(vec![(0.0, 1.0)], |sums, (amount, copies)| {
             let pieces = amount.pieces();
@@ -521,24 +522,24 @@ mod sum_tests {
         combinations.iter().filter(|(sum, _)| *sum > limit + 1e-9).map(|(_, mass)| mass).sum()
     }
 
-    /// Capacity 8; two tasks that use 1 or 3, and 2 or 5.
+    /// Capacity 8. One task uses 1 or 3, the other 2 or 5.
     #[test]
-    fn sums_of_two_tasks_equal_values_by_hand() {
+    fn sums_of_two_tasks_equal_hand_computed_values() {
         let (a, b) = (of(&[(1.0, 0.5), (3.0, 0.5)]), of(&[(2.0, 0.75), (5.0, 0.25)]));
         let both = sum(8.0, &[(&a, 1), (&b, 1)]);
         assert!((both.mean() - 4.75).abs() < 1e-12);
         let above = [2.9, 3.0, 4.9, 5.0, 6.0, 7.9, 8.0].map(|limit| both.above(limit));
         assert_eq!(above, [1.0, 0.625, 0.625, 0.25, 0.125, 0.125, 0.0]);
         assert_eq!(both.over((&a, 1), 8.0, 1.0), Some(0.5 * 0.25 + 0.5 * 0.125));
-        assert_eq!(both.over((&a, 1), 8.0, 0.18), None, "that risk is too high");
-        assert_eq!(both.over((&a, 1), 11.0, 0.0), Some(0.0), "all of it fits");
-        assert_eq!(both.over((&a, 2), 11.0, 1.0), Some(0.5 * 0.25), "two of a job use alike");
+        assert_eq!(both.over((&a, 1), 8.0, 0.18), None, "the risk is above the limit");
+        assert_eq!(both.over((&a, 1), 11.0, 0.0), Some(0.0), "every combination fits");
+        assert_eq!(both.over((&a, 2), 11.0, 1.0), Some(0.5 * 0.25), "two tasks of a job have the same use");
         assert_eq!(both.over((&a, 1), 10.9, 0.0), None);
     }
 
     /// Single values between grid points add up exactly.
     #[test]
-    fn sums_of_single_values_are_exact() {
+    fn a_sum_of_constant_amounts_is_an_exact_constant() {
         let (third, tenth) = (Distribution::point(1.0 / 3.0), Distribution::point(0.1));
         let full = sum(1.0, &[(&third, 2), (&tenth, 3)]);
         assert_eq!(full.above(1.0), 0.0);
@@ -548,7 +549,7 @@ mod sum_tests {
         assert_eq!(
             none.over((&Distribution::point(1.0), 1), 1.0, 0.0),
             Some(0.0),
-            "all of a node is no more"
+            "using the whole node does not exceed it"
         );
         assert_eq!(sum(f64::INFINITY, &[(&third, 9)]).above(f64::INFINITY), 0.0);
     }
@@ -562,9 +563,9 @@ mod sum_tests {
         of(&(0..points).map(|_| point(draw)).collect::<Vec<_>>())
     }
 
-    /// Amounts on grid points: equal to the enumeration of all combinations, up to the capacity.
+    /// Amounts on grid points. The sum must equal the enumeration of all combinations, up to the capacity.
     #[test]
-    fn sums_equal_an_enumeration() {
+    fn sums_of_amounts_on_the_grid_equal_an_enumeration() {
         for seed in 0..300 {
             let mut draw = Address::new(seed, Purpose::Tool).draw();
             let amounts: Vec<_> = (0..draw.random_range(0..6)).map(|_| draw_amount(&mut draw, 0.5)).collect();
@@ -583,10 +584,10 @@ mod sum_tests {
         }
     }
 
-    /// Rounding an amount to the grid moves it by at most half a step, so the sum of n amounts lies between those of
-    /// enumerations with limits (n + 1) / 2 steps lower and higher.
+    /// Rounding to the grid moves an amount by at most half a step. The probability for n amounts therefore lies
+    /// between those of enumerations with limits (n + 1) / 2 steps lower and higher.
     #[test]
-    fn sums_off_the_grid_are_close() {
+    fn sums_of_amounts_off_the_grid_are_close_to_exact_sums() {
         for seed in 0..300 {
             let mut draw = Address::new(seed, Purpose::Tool).at(1).draw();
             let amounts: Vec<_> =

@@ -12,24 +12,24 @@ use crate::base::{Address, JobId, Purpose};
 /// A node that runs tasks of a job.
 struct OwnNode {
     node: u32,
-    /// Its load without these tasks.
+    /// Load of the node without these tasks.
     others: NodeLoad,
-    /// Number of these tasks.
+    /// Number of the job's tasks on the node.
     own: u32,
 }
 
-/// The loads of the nodes from the view of one job. The tasks of a job have the same use, so those that run already are
-/// not independent of those to be placed, and count with them.
+/// The loads of the nodes as one job sees them. The tasks of a job have the same use, so its running tasks are not
+/// independent of the tasks to be placed and count with them.
 pub(super) struct PlacementView<'a> {
     nodes: &'a [NodeLoad],
-    /// By number.
+    /// Nodes that run tasks of the job, by number.
     own: Vec<OwnNode>,
     /// Nodes that take no further task of the job, by number.
     avoided: &'a [u32],
 }
 
 impl<'a> PlacementView<'a> {
-    /// The nodes as `job` sees them, which runs tasks on the nodes `held` and takes none of `avoided`, both in order.
+    /// The nodes as `job` sees them. It runs tasks on the nodes `held` and takes none of `avoided`; both are in order.
     pub(super) fn new(nodes: &'a [NodeLoad], job: JobId, held: &[u32], avoided: &'a [u32]) -> Self {
         let mut buffers = Convolution::default();
         let own = held.iter().filter_map(|&node| {
@@ -44,7 +44,7 @@ impl<'a> PlacementView<'a> {
         self.nodes.len() as u32
     }
 
-    /// The load of a node without the tasks of the job, and the number of these.
+    /// The load of a node without the tasks of the job, and the number of these tasks.
     pub(super) fn node(&self, number: u32) -> (&NodeLoad, u32) {
         match self.own.binary_search_by_key(&number, |own| own.node) {
             Ok(at) => (&self.own[at].others, self.own[at].own),
@@ -58,8 +58,8 @@ impl<'a> PlacementView<'a> {
     }
 }
 
-/// Sort key of a candidate node: the risk for memory, that for CPU, free memory, free CPU, all ascending, and a random
-/// number for ties.
+/// Sort key of a candidate node: the risk for memory, the risk for CPU, free memory and free CPU, all ascending, and a
+/// random number for ties.
 #[derive(Clone, Copy, Debug)]
 struct RankedNode {
     risk: Risk,
@@ -67,7 +67,7 @@ struct RankedNode {
     free_cpu: f64,
     tie: u64,
     node: u32,
-    /// Tasks of the job that it has taken already; the risk is that with one more.
+    /// Number of the job's tasks that the node has taken already; the risk is that of one more.
     taken: u32,
 }
 
@@ -106,19 +106,19 @@ impl Ord for RankedNode {
 /// The constraints of a placement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Terms {
-    /// Tasks to be placed.
+    /// Number of tasks to be placed.
     pub(super) tasks: u32,
     /// Limit below which the probability of an over-allocation must be; zero takes no risk.
     pub(super) risk: f64,
-    /// Whether a task may be alone on a node, whatever the risk. Otherwise a job that is expected to use more than any
-    /// node has would never run.
+    /// Whether a task may be alone on a node, whatever the risk. Otherwise a job whose expected use exceeds every node
+    /// would never run.
     pub(super) alone: bool,
     /// Seed of the random order of equal nodes.
     pub(super) salt: u64,
 }
 
-/// Nodes for tasks of a job, one for each; a node may occur several times. They are fewer than asked for if no node
-/// takes another one.
+/// Nodes for tasks of a job, one for each task; a node may occur several times. There are fewer than requested if no
+/// node takes another task.
 pub(super) fn place(view: &PlacementView<'_>, tasks: &TaskUse, terms: Terms) -> Vec<u32> {
     let means = (tasks.cpu.mean(), tasks.memory.mean());
     let ties = Address::new(terms.salt, Purpose::Actor);
@@ -155,10 +155,10 @@ fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<R
     node.risk(tasks, copies, if alone { f64::INFINITY } else { terms.risk })
 }
 
-/// Number of steps between the least fraction of its CPU that a throttled task can get and 1.
+/// Number of steps between 1 and the least fraction of its CPU that a throttled task can get.
 const LEVELS: u32 = 8;
 
-/// Lower bound of the CPU that a task is expected to use, cores: with zero it would never end.
+/// Lower bound of the CPU that a task is expected to use, cores. With zero CPU a task would never end.
 pub(super) const LEAST_CPU: f64 = 0.001;
 
 /// Tasks of a job on a node.
@@ -168,9 +168,9 @@ struct NodeShare<'a> {
     copies: u32,
 }
 
-/// The expected utility of a placement, if every node is given one task for each time that it occurs among `chosen`:
-/// the probability that none of them is evicted times the expected utility of the time of the last one (equation 5.3).
-/// `utility` returns that of a job whose last task takes this many seconds per core-second of work.
+/// The expected utility of a placement in which every node is given one task for each time that it occurs in `chosen`.
+/// It is the probability that no task is evicted times the expected utility of the time of the last task (equation
+/// 5.3). `utility` is the utility of a job whose last task takes this many seconds per core-second of work.
 pub(super) fn expected(
     view: &PlacementView<'_>,
     chosen: &[u32],
@@ -191,7 +191,7 @@ pub(super) fn expected(
         .iter()
         .map(|piece| piece.mass * given_cpu(&shares, piece.middle(), tasks, &utility))
         .sum();
-    // A job that will surely be evicted is still launched if nothing else is.
+    // The least positive value: a job that will surely be evicted is still launched if nothing else is.
     stays.max(f64::MIN_POSITIVE) * in_time
 }
 
@@ -204,7 +204,7 @@ fn given_cpu(shares: &[NodeShare<'_>], cpu: f64, tasks: &TaskUse, utility: &impl
     let cpu = cpu.max(LEAST_CPU);
     let least = shares.iter().map(|share| share.entitled(cpu, tasks.request)).fold(1.0, f64::min);
     let at = |part: f64| utility(1.0 / (cpu * part));
-    // The probability that every task gets a part of its CPU, or more.
+    // The probability that every task gets at least this fraction of its CPU.
     let all = |part: f64| shares.iter().map(|share| share.gets(cpu, part, tasks.request)).product::<f64>();
     let unthrottled = all(1.0);
     if least >= 1.0 || unthrottled >= 1.0 {
@@ -228,7 +228,7 @@ impl NodeShare<'_> {
         1.0 - over.unwrap_or(1.0)
     }
 
-    /// The part of `cpu` cores that each task gets whatever the others use: its share of the node by requests.
+    /// The fraction of `cpu` cores that each task gets whatever the others use: its share of the node by requests.
     fn entitled(&self, cpu: f64, request: f64) -> f64 {
         let own = request * f64::from(self.copies);
         let all = self.node.requests + own;
@@ -236,8 +236,8 @@ impl NodeShare<'_> {
         self.node.room.cpu * share / (cpu * f64::from(self.copies))
     }
 
-    /// The probability that each task gets this part of `cpu` cores, or more: its share of the node suffices, or the
-    /// other tasks leave enough CPU idle.
+    /// The probability that each task gets at least this fraction of `cpu` cores: its share of the node suffices, or
+    /// the other tasks leave enough CPU idle.
     fn gets(&self, cpu: f64, part: f64, request: f64) -> f64 {
         let Self { node, copies } = *self;
         if part <= self.entitled(cpu, request) {
@@ -257,8 +257,8 @@ mod tests {
     use crate::base::JobId;
     use crate::predict::Distribution;
 
-    /// A node of 16 with a task that uses 6 or 10: another one of the same job uses as much, so that both are above 16
-    /// with probability 1/2; with one of another job, 1/4.
+    /// A node of 16 runs a task that uses 6 or 10. A second task of the same job uses as much, so the sum exceeds 16
+    /// with probability 1/2. With a task of another job the probability is 1/4.
     #[test]
     fn tasks_of_a_job_have_the_same_use() {
         let memory = of(&[(6.0, 0.5), (10.0, 0.5)]);
@@ -285,35 +285,39 @@ mod tests {
         Terms { tasks, risk, alone: false, salt: 7 }
     }
 
-    /// Nodes of 8 cores and 16 units of memory, of which the second has less free memory.
+    /// Two nodes have 8 cores and 16 units of memory; the second has less free memory.
     #[test]
     fn occupied_nodes_are_filled_first() {
         let mut loads = idle(&[(8.0, 16.0); 3]);
         loads.add(JobId(0), &[1], &certain(1.0, 8.0));
         loads.add(JobId(1), &[2], &certain(1.0, 4.0));
         let placed = place(loads.nodes(), &certain(2.0, 4.0), terms(6, 0.0));
-        assert_eq!(placed[..5], [1, 1, 2, 2, 2], "by free memory, again after each task");
+        assert_eq!(placed[..5], [1, 1, 2, 2, 2], "least free memory first, compared after each task");
         assert_eq!(placed[5..], [0]);
     }
 
-    /// Risky nodes come last, and too risky ones are not used.
+    /// Risky nodes come last. Nodes with too high a risk are not used.
     #[test]
-    fn risk_decides_before_room() {
+    fn nodes_of_lower_risk_come_before_fuller_nodes() {
         let mut loads = idle(&[(8.0, 16.0); 2]);
         loads.add(JobId(0), &[1], &certain(1.0, 11.0));
         let unsure =
             |high| TaskUse { cpu: of(&[(1.0, 1.0)]), memory: of(&[(4.0, 0.75), (8.0, 0.25)]), request: high };
-        assert_eq!(place(loads.nodes(), &unsure(1.0), terms(2, 0.0)), [0, 0], "two of 8 fit there");
+        assert_eq!(place(loads.nodes(), &unsure(1.0), terms(2, 0.0)), [0, 0], "two tasks of 8 fit on node 0");
         assert_eq!(
             place(loads.nodes(), &unsure(1.0), terms(4, 0.25)),
             [0, 0],
             "a quarter is not below a quarter"
         );
-        assert_eq!(place(loads.nodes(), &unsure(1.0), terms(4, 0.26)), [0, 0, 1, 0], "node 1 has less left");
+        assert_eq!(
+            place(loads.nodes(), &unsure(1.0), terms(4, 0.26)),
+            [0, 0, 1, 0],
+            "node 1 has less memory left"
+        );
     }
 
     #[test]
-    fn slots_and_cpu_limit_the_tasks_of_a_node() {
+    fn slots_and_cpu_limit_the_number_of_tasks_of_a_node() {
         let loads = idle(&[(8.0, 1e9)]);
         assert_eq!(place(loads.nodes(), &certain(0.1, 1.0), terms(20, 0.0)).len(), 8);
         assert_eq!(place(loads.nodes(), &certain(3.0, 1.0), terms(20, 0.0)).len(), 2);
@@ -330,7 +334,7 @@ mod tests {
         assert_eq!(placed, [0, 2]);
     }
 
-    /// A task that would be throttled on one node and evicted on the other.
+    /// A task that would be throttled on one node and evicted on the other goes to the first.
     #[test]
     fn a_task_that_fits_nowhere_goes_where_its_memory_fits() {
         let loads = idle(&[(16.0, 16.0), (8.0, 64.0)]);
@@ -340,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn avoided_nodes_take_nothing() {
+    fn avoided_nodes_take_no_tasks() {
         let loads = idle(&[(8.0, 16.0); 3]);
         let view = PlacementView::new(loads.nodes(), JobId(0), &[], &[0, 2]);
         assert_eq!(super::place(&view, &certain(1.0, 8.0), terms(5, 0.0)), [1, 1]);
     }
 
-    /// Equal nodes are taken in an order that depends on the salt alone.
+    /// The order of equal nodes depends on the salt alone.
     #[test]
     fn the_order_of_equal_nodes_depends_on_the_salt() {
         let loads = idle(&[(1.0, 16.0); 8]);
@@ -363,15 +367,16 @@ mod tests {
     }
 
     fn close(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+        assert!((found - expected).abs() < 1e-9, "the result is {found}, expected {expected}");
     }
 
-    /// Run time of a task of 10 core-seconds, by its seconds per core-second.
+    /// Run time of a task of 10 core-seconds that takes this many seconds per core-second.
     fn time(seconds: f64) -> f64 {
         10.0 * seconds
     }
 
-    /// The three rules for the CPU of a task, on a node of 8 cores of which 6 have been requested for others.
+    /// The test covers the three rules for the CPU of a task, on a node of 8 cores, 6 of which other tasks have
+    /// requested.
     #[test]
     fn the_cpu_of_a_task_depends_on_the_use_of_others() {
         let of = |others: f64, cpu: f64| {
@@ -387,7 +392,8 @@ mod tests {
         close(of(1.0, 20.0), 6.5); // 7 cores are left: 0.35 of 20, rounded down to 0.1 + 2 / 8 × 0.9
     }
 
-    /// Two nodes with tasks that use 2 or 7 of 8 cores with equal probability; a task on each, or both on one.
+    /// Each of two nodes has tasks that use 2 or 7 of 8 cores with equal probability. A job has one task on each node,
+    /// or both on one.
     #[test]
     fn the_last_task_decides_the_utility() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0), (8.0, 16.0)]);
@@ -396,15 +402,15 @@ mod tests {
         let unsure = Arc::new(unsure);
         loads.add(JobId(0), &[0, 1], &unsure);
         let tasks = TaskUse { request: 1.0, ..(*certain(4.0, 1.0)).clone() };
-        // Entitled to 8 × 1 / 5 = 1.6 of 4 cores.
+        // The task is entitled to 8 × 1 / 5 = 1.6 of its 4 cores.
         close(expected(loads.nodes(), &[0], &tasks, time), 0.5 * 10.0 / 4.0 + 0.5 * 10.0 / 1.6);
         close(expected(loads.nodes(), &[0, 1], &tasks, time), 0.25 * 10.0 / 4.0 + 0.75 * 10.0 / 1.6);
         close(expected(loads.nodes(), &[0, 2], &tasks, time), 0.5 * 10.0 / 4.0 + 0.5 * 10.0 / 1.6);
         close(expected(loads.nodes(), &[2, 2], &tasks, time), 10.0 / 4.0);
     }
 
-    /// Nodes of 16, of which the first has 10 left: two tasks of 4 each fit there (probability 3/4), two of 8 each do
-    /// not (1/4).
+    /// The first of two nodes of 16 has 10 left. Two tasks of 4 each fit there (probability 3/4), and two tasks of 8
+    /// each do not fit (1/4).
     #[test]
     fn evicted_jobs_are_worth_nothing() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);
@@ -418,8 +424,8 @@ mod tests {
         close(worth(&[1, 1]), 1.0);
     }
 
-    /// With a random CPU use of other tasks, the utility equals an enumeration of all cases in which the CPU is rounded
-    /// down to the levels, and is close to one without rounding.
+    /// The other tasks have a random CPU use. The utility equals an enumeration of all cases with the CPU rounded down
+    /// to the levels, and is close to an enumeration without rounding.
     #[test]
     fn expected_utilities_equal_an_enumeration() {
         let others = of(&[(0.0, 0.1), (2.0, 0.2), (4.0, 0.3), (5.0, 0.2), (6.0, 0.1), (7.0, 0.1)]);
@@ -452,6 +458,6 @@ mod tests {
         };
         close(found, enumerated(&down));
         let exact = enumerated(&|part, _| part);
-        assert!(found <= exact && exact - found < 0.05, "{found} {exact}");
+        assert!(found <= exact && exact - found < 0.05, "found {found}, exact {exact}");
     }
 }

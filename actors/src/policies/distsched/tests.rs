@@ -1,4 +1,4 @@
-//! Steps of the scheduler.
+//! Tests that step the scheduler.
 
 use rand::RngExt as _;
 
@@ -32,7 +32,7 @@ fn order(launches: &[LaunchOrder]) -> Vec<(u32, u32)> {
     launches.iter().map(|launch| (launch.job.0, launch.size())).collect()
 }
 
-/// A node of 8 cores. The third job would need 40 s and has 30; the first is longer than the second.
+/// The node has 8 cores. The third job would need 40 s and has 30 s; the first job is longer than the second.
 #[test]
 fn the_most_useful_jobs_start_first() {
     let four = certain(4.0, 1.0);
@@ -46,7 +46,7 @@ fn the_most_useful_jobs_start_first() {
     assert_eq!(order(&select(&jobs, &mut idle(&[(8.0, 16.0); 9]), OPTIONS)), [(3, 1), (1, 1), (0, 1)]);
 }
 
-/// All tasks of a job start together, or none, unless the nodes would not hold them if they were idle.
+/// All tasks of a job start together or none, unless the nodes would not hold all of them even if they were idle.
 #[test]
 fn gangs_start_as_a_whole() {
     let four = certain(4.0, 1.0);
@@ -55,13 +55,13 @@ fn gangs_start_as_a_whole() {
     assert_eq!(order(&select(&[job(0, 4, &four, 1.0, BEST_EFFORT)], &mut loads, OPTIONS)), []);
     assert_eq!(order(&select(&[job(0, 7, &four, 1.0, BEST_EFFORT)], &mut loads, OPTIONS)), []);
     let whole = select(&[job(0, 7, &four, 1.0, BEST_EFFORT)], &mut idle(&[(8.0, 16.0); 2]), OPTIONS);
-    assert_eq!(order(&whole), [(0, 4)], "as many as there is room for");
+    assert_eq!(order(&whole), [(0, 4)], "idle nodes hold only four tasks");
     let large = certain(99.0, 1.0);
     let alone = select(&[job(0, 3, &large, 1.0, BEST_EFFORT)], &mut idle(&[(8.0, 16.0); 2]), OPTIONS);
-    assert_eq!(order(&alone), [(0, 2)], "one on each node");
+    assert_eq!(order(&alone), [(0, 2)], "one task on each node");
 }
 
-/// A job of eight tasks, of which four fit on the node that it does not avoid.
+/// A job of eight tasks avoids one of two nodes; four tasks fit on the other.
 #[test]
 fn a_gang_does_not_wait_for_nodes_that_it_avoids() {
     let two = certain(2.0, 1.0);
@@ -73,7 +73,7 @@ fn a_gang_does_not_wait_for_nodes_that_it_avoids() {
     );
 }
 
-/// Greedy choice without caching: recomputes the options of all jobs before each launch.
+/// A greedy selection without caching, which recomputes the options of all jobs before each launch.
 fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
     let mut launches = Vec::new();
     let mut left: Vec<_> = pending.iter().collect();
@@ -92,7 +92,7 @@ fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOpti
     }
 }
 
-/// Jobs that use 1 or 2 cores of a few nodes, with deadlines or not.
+/// The jobs use 1 or 2 cores of a few nodes; some have deadlines.
 #[test]
 fn selection_equals_an_exhaustive_search() {
     for seed in 0..200 {
@@ -131,10 +131,10 @@ fn uncertain_jobs_are_worth_less() {
     };
     let jobs = [job(0, 1, &unsure(2.0), 40.0, slo(30.0)), job(1, 1, &unsure(1.5), 30.0, slo(30.0))];
     let found = select(&jobs, &mut idle(&[(8.0, 16.0)]), OPTIONS);
-    assert_eq!(order(&found), [(1, 1), (0, 1)], "the first ends in time by half");
+    assert_eq!(order(&found), [(1, 1), (0, 1)], "the first job meets its deadline with probability 1/2");
 }
 
-/// Nodes of four cores with eight slots each; every task asks for one core.
+/// Shared nodes of four cores with eight slots each. Every task requests one core.
 fn shared(nodes: usize) -> Layout {
     let room = Amount { cpu: 4000, memory: 1 << 30 };
     let sharing = Sharing { threshold: 900_000, report: Span::from_secs(15) };
@@ -145,14 +145,14 @@ fn bench(config: &DistSched, layout: &Layout, tasks: u32) -> Harness {
     config.bench(layout, layout.scheduler(0), tasks)
 }
 
-/// The next end of a cycle.
+/// Steps the scheduler to the next end of a cycle.
 fn cycle(bench: &mut Harness) -> Vec<Effect> {
     let cycle = 15_000_000_000;
     bench.now = Time((bench.now.0 / cycle + 1) * cycle);
     bench.step(Input::Fire(Timer::Tick(0)))
 }
 
-/// The copies that were launched, with the numbers of their nodes: ids of a client and a scheduler come before these.
+/// The copies that were launched, with the numbers of their nodes, which are ids less a client's and a scheduler's.
 fn launched(effects: &[Effect]) -> Vec<(CopyId, u32)> {
     let launch = |(to, msg): (ActorId, Message)| match msg {
         Message::Launch(Launch::Row(row)) => Some((row.copy(0), to.0 - 2)),
@@ -161,7 +161,7 @@ fn launched(effects: &[Effect]) -> Vec<(CopyId, u32)> {
     sends(effects).into_iter().filter_map(launch).collect()
 }
 
-/// The nodes of the tasks that were launched, rising.
+/// The nodes of the launched tasks, in ascending order.
 fn nodes(effects: &[Effect]) -> Vec<u32> {
     let mut nodes: Vec<_> = launched(effects).into_iter().map(|(_, node)| node).collect();
     nodes.sort_unstable();
@@ -192,21 +192,21 @@ fn nodes_are_filled_one_after_the_other() {
     bench.submit(0);
     let first = cycle(&mut bench);
     let at = nodes(&first)[0];
-    assert_eq!(nodes(&first), [at; 3], "the node that has a task already");
+    assert_eq!(nodes(&first), [at; 3], "all go to the node that has a task already");
     bench.submit(1);
     let second = nodes(&cycle(&mut bench));
-    let next = second.iter().copied().find(|node| *node != at).expect("another node");
-    assert_eq!(second.iter().filter(|node| **node == at).count(), 1, "a core is left");
+    let next = second.iter().copied().find(|node| *node != at).expect("a task goes to another node");
+    assert_eq!(second.iter().filter(|node| **node == at).count(), 1, "only one core is left");
     assert_eq!(second.iter().filter(|node| **node == next).count(), 2);
     bench.submit(2);
     bench.submit(3);
     let third = cycle(&mut bench);
     assert_eq!(enacted(&third), Some((2, 0, 0)), "six cores are left");
     bench.submit(4);
-    assert_eq!(enacted(&cycle(&mut bench)), Some((0, 0, 0)), "none is left");
+    assert_eq!(enacted(&cycle(&mut bench)), Some((0, 0, 0)), "no core is left");
 }
 
-/// Every task of the history and of the run uses one core, as was requested.
+/// Every task of the history and of the run uses one core, as requested.
 #[test]
 fn a_task_ends_and_another_takes_its_place() {
     let mut bench = bench(&DistSched::default(), &shared(1), 4);
@@ -236,10 +236,10 @@ fn evicted_tasks_are_launched_again() {
     let repairs = again.iter().filter(|effect| matches!(effect, Effect::Send { recovery: true, .. })).count();
     assert_eq!(repairs, 0, "nothing was lost by a fault");
     bench.deliver(from, Contention::Evicted { copy, age_ms: 5000, alone: false });
-    assert!(launched(&cycle(&mut bench)).is_empty(), "it was gone already");
+    assert!(launched(&cycle(&mut bench)).is_empty(), "the copy was gone already");
 }
 
-/// A node that throttles, with two tasks of an SLO job and three best-effort ones that use more than they asked for.
+/// A node that throttles has two tasks of an SLO job and three best-effort tasks that use more than they requested.
 #[test]
 fn best_effort_tasks_give_way_on_contended_nodes() {
     let slo = JobId(0);
@@ -255,20 +255,20 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
             let cpu = if best_effort { cpu + 100 * copy.task.index } else { 500 };
             bench.deliver(from, UsageReport::Report { copy, cpu, memory: 0, at });
         }
-        let throttled = running.iter().find(|(copy, _)| copy.task.job == slo).expect("an SLO task").0;
+        let throttled = running.iter().find(|(copy, _)| copy.task.job == slo).expect("an SLO task runs").0;
         bench.deliver(from, Contention::Throttled { copy: throttled, rate: 500_000, at: bench.now.into() });
         cycle(&mut bench)
     };
     let config = DistSched::default();
-    // They would use 1.4 + 1.5 + 0.5 + 1 of 4 cores.
+    // The best-effort tasks would use 1.4 + 1.5 + 0.5 + 1 of 4 cores.
     let effects = run(&config, 1400);
     assert_eq!((dropped(&effects), enacted(&effects)), (vec![(1, 1)], Some((0, 0, 1))));
     assert!(dropped(&run(&DistSched { preempt: false, ..DistSched::default() }, 1400)).is_empty());
     assert_eq!(dropped(&run(&config, 3000)), [(1, 1), (1, 0)], "the worst went first");
 }
 
-/// A job of two tasks, the longer of 2 s, with its deadline 10 s after its arrival. After a history of jobs of 60 s it
-/// is expected to miss its deadline; with 65 s, only after it has waited for the first decision.
+/// A job has two tasks, the longer of 2 s, and a deadline 10 s after its arrival. After a history of jobs of 60 s it is
+/// expected to miss the deadline. With 65 s it is, only after it has waited for the first decision.
 #[test]
 fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
     let within = |over, seconds| {
@@ -280,8 +280,8 @@ fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
         (early, late)
     };
     assert_eq!(within(OverEstimates::Adaptive, 20), (2, 0));
-    assert_eq!(within(OverEstimates::Never, 20), (0, 2), "as best effort, when the deadline is over");
-    assert_eq!(within(OverEstimates::Adaptive, 65), (0, 0), "it seemed to meet the deadline at first");
+    assert_eq!(within(OverEstimates::Never, 20), (0, 2), "the job runs as best effort after the deadline");
+    assert_eq!(within(OverEstimates::Adaptive, 65), (0, 0), "the job seemed to meet its deadline at first");
     assert_eq!(within(DistSched::default().over, 65), (2, 0), "the utility of every job decays");
     let config =
         DistSched { over: OverEstimates::Never, estimates: UsageEstimates::Actual, ..DistSched::default() };
@@ -290,7 +290,7 @@ fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
     assert_eq!(launched(&cycle(&mut knows)).len(), 2);
 }
 
-/// Where nodes are not shared each task has a core.
+/// On a node that is not shared each task has a core.
 #[test]
 fn on_unshared_nodes_each_task_has_a_core() {
     let layout = Layout::new(1, 0, [2, 3]);
@@ -317,5 +317,5 @@ fn the_history_survives_a_crash() {
     second.now = Time::ZERO + Span::from_secs(40);
     second.submit(40);
     let early = launched(&cycle(&mut second)).len();
-    assert_eq!(early, 1, "a job like it took a second, not a minute");
+    assert_eq!(early, 1, "a similar job took a second, not a minute");
 }

@@ -1,4 +1,4 @@
-//! Steps of scheduler and nodes, and the matrix.
+//! Tests that step the scheduler and nodes, and tests of the matrix.
 
 use super::*;
 use crate::base::{ActorId, JobId};
@@ -24,19 +24,19 @@ fn running(sent: &[(ActorId, Message)]) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn two_jobs_take_turns_and_one_needs_no_ticks() {
+fn two_jobs_take_turns_and_a_single_job_needs_no_ticks() {
     let mut bench = scheduler(2, 2);
     let first = bench.submit(0);
     assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
-    assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "one slice needs no clock");
+    assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "a single slice arms no timer");
     let second = bench.submit(1);
-    assert_eq!(running(&sends(&second)), [], "it waits for its slice");
+    assert_eq!(running(&sends(&second)), [], "the second job waits for its slice");
     assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
     for job in [1, 0, 1] {
         let tick = bench.step(Input::Fire(Timer::Tick(0)));
         assert_eq!(running(&sends(&tick)), [Some(job), Some(job)]);
     }
-    // Job 1, whose turn it is, ends: the turn passes on at once.
+    // Job 1, which runs in the current slice, ends: the next slice begins at once.
     let node = bench.layout.node(0);
     bench.receive(node, Launch::Completed { copy: JobId(1).task(0).copy(0) });
     let sent = bench.receive(node, Launch::Completed { copy: JobId(1).task(1).copy(0) });
@@ -44,10 +44,10 @@ fn two_jobs_take_turns_and_one_needs_no_ticks() {
 }
 
 #[test]
-fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
+fn jobs_that_fit_share_a_slice_and_wide_jobs_take_several() {
     let mut bench = scheduler(5, 2);
     assert_eq!(running(&sends(&bench.submit(0))), [Some(0), Some(0)]);
-    assert_eq!(running(&sends(&bench.submit(1))), [Some(1), Some(1)], "the same slice");
+    assert_eq!(running(&sends(&bench.submit(1))), [Some(1), Some(1)], "both jobs fit into the same slice");
     let mut wide = scheduler(2, 3);
     assert_eq!(running(&sends(&wide.submit(0))), [Some(0), Some(0)]);
     let tick = wide.step(Input::Fire(Timer::Tick(0)));
@@ -55,7 +55,7 @@ fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
 }
 
 #[test]
-fn a_core_keeps_progress_and_runs_nothing_twice() {
+fn a_core_keeps_progress_and_runs_no_copy_twice() {
     let layout = Layout::new(1, 0, [1]);
     let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
     let mut node = Gang::default().bench(&layout, me, 2);
@@ -67,21 +67,17 @@ fn a_core_keeps_progress_and_runs_nothing_twice() {
     assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(b), 2)), both);
     let left = Span::from_millis(300);
     node.receive(worker, Core::Suspended { copy: a, left });
-    assert_eq!(
-        node.receive(scheduler, switch(SliceWork::Begin(a), 1)),
-        [],
-        "an order that was overtaken is void"
-    );
+    assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(a), 1)), [], "an outdated order is void");
     assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
-    assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(b), 3)), [], "it has ended here");
+    assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(b), 3)), [], "the copy has ended on this core");
     assert_eq!(
         node.receive(scheduler, switch(SliceWork::GoOn(a), 4)),
         [order(Core::Resume { copy: a, left })]
     );
 }
 
-/// A node that has crashed since it was first ordered to run a copy has lost it. It reports this, and the
-/// scheduler, which does not know of the crash, orders another one.
+/// A node crashes after it was first ordered to run a copy, and loses the copy. It reports this, and the scheduler,
+/// which does not know of the crash, orders a new copy.
 #[test]
 fn a_copy_lost_in_a_crash_is_replaced_by_another() {
     let layout = Layout::new(1, 0, [1]);
@@ -95,7 +91,7 @@ fn a_copy_lost_in_a_crash_is_replaced_by_another() {
     assert_eq!(
         node.receive(scheduler, switch(SliceWork::Begin(copy), 3)),
         [(worker, Core::run(copy).into())],
-        "it is new"
+        "the copy is new"
     );
 
     let mut bench = self::scheduler(1, 1);
@@ -105,10 +101,10 @@ fn a_copy_lost_in_a_crash_is_replaced_by_another() {
     };
     assert_eq!(order(&sends(&bench.submit(0))), SliceWork::Begin(copy));
     assert_eq!(order(&bench.receive(me, lost)), SliceWork::Begin(copy.task.copy(1)));
-    assert_eq!(bench.receive(me, lost), [], "another one is ordered already");
+    assert_eq!(bench.receive(me, lost), [], "a new copy is ordered already");
 }
 
-/// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
+/// No scheduler gives one copy to two cores. A node keeps its cores apart even if a scheduler did.
 #[test]
 fn an_end_changes_only_the_core_that_reports_it() {
     let layout = Layout::new(1, 0, [2]);
@@ -127,16 +123,16 @@ fn an_end_changes_only_the_core_that_reports_it() {
         scheduler,
         Slice::Switch { core: 1, work: SliceWork::Begin(b), epoch: 0, order: 2, open: JobId(0) },
     );
-    assert_eq!(sent, [(workers[1], Core::run(b).into())], "it is idle");
+    assert_eq!(sent, [(workers[1], Core::run(b).into())], "the core is idle");
     let sent = node.receive(
         scheduler,
         Slice::Switch { core: 0, work: SliceWork::Rest, epoch: 0, order: 2, open: JobId(0) },
     );
-    assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
+    assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "the copy still runs");
 }
 
 /// An order names the first open job. A core forgets the finished copies of earlier jobs, which it would otherwise
-/// remember for the whole run: it would even run one again, which no scheduler orders.
+/// remember for the whole run. It would even run a forgotten copy again, but no scheduler orders this.
 #[test]
 fn copies_of_closed_jobs_are_forgotten() {
     let layout = Layout::new(1, 0, [1]);
@@ -158,15 +154,15 @@ fn copies_of_closed_jobs_are_forgotten() {
     let run = (worker, Message::from(Core::run(copy)));
     assert_eq!(node.receive(from, switch(1, first)), [run]);
     node.ended(copy);
-    assert_eq!(node.receive(from, switch(2, first)), [], "it has ended here");
-    assert_eq!(node.receive(from, switch(1, second)), [], "an order that was overtaken is void");
-    assert_eq!(node.receive(from, switch(3, first)), [], "and makes nothing be forgotten");
+    assert_eq!(node.receive(from, switch(2, first)), [], "the copy has ended on this core");
+    assert_eq!(node.receive(from, switch(1, second)), [], "an outdated order is void");
+    assert_eq!(node.receive(from, switch(3, first)), [], "an outdated order forgets no copies");
     assert_eq!(node.receive(from, switch(4, second)), [run]);
 }
 
-/// A core prefers the orders of a restarted scheduler, regardless of how many the earlier epoch gave.
+/// A core prefers the orders of a restarted scheduler, regardless of the number of orders in the earlier epoch.
 #[test]
-fn orders_of_a_restarted_scheduler_are_newer() {
+fn orders_of_a_restarted_scheduler_replace_earlier_orders() {
     let layout = Layout::new(1, 0, [1]);
     let (me, node) = (layout.scheduler(0), layout.node(0));
     let worker = layout.worker(0, 0);
@@ -181,7 +177,7 @@ fn orders_of_a_restarted_scheduler_are_newer() {
     let mut bench = Harness::new(layout.clone(), node, 1, Box::new(GangNode::new(1)));
     bench.receive(me, order(0, 1 << 26));
     let sent = sends(&bench.step(Input::Down { actor: me }));
-    assert_eq!(sent.len(), 1, "it forgets what the dead scheduler wanted");
+    assert_eq!(sent.len(), 1, "the core forgets the dead scheduler's copies");
     let sent = bench.receive(me, order(1, 0));
     assert_eq!(sent, [(worker, crate::message::Core::run(JobId(1).task(0).copy(0)).into())]);
 }

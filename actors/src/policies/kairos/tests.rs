@@ -1,4 +1,4 @@
-//! Steps of the scheduler, and the choice of nodes.
+//! Tests that step the scheduler, and tests of the choice of nodes.
 
 use super::*;
 use crate::base::Time;
@@ -25,7 +25,8 @@ fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
     JobId(job).task(task).copy(attempt)
 }
 
-/// One core and Q = 1: two tasks of three are dealt in two rounds, or in one, the third in the one after an end.
+/// With one core and Q = 1, two of three tasks are dealt in two rounds, or in one. The third task is dealt in the round
+/// after an end.
 #[test]
 fn tasks_are_dealt_in_rounds() {
     for pass in [KairosPass::One, KairosPass::Levels] {
@@ -48,7 +49,7 @@ fn tasks_are_dealt_at_the_ends_of_intervals(pass: KairosPass) {
         sent.extend(bench.step(Input::Fire(DEAL)));
     }
     assert_eq!(dealt(&sent), [(node, copy(0, 0, 0)), (node, copy(0, 1, 0))]);
-    assert_eq!(sent.len(), 2, "the node is full: nothing to wait for but an end");
+    assert_eq!(sent.len(), 2, "the node is full, so only an end can lead to a round");
     let ended = bench.deliver(node, Launch::Completed { copy: copy(0, 1, 0) });
     assert_eq!(ended, [round(1000)]);
     assert_eq!(dealt(&bench.step(Input::Fire(DEAL))), [(node, copy(0, 2, 0))]);
@@ -64,7 +65,7 @@ fn an_eager_scheduler_serves_the_oldest_job() {
     assert_eq!(dealt(&sent), [(node, copy(0, 1, 0))]);
 }
 
-/// A node crashes with its task; an undeliverable task goes elsewhere, and its node is avoided for a while.
+/// A node crashes with its task. An undeliverable task goes to another node, and its node is avoided for a while.
 #[test]
 fn lost_tasks_are_dealt_again() {
     let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1, 1], 2);
@@ -74,7 +75,7 @@ fn lost_tasks_are_dealt_again() {
     let again = lost.task.copy(1);
     assert_eq!(dealt(&bench.step(Input::Up { actor: a })), [(a, again)]);
     let back = |copy| Input::Undelivered { to: a, msg: Launch::Task { copy, at: Time::ZERO }.into() };
-    assert_eq!(bench.step(back(lost)), [], "it is queued already");
+    assert_eq!(bench.step(back(lost)), [], "the task is queued already");
     let refused = bench.step(back(again));
     assert_eq!(dealt(&refused), []);
     let number = REACH + bench.layout.node_number(a);
@@ -102,8 +103,8 @@ mod nodes {
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
-    /// Three nodes of one core with Q = 1: a task each, in their order, since none has a copy that could have attained
-    /// anything, then another, then no more.
+    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has
+    /// attained anything. Then each node gets another task, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);
@@ -121,8 +122,8 @@ mod nodes {
         assert_eq!(nodes.next(&mut rng), Some(0));
     }
 
-    /// Algorithm 2 by hand: the node without a task comes first, then those with one by their spreads, and none twice
-    /// before the round ends.
+    /// Algorithm 2 by hand: the node without a task comes first, then the nodes with one task by their spreads. No node
+    /// gets two tasks in a round.
     #[test]
     fn a_node_gets_one_task_in_a_round() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 9, KairosPass::One);
@@ -144,11 +145,11 @@ mod nodes {
             order
         };
         assert_eq!(round(0), [2, 1, 0]);
-        assert_eq!(round(10)[0], 2, "one task against two");
+        assert_eq!(round(10)[0], 2, "the node has one task, the other two");
     }
 
-    /// Standard deviations by hand, ms: of 4 and 8 s and of them with a copy that has attained nothing, of 30 s and two
-    /// such copies, and so on. The report contains copies dealt before it, but not those dealt at its instant.
+    /// Standard deviations by hand, in ms, of copies that have attained 4 and 8 s, or 30 s, with and without copies
+    /// that have attained nothing. The report contains copies dealt before it, but not copies dealt at its instant.
     #[test]
     fn copies_dealt_since_a_report_have_attained_nothing() {
         for (report, since, spread) in [
@@ -170,7 +171,8 @@ mod nodes {
         }
     }
 
-    /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
+    /// A report of one copy, sent between the second and the third assignment, leads to a count of two. An older report
+    /// is ignored.
     #[test]
     fn a_report_replaces_the_count_and_copies_dealt_since_are_added() {
         let (mut nodes, mut rng) = nodes(&[1, 1], 9, KairosPass::Levels);
@@ -180,18 +182,18 @@ mod nodes {
         (3..6).for_each(|task| nodes.deal(1, copy(task), Time(0)));
         nodes.report(0, (1, 0, 0), Time(15));
         nodes.report(0, (3, 0, 0), Time(14));
-        assert_eq!(nodes.next(&mut rng), Some(0), "two against three");
-        // The end of the first copy was in the report; that of the second is news.
+        assert_eq!(nodes.next(&mut rng), Some(0), "node 0 has two copies, the other three");
+        // The report included the end of the first copy, but not the end of the second.
         nodes.release(0, copy(0));
         assert_eq!(nodes.nodes[0].count(), 2);
         nodes.release(0, copy(1));
         assert_eq!(nodes.nodes[0].count(), 1);
         nodes.report(0, (7, 0, 0), Time(0) + Span(20));
-        assert_eq!(nodes.nodes[0].count(), 1, "it cannot have more than it was dealt");
+        assert_eq!(nodes.nodes[0].count(), 1, "a node cannot have more copies than it was dealt");
     }
 
     #[test]
-    fn free_cores_come_first_and_crashed_nodes_get_nothing() {
+    fn nodes_with_free_cores_come_first_and_crashed_nodes_get_no_tasks() {
         let (mut nodes, mut rng) = nodes(&[1, 3], 1, KairosPass::Levels);
         for task in 0..2 {
             assert_eq!(nodes.next(&mut rng), Some(1));

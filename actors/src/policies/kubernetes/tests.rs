@@ -29,7 +29,7 @@ fn row(job: u32, task: u32) -> Message {
     Launch::Row(Row::single(JobId(job).task(task).copy(0))).into()
 }
 
-/// The cause of the long tail: capacity freed while an earlier task waits goes to a later one.
+/// The cause of the long tail: capacity that is freed while an earlier task waits goes to a later one.
 #[test]
 fn room_freed_while_a_task_waits_goes_to_a_later_one() {
     let mut bench = bench(&instant(Retry::Timer), &[1], 1);
@@ -37,7 +37,7 @@ fn room_freed_while_a_task_waits_goes_to_a_later_one() {
     let waits = bench.submit(1);
     assert_eq!(waits, [Effect::Arm { timer: WAKE, after: Span::from_secs(30) }]);
     bench.now += Span::from_secs(10);
-    assert_eq!(done(&mut bench, 0, 0, 0).len(), 1, "the job is reported, and nothing else happens");
+    assert_eq!(done(&mut bench, 0, 0, 0).len(), 1, "only the end of the job is reported");
     assert_eq!(sends(&bench.submit(2)), [(bench.layout.node(0), row(2, 0))]);
     bench.now += Span::from_secs(20);
     assert_eq!(sends(&bench.step(fired(WAKE))), [], "no room again");
@@ -76,12 +76,12 @@ fn attempts_take_time_one_after_the_other() {
 fn tasks_of_a_dead_node_are_bound_again_elsewhere() {
     let mut bench = bench(&instant(Retry::Timer), &[4, 4], 2);
     let sent = sends(&bench.submit(0));
-    assert_ne!(sent[0].0, sent[1].0, "evenly");
+    assert_ne!(sent[0].0, sent[1].0, "the tasks go to different nodes");
     let again = bench.step(Input::Down { actor: sent[0].0 });
     let copy = JobId(0).task(0).copy(1);
     let expected = Effect::Send { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into(), recovery: true };
     assert_eq!(again, [Effect::Note(Note::Bound { copy }), expected]);
-    // Unreachable instead: the other one is dead, so the task waits until this one may be tried again.
+    // This node is unreachable and the other one dead, so the task waits until this node may be tried again.
     let back = Input::Undelivered { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into() };
     assert_eq!(sends(&bench.step(back)), []);
     bench.now += Span::from_secs(30);
@@ -124,7 +124,7 @@ fn a_wake_that_is_not_due_is_ignored() {
     assert_eq!(bench.step(fired(WAKE)), []);
 }
 
-/// Nodes of one, two and four tasks: the one with the largest free share is chosen, at random among equals.
+/// Nodes have room for one, two and four tasks. The node with the largest free share is chosen, at random among equals.
 #[test]
 fn the_least_allocated_node_comes_first() {
     let layout = Layout::new(1, 0, [1, 2, 4]);
@@ -139,11 +139,11 @@ fn the_least_allocated_node_comes_first() {
     }
     assert_eq!(order[0], 2, "three quarters stay free");
     order[1..3].sort_unstable();
-    assert_eq!(order[1..3], [1, 2], "half");
-    assert_eq!(order[3], 2, "a quarter");
-    assert_eq!(nodes.pick(&mut rng), None, "all is full");
+    assert_eq!(order[1..3], [1, 2], "half stays free");
+    assert_eq!(order[3], 2, "a quarter stays free");
+    assert_eq!(nodes.pick(&mut rng), None, "all nodes are full");
     let one = order.iter().position(|&node| node == 1).unwrap() as u32;
-    assert!(!nodes.release(0, copy(one)), "it is not there");
+    assert!(!nodes.release(0, copy(one)), "the copy is not on the node");
     assert!(nodes.release(1, copy(one)));
     nodes.avoid(1, true);
     assert_eq!(nodes.pick(&mut rng), None);
@@ -174,14 +174,18 @@ fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
     assert_eq!(pending.wakes(at(13)), Some(at(40)));
     pending.freed(at(20));
     pending.wake(at(40));
-    assert_eq!(jobs(&mut pending), [1, 3], "by arrival; the second waits for two more seconds");
+    assert_eq!(
+        jobs(&mut pending),
+        [1, 3],
+        "tasks are in order of arrival; the second waits two more seconds"
+    );
     pending.wake(at(42));
     assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
     let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), true);
     pending.failed(pod(1), true, at(10));
     pending.add(pod(3), at(13));
     pending.wake(at(40));
-    assert_eq!(jobs(&mut pending), [3, 1], "by return");
+    assert_eq!(jobs(&mut pending), [3, 1], "tasks are in order of return");
 }
 
 #[test]
@@ -193,11 +197,11 @@ fn without_a_retry_queue_a_failed_task_goes_to_the_tail() {
     assert_eq!(jobs(&mut pending), [2, 3, 1]);
 }
 
-/// Back-offs are 1, 2, 4, 8, 10 and 10 s. When room is freed, a task is queued again at once if its back-off is over,
-/// and otherwise at the first full second after it. Without an event a task waits for at least a minute, up to the next
-/// half minute.
+/// Back-offs are 1, 2, 4, 8, 10 and 10 s. When a node becomes free, a task is queued again at once if its back-off is
+/// over, and otherwise at the first full second after the back-off. Without an event a task waits for at least a
+/// minute, up to the next half minute.
 #[test]
-fn events_bring_back_tasks_after_their_back_off() {
+fn an_event_queues_failed_tasks_again_after_their_back_off() {
     let waits: Vec<_> =
         (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
     assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
@@ -206,13 +210,13 @@ fn events_bring_back_tasks_after_their_back_off() {
     assert_eq!(pending.wakes(at(10)), Some(at(30)));
     pending.failed(Pod { failures: 1, ..pod(2) }, false, at(10));
     pending.freed(at(11));
-    assert_eq!(jobs(&mut pending), [1], "one second is over, two are not");
+    assert_eq!(jobs(&mut pending), [1], "a back-off of one second is over, one of two is not");
     assert_eq!(pending.wakes(at(11)), Some(at(12)));
     pending.wake(at(12));
     assert_eq!(jobs(&mut pending), [2]);
     pending.failed(pod(3), true, at(20));
     pending.wake(at(21));
-    assert_eq!(jobs(&mut pending), [3], "room was made meanwhile: it only backs off");
+    assert_eq!(jobs(&mut pending), [3], "room was freed meanwhile, so the task waits only for its back-off");
     pending.failed(pod(4), false, at(31));
     pending.wake(at(90));
     assert_eq!(jobs(&mut pending), [0; 0]);

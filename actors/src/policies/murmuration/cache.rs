@@ -1,11 +1,11 @@
 //! The cache: the work a scheduler expects at every node, and its recovery.
 //!
-//! A restarted scheduler copies the cache of another (section 4.2). It asks two random schedulers and takes the
-//! first complete answer. On a timeout it asks two others; when all have been asked, it begins with an empty cache.
-//! A scheduler without a cache does not answer. Updates that arrive meanwhile are kept and applied after the copy.
+//! A restarted scheduler copies the cache of another (section 4.2). It asks two random schedulers and takes the first
+//! complete answer. On a timeout it asks two others; when all have been asked, it begins with an empty cache. A
+//! scheduler without a cache does not answer. Updates that arrive meanwhile are kept and applied after the copy.
 //!
-//! The scheduler counts as up from its restart on, so jobs arrive before it has a cache, and wait; in the paper it
-//! joins only afterwards. A question waits, as updates do, while the asked scheduler places a job.
+//! The scheduler counts as up from its restart on, so jobs that arrive before it has a cache wait; in the paper it
+//! joins only afterwards. Like updates, a request for the cache waits while the scheduler places a job.
 
 use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
 use super::disseminator::SeenWindow;
@@ -22,18 +22,19 @@ pub(super) struct Cache {
     waits: MinWaitIndex,
     ties: MurmurationTies,
     clock: bool,
-    /// Updates already applied; only where an update can arrive twice or a cache can be copied.
+    /// Numbers of the updates already applied; only where an update can arrive twice or a cache can be copied.
     seen: Option<SeenWindow>,
-    /// When each node last crashed or came back; updates decided earlier are outdated. Empty where nodes cannot crash.
+    /// Time at which each node last crashed or came back. Updates decided earlier are outdated. Empty where nodes
+    /// cannot crash.
     since: Vec<Time>,
-    /// For each node the time of its last report and the number of tasks this scheduler sent it since its start; empty
-    /// if nodes do not report.
+    /// Time of each node's last report, and (`sent`) the number of tasks sent to the node since its start; empty if
+    /// nodes do not report.
     reported: Vec<Time>,
     sent: Vec<u32>,
     /// Nodes that are down.
     down: Vec<u32>,
     watched: bool,
-    /// Whether a copy of another cache is awaited and this one is void.
+    /// Whether a copy of another cache is awaited, so that this cache is void.
     awaited: bool,
     /// The number of this scheduler.
     me: u32,
@@ -107,12 +108,12 @@ impl Cache {
         }
     }
 
-    /// Whether a decision at `at` is still valid: the node has not crashed since.
+    /// Whether a decision at `at` is still valid, because the node has not crashed since.
     pub(super) fn counts(&self, node: u32, at: Time) -> bool {
         self.since.get(node as usize).is_none_or(|&since| at >= since)
     }
 
-    /// Excludes an unreachable node from placement for a while; returns whether that is new.
+    /// Excludes an unreachable node from placement for a while; returns whether it was not excluded before.
     pub(super) fn avoid(&mut self, node: u32) -> bool {
         let new = self.waits.reaches(node);
         self.waits.reach(node, false);
@@ -138,7 +139,7 @@ impl Cache {
         true
     }
 
-    /// Applies an update whatever its number.
+    /// Applies an update regardless of its number.
     #[inline]
     fn apply(&mut self, update: Gossip, fx: &mut Effects<'_>) {
         let (origin, number) = update.origin(fx.layout()).unwrap_or((self.me, 0));
@@ -198,7 +199,7 @@ impl Cache {
         self.renew(node, fx);
     }
 
-    /// A node is back.
+    /// Handles the return of a node.
     pub(super) fn up(&mut self, node: u32, fx: &mut Effects<'_>) {
         self.waits.reach(node, true);
         self.down.retain(|&down| down != node);
@@ -206,7 +207,7 @@ impl Cache {
     }
 
     fn renew(&mut self, node: u32, fx: &mut Effects<'_>) {
-        // The node restarts its count too.
+        // The restarted node counts from zero again.
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
         self.waits.set(node, 0);
         if let Some(since) = self.since.get_mut(node as usize) {
@@ -217,14 +218,14 @@ impl Cache {
         }
     }
 
-    /// The parts of an answer: for every node the expected work and the time of its last restart, and for every sender
-    /// the updates contained. Clocks do not add up, so with `wait = "clock"` updates that were applied out of order are
-    /// subtracted only approximately.
+    /// The parts of an answer: the expected work and the time of the last restart of every node, and the contained
+    /// updates of every sender. Times of `wait = "clock"` do not add up, so updates that were applied out of order are
+    /// then subtracted only approximately.
     pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
         for update in self.seen.iter().flat_map(SeenWindow::early) {
-            // The copy does not contain it, because an earlier update of the same origin is missing.
+            // The copy does not contain this update, because an earlier update of the same origin is missing.
             changes(update, fx, |node, change, at, _| {
                 if self.counts(node, at) {
                     early[node as usize] += change;
@@ -237,7 +238,7 @@ impl Cache {
             Gossip::Entry { round: 0, node, wait, since: since(node) }
         });
         let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(origin, number)| {
-            // This scheduler's own updates are all contained.
+            // The copy contains all updates of this scheduler itself.
             let number = if origin == self.me { own } else { number };
             Gossip::Heard { round: 0, origin, number }
         });
@@ -275,7 +276,7 @@ impl Cache {
     }
 }
 
-/// An instant as a wait, ns.
+/// An instant as a wait in ns.
 fn instant(at: Time) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
@@ -301,54 +302,54 @@ fn changes(update: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i6
     }
 }
 
-/// Cores of each node, if they differ.
+/// Number of cores of each node, if the numbers differ; else empty.
 fn uneven(layout: &Layout) -> Vec<u32> {
     let cores: Vec<u32> = (0..layout.nodes()).map(|node| layout.cores(node)).collect();
     if cores.windows(2).all(|pair| pair[0] == pair[1]) { Vec::new() } else { cores }
 }
 
-/// The tick at which two others are asked.
+/// The tick at which a scheduler asks two others.
 pub(super) const ASK: u32 = 2;
 
-/// The tick at which a delayed answer is sent.
+/// The tick at which a scheduler sends a delayed answer.
 pub(super) const ANSWER: u32 = 3;
 
-/// Schedulers asked at once.
+/// Number of schedulers asked at once.
 const AT_ONCE: usize = 2;
 
 /// A partly received answer.
 #[derive(Clone, Debug)]
 pub(super) struct CacheCopy {
     from: ActorId,
-    /// Parts announced and parts received.
+    /// Number of parts announced.
     parts: Option<u32>,
     came: u32,
-    /// For each node the expected work, ns, and the time of its last restart.
+    /// The expected work of each node, ns, and the time of its last restart.
     pub(super) entries: Vec<(i64, Time)>,
-    /// For each origin the number of its first update that is not contained.
+    /// The number of the first update of each origin that the copy does not contain.
     pub(super) contained: Vec<(u32, u32)>,
 }
 
 /// A scheduler without a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Boot {
-    /// The epoch of this scheduler; answers to an earlier one are ignored.
+    /// The epoch of this scheduler; answers to an earlier epoch are ignored.
     round: u32,
     timeout: Span,
-    /// Schedulers not asked yet; the next ones at the end.
+    /// Schedulers not asked yet; the next ones are at the end.
     left: Vec<ActorId>,
     answers: Vec<CacheCopy>,
-    /// Updates that arrived meanwhile.
+    /// Updates that arrived while the scheduler had no cache.
     pub(super) update: Vec<Gossip>,
 }
 
 impl Boot {
-    /// Begins epoch `round`; `others` are in random order.
+    /// Begins epoch `round`; `others` are the other schedulers in random order.
     pub(super) const fn new(round: u32, timeout: Span, others: Vec<ActorId>) -> Self {
         Self { round, timeout, left: others, answers: Vec::new(), update: Vec::new() }
     }
 
-    /// Asks the next two that are up; `false` if none is left.
+    /// Asks the next two schedulers that are up; returns `false` if none is left.
     pub(super) fn ask(&mut self, is_up: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) -> bool {
         let mut asked = 0;
         while asked < AT_ONCE

@@ -1,4 +1,5 @@
-//! The disseminator: numbers updates and sends them, for schedulers and nodes alike, and recognises repeated ones.
+//! The disseminator. It numbers updates and sends them, for schedulers and nodes alike, and recognises repeated
+//! updates.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,8 +10,8 @@ use crate::machine::{CacheNote, Effects, Timer};
 use crate::message::{EndUpdate, Gossip, PlacementForm};
 use crate::policies::policy::BuildContext;
 
-/// Updates kept for schedulers that are down. The oldest are dropped first: a scheduler that answers for a cache has
-/// received them long ago.
+/// Number of updates kept for schedulers that are down. The oldest are dropped first, because a scheduler that answers
+/// for a cache has received them long ago.
 const KEPT: usize = 1024;
 
 /// The tick at which a delayed update is sent.
@@ -27,11 +28,11 @@ pub(super) struct Disseminator {
     pub(super) number: u32,
     /// Updates already sent; kept only where a receiver may have missed some and ignores duplicates.
     recent: Option<VecDeque<Gossip>>,
-    /// Delayed updates, and whether each is part of a repair.
+    /// Delayed updates, each with the flag that it is part of a repair.
     delayed: VecDeque<(Gossip, bool)>,
-    /// Schedulers that are down, and the first update each has missed.
+    /// Schedulers that are down, each with the first update that it has missed.
     down: Vec<(ActorId, u32)>,
-    /// Receivers of a forwarded update; a field to reuse its memory.
+    /// Receivers of a forwarded update; the field reuses the memory.
     sample: Vec<u32>,
 }
 
@@ -87,7 +88,7 @@ impl Disseminator {
         }
     }
 
-    /// Sends the oldest delayed update; its delay has expired.
+    /// Sends the oldest delayed update, whose delay has expired.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
         if let Some((update, repair)) = self.delayed.pop_front() {
             self.send(update, repair, fx);
@@ -106,7 +107,7 @@ impl Disseminator {
         }
     }
 
-    /// Sends an update to `fan_out` random schedulers, except the one it came from.
+    /// Sends an update to `fan_out` random schedulers, except the sender of the update.
     pub(super) fn pass_on(
         &mut self,
         update: Gossip,
@@ -118,7 +119,7 @@ impl Disseminator {
         let schedulers = layout.schedulers();
         let (me, mut sample) = (fx.me(), std::mem::take(&mut self.sample));
         sample.clear();
-        // Few are drawn among many, so unsuitable draws are repeated, a bounded number of times.
+        // Few schedulers are drawn among many, so unsuitable draws are repeated, a bounded number of times.
         for _ in 0..4 * self.fan_out {
             let index = fx.rng().below(schedulers);
             let other = layout.scheduler(index);
@@ -143,14 +144,14 @@ impl Disseminator {
         }
     }
 
-    /// Notes that a scheduler crashed, and the first update it misses.
+    /// Records that a scheduler crashed, and the first update that it misses.
     pub(super) fn down(&mut self, actor: ActorId, layout: &Layout) {
         if matches!(layout.role(actor), Role::Scheduler(_)) && self.is_up(actor) {
             self.down.push((actor, self.number));
         }
     }
 
-    /// Sends a restarted scheduler the updates it missed.
+    /// Sends a restarted scheduler the updates that it missed.
     pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Some(at) = self.down.iter().position(|&(who, _)| who == actor) else { return };
         let (_, missed) = self.down.swap_remove(at);
@@ -167,7 +168,7 @@ impl Disseminator {
     }
 }
 
-/// Notes the number of an update for each node that it is about.
+/// Notes the number of an update for each of its nodes.
 fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
     let datagram = update.is_rumour();
     match *update {
@@ -185,19 +186,19 @@ fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
     }
 }
 
-/// All schedulers but this one.
+/// All schedulers except this one.
 pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> {
     let (me, first, count) = (fx.me(), fx.layout().scheduler(0), fx.layout().schedulers());
     (0..count).map(move |i| ActorId(first.0 + i)).filter(move |&other| other != me)
 }
 
-// The window of update numbers already applied, per origin.
+// The window of already applied update numbers, per origin.
 
-/// The next number of an origin from which no update has arrived yet. Its window starts at the first update that
+/// Next number of an origin that has sent no update yet. The window of such an origin starts at the first update that
 /// arrives.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Number of datagram updates of an origin that may be buffered before the missing ones count as lost.
+/// Number of buffered datagram updates of an origin from which on missing updates count as lost.
 const GAP: u32 = 256;
 
 /// The epoch (number of restarts) of the origin of a number.
@@ -214,9 +215,9 @@ pub(super) struct SeenWindow {
     past: Vec<(u32, u32)>,
     /// Updates applied out of order, by origin and number.
     early: BTreeMap<(u32, u32), Gossip>,
-    /// Length of `early` per origin; counting on each update would dominate the cost.
+    /// Length of `early` per origin. Counting `early` on each update would dominate the cost.
     waiting: Vec<u32>,
-    /// Whether a missing update may be lost for good; on a stream it still arrives.
+    /// Whether a missing update may be lost for good; on a stream a missing update still arrives.
     rumours: bool,
 }
 
@@ -259,8 +260,8 @@ impl SeenWindow {
         true
     }
 
-    /// Marks all updates of an origin below a number as applied, because its report contains them; `false` if a newer
-    /// update was applied, which the report would undo.
+    /// Marks all updates of an origin below a number as applied, because the origin's report contains them. Returns
+    /// `false` if a newer update was applied, which the report would undo.
     pub(super) fn catch_up(&mut self, origin: u32, number: u32) -> bool {
         let next = self.next[origin as usize];
         if next == UNKNOWN {
@@ -288,7 +289,7 @@ impl SeenWindow {
         }
     }
 
-    /// Advances an origin to a number, and past the updates that follow it without a gap.
+    /// Advances an origin to a number, and beyond all updates that follow this number without a gap.
     fn close(&mut self, origin: u32, mut next: u32) {
         while self.early.remove(&(origin, next)).is_some() {
             self.waiting[origin as usize] -= 1;
@@ -297,7 +298,8 @@ impl SeenWindow {
         self.next[origin as usize] = next;
     }
 
-    /// An origin was restarted: an update of its earlier epoch counts as new only if it is newer than all applied ones.
+    /// Handles the restart of an origin: an update of its earlier epoch then counts as new only if it is newer than all
+    /// applied ones.
     fn retire_epoch(&mut self, origin: u32, number: u32) {
         let last = self
             .early
@@ -309,7 +311,7 @@ impl SeenWindow {
         self.next[origin as usize] = number >> 24 << 24;
     }
 
-    /// Marks an update of an earlier epoch of its origin as applied; returns whether it was new.
+    /// Marks an update of an earlier epoch of its origin as applied. Returns whether the update was new.
     fn insert_of_earlier_epoch(&mut self, origin: u32, number: u32) -> bool {
         let same = |&&mut (of, next): &&mut (u32, u32)| of == origin && epoch_of(next) == epoch_of(number);
         match self.past.iter_mut().find(same) {
@@ -325,13 +327,13 @@ impl SeenWindow {
         }
     }
 
-    /// For each origin the number of its first update that a copy of the cache does not contain.
+    /// For each origin, the number of the first update that a copy of the cache does not contain.
     pub(super) fn contained(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let present = self.next.iter().enumerate().map(|(origin, &next)| (origin as u32, next));
         self.past.iter().copied().chain(present)
     }
 
-    /// Applied updates beyond what [`contained`](Self::contained) states.
+    /// Applied updates beyond those of [`contained`](Self::contained).
     pub(super) fn early(&self) -> impl Iterator<Item = &Gossip> {
         self.early.values()
     }
@@ -383,7 +385,7 @@ mod tests {
     fn a_copy_contains_the_updates_that_its_owner_had_received() {
         let mut owner = SeenWindow::new(2, true);
         receive(&mut owner, &[0, 1, 3]);
-        assert_eq!(owner.early().count(), 1, "3 is not in the copy; its owner takes it out");
+        assert_eq!(owner.early().count(), 1, "the copy does not contain update 3");
         let contained: Vec<_> = owner.contained().collect();
         let mut seen = SeenWindow::new(2, true);
         seen.adopt(&contained);
@@ -404,7 +406,7 @@ mod tests {
         assert_eq!(receive(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
     }
 
-    /// Missing datagrams are not waited for forever.
+    /// A missing datagram counts as lost after a bounded number of later updates.
     #[test]
     fn an_update_missing_for_long_counts_as_lost() {
         let mut seen = SeenWindow::new(2, true);
@@ -416,18 +418,22 @@ mod tests {
         assert_eq!(receive(&mut seen, &[0, 700]), [false, false]);
         let mut seen = SeenWindow::new(2, false);
         assert!((1..1000).all(|number| seen.insert(1, number, UPDATE)));
-        assert_eq!(receive(&mut seen, &[700, 0, 0]), [false, true, false], "a stream brings it all the same");
+        assert_eq!(
+            receive(&mut seen, &[700, 0, 0]),
+            [false, true, false],
+            "a stream still delivers missing updates"
+        );
         assert_eq!((seen.early().count(), seen.waiting[1]), (0, 0));
     }
 
     #[test]
-    fn a_report_stands_for_all_updates_that_it_contains() {
+    fn a_report_marks_all_updates_that_it_contains_as_applied() {
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(receive(&mut seen, &[0, 2]), [true, true]);
-        assert!(!seen.catch_up(1, 1) && !seen.catch_up(1, 2), "2 is newer");
+        assert!(!seen.catch_up(1, 1) && !seen.catch_up(1, 2), "update 2 is newer than the report");
         assert!(seen.catch_up(1, 4));
         assert_eq!(receive(&mut seen, &[1, 3, 4]), [false, false, true]);
-        assert!(seen.catch_up(1, 1 << 24), "of a new life");
+        assert!(seen.catch_up(1, 1 << 24), "the report is of a new epoch");
         assert_eq!((seen.early().count(), seen.waiting[1]), (0, 0));
         assert_eq!(receive(&mut seen, &[5, 1 << 24]), [true, true]);
         assert!(!seen.catch_up(1, 6));

@@ -1,4 +1,4 @@
-//! The node manager: the service of its tasks, and an update when one ends.
+//! The node manager, which serves its tasks and sends an update when a task ends.
 
 use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::{Disseminator, SPREAD};
@@ -20,7 +20,7 @@ pub(super) struct MurmurationNode {
     index: u32,
     disseminator: Disseminator,
     service: TaskService,
-    /// Tasks received from each scheduler since this node's start; empty if it sends no reports.
+    /// Number of tasks received from each scheduler since this node's start; empty if the node sends no reports.
     from: Vec<u32>,
 }
 
@@ -39,9 +39,9 @@ impl MurmurationNode {
         }
     }
 
-    /// Takes a task. A task that was sent before a crash of this node and arrives after its restart is accepted, and
-    /// its scheduler places it again when it is notified of the crash, so that it runs twice. The node cannot reject
-    /// it, because the message does not carry the epoch of the node that it was sent to.
+    /// Takes a task. A task that was sent before a crash of this node and arrives after its restart is accepted. Its
+    /// scheduler places it again when notified of the crash, so the task runs twice. The node cannot reject the task,
+    /// because the message does not carry the receiver's epoch.
     fn task(&mut self, from: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if let Role::Scheduler(by) = fx.layout().role(from)
             && let Some(came) = self.from.get_mut(by as usize)
@@ -60,14 +60,14 @@ impl MurmurationNode {
         self.service.fill(fx);
     }
 
-    /// Tells all schedulers that a task is gone.
+    /// Tells all schedulers that a task has left the node.
     fn announce(&mut self, task: &DepartedTask, repair: bool, fx: &mut Effects<'_>) {
         let (number, estimate) = (self.disseminator.take_number(), task.estimate);
         let update = EndUpdate { node: self.index, number, estimate, since: task.since };
         self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), update), repair, fx);
     }
 
-    /// Drops the tasks of a crashed scheduler: another one places them again.
+    /// Drops the tasks of a crashed scheduler, because another scheduler places them again.
     fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) {
         if let Role::Scheduler(index) = fx.layout().role(scheduler) {
             self.from.get_mut(index as usize).into_iter().for_each(|came| *came = 0);
@@ -78,7 +78,7 @@ impl MurmurationNode {
         self.service.fill(fx);
     }
 
-    /// Sends a report to all schedulers, and arms the next one.
+    /// Sends a report to all schedulers and arms the next report.
     fn report(&self, fx: &mut Effects<'_>) {
         let work = self.service.work();
         let (at, number) = (fx.now(), self.disseminator.number);
@@ -133,13 +133,13 @@ impl Machine for MurmurationNode {
     }
 }
 
-// The service of the tasks of a node: a queue in front of its cores, or least attained service.
+// The service of a node's tasks: a queue in front of its cores, or least attained service.
 
-/// A task that waits or runs.
+/// A task that waits or runs on the node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldTask {
     pub(super) estimate: Span,
-    /// When its placement was decided.
+    /// Time at which the task's placement was decided.
     pub(super) at: Time,
     pub(super) from: ActorId,
     pub(super) copy: CopyId,
@@ -149,7 +149,7 @@ pub(super) struct HeldTask {
 pub(super) struct DepartedTask {
     pub(super) from: ActorId,
     pub(super) estimate: Span,
-    /// The time by which schedulers judge the update about it.
+    /// The time by which schedulers judge the update about the task.
     pub(super) since: Time,
 }
 
@@ -188,7 +188,7 @@ impl TaskService {
         }
     }
 
-    /// A worker reports that a copy ended; returns its task.
+    /// Handles a worker's report that a copy ended; returns the copy's task.
     pub(super) fn ended(
         &mut self,
         worker: ActorId,
@@ -201,7 +201,7 @@ impl TaskService {
         }
     }
 
-    /// Gives idle cores the tasks that are next.
+    /// Gives idle cores the next tasks.
     pub(super) fn fill(&mut self, fx: &mut Effects<'_>) {
         match self {
             Self::Queue(queue) => queue.fill(fx),
@@ -210,7 +210,7 @@ impl TaskService {
         }
     }
 
-    /// Drops the tasks of a scheduler and returns them; the cores have to be [filled](Self::fill).
+    /// Drops the tasks of a scheduler and returns them. The caller must then [fill](Self::fill) the cores.
     pub(super) fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) -> Vec<DepartedTask> {
         match self {
             Self::Queue(queue) => queue.forget(scheduler, fx),
@@ -227,7 +227,7 @@ impl TaskService {
         }
     }
 
-    /// A worker answers an order of least attained service; returns whether there is one that it can answer.
+    /// Handles a worker's answer to an order of least attained service. Returns whether the node uses this discipline.
     pub(super) fn answer(&mut self, worker: ActorId, answer: Core, fx: &mut Effects<'_>) -> bool {
         let Self::Las(LasService { las, .. }) = self else { return false };
         let Core::Suspended { copy, left } = answer else { return false };
@@ -235,7 +235,7 @@ impl TaskService {
         true
     }
 
-    /// A tick of least attained service went off.
+    /// Handles a tick of least attained service.
     pub(super) fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
         if let Self::Las(LasService { las, .. }) = self {
             las.fire(tick, fx);
@@ -247,7 +247,7 @@ impl TaskService {
 #[derive(Clone, Debug)]
 pub(super) struct LasService {
     las: Las,
-    /// The tasks of its copies, which the discipline does not keep.
+    /// The tasks of the node's copies, which the discipline does not keep.
     tasks: Vec<HeldTask>,
 }
 
@@ -285,7 +285,7 @@ struct TaskOrder {
 }
 
 impl TaskOrder {
-    /// The rank of a task, then the arrival of its job. Without an oracle all tasks of the job count as left.
+    /// The rank of a task, then the arrival of its job. Without an oracle all tasks of the job count as not begun.
     fn key(self, copy: CopyId, fx: &Effects<'_>) -> (Span, Time) {
         let (catalog, job) = (fx.catalog(), copy.task.job);
         let work = |tasks: u32| Span(catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)));
@@ -302,7 +302,7 @@ impl TaskOrder {
     }
 }
 
-/// A queue without a bound, and cores that run each task to its end.
+/// An unbounded queue, and cores that run each task to its end.
 #[derive(Clone, Debug)]
 pub(super) struct QueueService {
     order: TaskOrder,
@@ -354,10 +354,10 @@ impl QueueService {
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &Effects<'_>) -> Option<DepartedTask> {
         let Role::Worker { core, .. } = fx.layout().role(worker) else {
-            unreachable!("{copy} ended on {worker}, which is no core")
+            unreachable!("{copy} ended on {worker}, which is not a core")
         };
         let run = self.cores[core as usize].take()?;
-        debug_assert_eq!(run.task.copy, copy, "a core ended what it was not given");
+        debug_assert_eq!(run.task.copy, copy, "a core ended a copy that it was not given");
         Some(self.departed(run))
     }
 

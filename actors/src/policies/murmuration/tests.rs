@@ -28,12 +28,12 @@ fn unbatched() -> Murmuration {
     Murmuration { batch: false, ..Murmuration::default() }
 }
 
-/// The first task of a job, with the placement time in seconds.
+/// A launch of the first task of a job, with the placement time in seconds.
 fn task(job: u32, seconds: u64) -> Launch {
     Launch::Task { copy: JobId(job).task(0).copy(0), at: Time::ZERO + Span::from_secs(seconds) }
 }
 
-/// The nodes on which tasks were placed, and the work expected there, s.
+/// The nodes on which tasks were placed, each with the work expected ahead of the task, s.
 fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
     let placed = |effect: &Effect| match *effect {
         Effect::Note(Note::Cache(CacheNote::Placed { node, believed, .. })) => {
@@ -44,7 +44,7 @@ fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
     effects.iter().filter_map(placed).collect()
 }
 
-/// The changes that a watched scheduler learnt: node and change, s.
+/// The changes that a watched scheduler learnt: nodes and changes, s.
 fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
     let learnt = |effect: &Effect| match *effect {
         Effect::Note(Note::Cache(CacheNote::Learnt { node, change, .. })) => {
@@ -60,10 +60,10 @@ fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gos
     (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, since }))
 }
 
-/// O-M2, Fig. 7: two schedulers, two idle nodes, a job of two tasks of 3 s at the first scheduler. Each task gets a
-/// node of its own; 2 messages announce placements and 4 ends; the cached work goes from 0 over 3 back to 0.
+/// O-M2, Fig. 7: the first of two schedulers gets a job of two tasks of 3 s, for two idle nodes. Each task gets its own
+/// node. 2 messages announce placements and 4 announce ends; the cached work goes from 0 to 3 and back to 0.
 #[test]
-fn figure_7_step_by_step() {
+fn caches_follow_the_steps_of_figure_7() {
     let layout = Layout::new(2, 0, [1, 1]);
     let [mut s1, mut s2] = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 2));
     let effects = s1.submit(3);
@@ -77,7 +77,7 @@ fn figure_7_step_by_step() {
         assert_eq!(update.name(), "gossip.placed");
         assert_eq!(learnt(&s2.deliver(s1.me, update)), [(node, 3)]);
     }
-    assert_eq!(messages, 2, "a message a task to the one other scheduler");
+    assert_eq!(messages, 2, "each task needs one message to the other scheduler");
     // The tasks reach their nodes, run, and end.
     for (to, msg) in sends(&effects) {
         let Message::Launch(Launch::Task { copy, .. }) = msg else { panic!("{msg:?}") };
@@ -102,15 +102,15 @@ fn figure_7_step_by_step() {
     assert!(placements(&s2.submit(5)).iter().all(|&(_, believed)| believed == 0));
 }
 
-/// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same time. Each
-/// sees its own first, 13 and 14, and both 17 once the updates have arrived, in either order.
+/// O-M3, Fig. 8: both schedulers expect 10 s at a node. At the same time one places 3 s there and the other 4 s. Each
+/// sees its own task first (13 and 14 s), and both see 17 s once the updates have arrived, in either order.
 #[test]
-fn figure_8_conflicts_end_in_agreement() {
+fn caches_agree_after_the_conflict_of_figure_8() {
     for order in [[0, 1], [1, 0]] {
         let layout = Layout::new(2, 0, [1]);
         let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
         for (own, bench) in both.iter_mut().enumerate() {
-            // The ten seconds are a task that the other one placed.
+            // The ten seconds are a task of the other scheduler.
             let origin = 1 - own as u32;
             let placed = PlacementUpdate {
                 at: Time::ZERO,
@@ -142,17 +142,17 @@ fn figure_8_conflicts_end_in_agreement() {
         let mut alone = scheduler(&unbatched(), 0, &layout, 1);
         alone.submit(10);
         assert_eq!(placements(&alone.submit(own)), [(0, 10)]);
-        assert_eq!(placements(&alone.submit(1)), [(0, sees)], "the own task counts at once");
+        assert_eq!(placements(&alone.submit(1)), [(0, sees)], "a scheduler counts its own task at once");
     }
 }
 
-/// The same update with the next number.
+/// The same placement update with the next number.
 fn renumbered(msg: Message) -> Message {
     let Message::Gossip(Gossip::Placed(placed)) = msg else { panic!("{msg:?}") };
     Gossip::Placed(PlacementUpdate { number: placed.number + 1, ..placed }).into()
 }
 
-/// O-M1: a batch is one message, however many tasks it covers.
+/// O-M1: a batch is one message for any number of tasks.
 #[test]
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);
@@ -164,16 +164,16 @@ fn a_batch_is_one_message() {
     let mut nodes: Vec<_> = seen.iter().map(|&(node, _)| node).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    assert_eq!((seen.len(), nodes.len()), (15, 15), "fifteen nodes that were idle");
+    assert_eq!((seen.len(), nodes.len()), (15, 15), "the tasks go to fifteen idle nodes");
     assert!(seen.iter().all(|&(_, change)| change == 2));
     let mut single = scheduler(&unbatched(), 0, &layout, 15);
     assert_eq!(broadcasts(&single.submit(2)).len(), 15);
 }
 
-/// An update of an end may overtake that of its placement: the expected work is negative in between, and correct
+/// The update of an end may overtake that of the placement. The expected work is negative in between, and correct
 /// afterwards.
 #[test]
-fn the_order_of_updates_does_not_matter() {
+fn expected_work_is_correct_for_any_order_of_updates() {
     let layout = Layout::new(2, 0, [1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
@@ -183,12 +183,12 @@ fn the_order_of_updates_does_not_matter() {
     assert_eq!(placements(&s2.submit(1)), [(0, -7)]);
     s2.deliver(s1.me, update);
     assert_eq!(placements(&s2.submit(2)), [(0, 1)]);
-    assert_eq!(learnt(&s2.deliver(s1.me, update)), [], "what comes twice counts once");
+    assert_eq!(learnt(&s2.deliver(s1.me, update)), [], "a duplicate update counts once");
 }
 
 /// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. Messages that arrive meanwhile wait.
 #[test]
-fn decisions_take_time_and_updates_wait() {
+fn updates_wait_while_a_decision_takes_time() {
     let config = Murmuration {
         decision_per_job: Span::from_millis(100),
         decision_per_task: Span::from_millis(5),
@@ -198,16 +198,16 @@ fn decisions_take_time_and_updates_wait() {
     let mut s1 = scheduler(&config, 0, &layout, 2);
     let arm = |ms| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(ms) };
     assert_eq!(s1.submit(3), [arm(105)]);
-    assert_eq!(s1.submit(2), [], "one job after the other");
+    assert_eq!(s1.submit(2), [], "jobs are placed one after the other");
     let (from, end) = ended(&layout, 0, 0, 9);
     assert_eq!(s1.deliver(from, end), []);
     let first = s1.step(Input::Fire(Timer::Tick(0)));
-    assert_eq!(placements(&first)[0].1, 0, "what came meanwhile is not known yet");
+    assert_eq!(placements(&first)[0].1, 0, "updates that arrived meanwhile are not applied yet");
     assert_eq!(first.last(), Some(&arm(5)));
     let second = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!((placements(&second).len(), broadcasts(&second).len()), (1, 1));
     assert_eq!(learnt(&second), [(0, -9)]);
-    assert_eq!(second.last(), Some(&arm(105)), "the next job");
+    assert_eq!(second.last(), Some(&arm(105)), "the decision on the next job begins");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
         let Message::Launch(Launch::Task { copy, .. }) = sent[0].1 else { panic!("{sent:?}") };
         order.push(copy.task.job.0);
     }
-    assert_eq!(order, [4, 2, 9], "the first was in hand when the others came");
+    assert_eq!(order, [4, 2, 9], "job 4 was being placed when the others arrived");
     let mut manager = node(&config, &layout);
     [4, 9, 2].into_iter().for_each(|job| drop(manager.receive(s1.me, task(job, 0))));
     let next = manager.ended(JobId(4).task(0).copy(0));
@@ -243,8 +243,8 @@ fn launched(effects: &[Effect]) -> Vec<u32> {
     sends(effects).into_iter().filter_map(job).collect()
 }
 
-/// Job 6 has 18 s of work; after its first task job 2, which has 6 s, comes first. The 100 ms of a job are spent once,
-/// and each piece of a job that is placed without interruption is a batch.
+/// Job 6 has 18 s of work. After its first task, job 2 comes first, with 6 s. The 100 ms of a job are spent once, and
+/// each piece of a job that is placed without interruption is a batch.
 #[test]
 fn a_preemptive_scheduler_chooses_a_job_after_each_task() {
     let config = Murmuration {
@@ -271,10 +271,10 @@ fn a_preemptive_scheduler_chooses_a_job_after_each_task() {
     assert_eq!(seen, expected);
 }
 
-/// Updates that arrive while the first task is being placed are known to the second, but a question is answered only
-/// once the whole job is announced.
+/// Updates that arrive while the first task is being placed are applied before the second. A request for the cache is
+/// answered only once the whole job is announced.
 #[test]
-fn updates_can_be_applied_between_tasks() {
+fn updates_are_applied_between_the_tasks_of_a_job() {
     let config = Murmuration {
         news: MurmurationNews::BetweenTasks,
         decision_per_task: Span::from_millis(5),
@@ -288,24 +288,24 @@ fn updates_can_be_applied_between_tasks() {
     assert_eq!(s1.deliver(layout.scheduler(1), Gossip::Ask { round: 1 }), []);
     let first = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!((placements(&first)[0].1, learnt(&first)), (0, vec![(0, -9)]));
-    assert_eq!(sends(&first).len(), 1, "the task, and no answer");
+    assert_eq!(sends(&first).len(), 1, "the scheduler sends the task and no answer");
     let second = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!(placements(&second), [(0, if placements(&first)[0].0 == 0 { -6 } else { -9 })]);
     assert!(sends(&second).iter().any(|(_, msg)| matches!(msg, Message::Gossip(Gossip::Answer { .. }))));
 }
 
 #[test]
-fn ties_can_go_to_the_lowest_node() {
+fn ties_go_to_the_node_with_the_lowest_number() {
     let config = Murmuration { ties: MurmurationTies::Lowest, ..unbatched() };
     let layout = Layout::new(1, 0, [1; 5]);
     let mut s1 = scheduler(&config, 0, &layout, 4);
     assert_eq!(placements(&s1.submit(3)), [(0, 0), (1, 0), (2, 0), (3, 0)]);
 }
 
-/// Jobs of two tasks wait behind job 9: job 4 has 8 s of work, 5 has 10 s, 6 has 12 s. An oracle knows that both
-/// tasks of job 6 and one task of job 5 have begun elsewhere.
+/// Jobs of two tasks wait behind job 9. Job 4 has 8 s of work, job 5 has 10 s, job 6 has 12 s. An oracle knows that
+/// both tasks of job 6 and one task of job 5 have begun on other nodes.
 #[test]
-fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
+fn a_node_ranks_tasks_by_total_or_remaining_work_of_their_job() {
     let next = |rank, bypass, oracle| {
         let config = Murmuration { order: MurmurationOrder::Srjf, rank, bypass, ..Murmuration::default() };
         let layout = Layout::new(1, 0, [1]);
@@ -318,7 +318,7 @@ fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
             Message::Core(Core::Run { copy, .. }) => Some(copy.task.job.0),
             _ => None,
         });
-        run.expect("something runs")
+        run.expect("a task runs")
     };
     let oracle = || {
         let mut oracle = Oracle::new(10);
@@ -328,13 +328,17 @@ fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
     assert_eq!(next(MurmurationRank::Task, 1e9, oracle()), 4);
     assert_eq!(next(MurmurationRank::Job, 1e9, oracle()), 4);
     assert_eq!(next(MurmurationRank::JobLeftOracle, 1e9, oracle()), 6);
-    assert_eq!(next(MurmurationRank::JobLeftOracle, 1e9, None), 4, "nobody knows, so all is left");
+    assert_eq!(
+        next(MurmurationRank::JobLeftOracle, 1e9, None),
+        4,
+        "without an oracle all work counts as left"
+    );
     assert_eq!(next(MurmurationRank::Job, 0.8, None), 4, "job 5 lets 4 s past");
     assert_eq!(next(MurmurationRank::Job, 0.7, None), 6, "job 5 lets 3.5 s past, job 6 4.2 s");
 }
 
-/// A restarted scheduler copies a cache. It applies updates that the copy lacks, and no update that the copy contains;
-/// the naive variant applies both.
+/// A restarted scheduler copies a cache. It applies updates that the copy lacks, and no update that the copy contains.
+/// The naive variant applies both.
 #[test]
 fn updates_contained_in_a_copied_cache_are_not_applied_again() {
     for copy in [Copying::Numbered, Copying::Naive] {
@@ -348,10 +352,10 @@ fn updates_contained_in_a_copied_cache_are_not_applied_again() {
         let mut back = scheduler(&config, 0, &layout, 1);
         let asked = sends(&back.step(Input::Start { epoch: 1 }));
         assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
-        // Both updates arrive before the answer; the first is contained in it.
+        // Both updates arrive before the answer, which contains the first update.
         back.deliver(from, first);
         back.deliver(from, second);
-        assert_eq!(placements(&back.submit(1)), [], "no cache yet");
+        assert_eq!(placements(&back.submit(1)), [], "the scheduler has no cache yet");
         let answer = sends(&owner.deliver(back.me, asked[0].1));
         let mut effects = Vec::new();
         answer.iter().for_each(|&(_, part)| effects.extend(back.deliver(owner.me, part)));
@@ -370,12 +374,12 @@ fn without_any_answer_a_scheduler_starts_with_an_empty_cache() {
     back.submit(1);
     all.extend(asked(&back.step(Input::Fire(Timer::Tick(2)))));
     all.sort_unstable();
-    assert_eq!(all, [1, 2, 3].map(|i| layout.scheduler(i)), "each once");
+    assert_eq!(all, [1, 2, 3].map(|i| layout.scheduler(i)), "each other scheduler is asked once");
     let empty = back.step(Input::Fire(Timer::Tick(2)));
-    assert_eq!(placements(&empty), [(0, 0)], "the list is at its end");
+    assert_eq!(placements(&empty), [(0, 0)], "all schedulers have been asked");
 }
 
-/// The authors' clock: a node that was used lately ranks behind one that never was, though both are idle.
+/// With the authors' clock a recently used node ranks behind a node that was never used, though both are idle.
 #[test]
 fn with_clocks_a_node_used_lately_ranks_behind_an_unused_one() {
     let config = Murmuration { wait: MurmurationWait::Clock, ..unbatched() };
@@ -401,13 +405,13 @@ fn an_epidemic_update_is_forwarded_once() {
     let on = sends(&s2.deliver(s1.me, sent[1].1));
     assert_eq!(on.len(), 2);
     assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
-    assert_eq!(s2.deliver(s1.me, sent[1].1), [], "applied before");
-    assert_eq!(s1.deliver(s2.me, sent[1].1), [], "its own");
+    assert_eq!(s2.deliver(s1.me, sent[1].1), [], "a repeated update is ignored");
+    assert_eq!(s1.deliver(s2.me, sent[1].1), [], "a scheduler ignores its own update");
 }
 
-/// A node's report replaces the entry of the node.
+/// A node's report replaces the node's entry in the cache.
 #[test]
-fn a_report_repairs_the_cache() {
+fn a_report_replaces_the_cache_entry_of_its_node() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);
@@ -419,8 +423,8 @@ fn a_report_repairs_the_cache() {
     assert_eq!(placements(&s1.submit(1)), [(0, 7)]);
 }
 
-/// A report does not undo newer updates: a task on its way, or an applied end. Ends contained in the report are
-/// ignored.
+/// A report does not undo newer updates, such as a task in flight or an applied end. Updates about ends that the report
+/// contains are ignored.
 #[test]
 fn a_report_does_not_undo_newer_updates() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
@@ -434,16 +438,16 @@ fn a_report_does_not_undo_newer_updates() {
     s1.deliver(node, says(0, 0, 0));
     assert_eq!(placements(&s1.submit(6)), [(0, 5)], "the task of 5 s is on its way");
     s1.deliver(node, says(20, 1, 2));
-    assert_eq!(learnt(&s1.deliver(node, ended(&layout, 0, 0, 5).1)), [], "it ended before that was said");
+    assert_eq!(learnt(&s1.deliver(node, ended(&layout, 0, 0, 5).1)), [], "the report contains this end");
     assert_eq!(learnt(&s1.deliver(node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
     s1.deliver(node, says(20, 1, 2));
-    assert_eq!(placements(&s1.submit(1)), [(0, 14)], "it is older than the end");
+    assert_eq!(placements(&s1.submit(1)), [(0, 14)], "the report is older than the end");
 }
 
 /// A second task preempts the first, which keeps its progress. Both are work of the node until they end or are dropped.
-/// A scheduler states no order in which they wait.
+/// A scheduler states no order in which tasks wait.
 #[test]
-fn nodes_can_serve_the_least_attained() {
+fn a_node_can_serve_tasks_by_least_attained_service() {
     let config = Murmuration { order: MurmurationOrder::Las, ..unbatched() };
     let layout = Layout::new(2, 0, [1]);
     let (s1, s2, worker) = (layout.scheduler(0), layout.scheduler(1), layout.worker(0, 0));
@@ -463,7 +467,7 @@ fn nodes_can_serve_the_least_attained() {
         Gossip::Ended(EndUpdate { node: 0, number, estimate, since }).into()
     };
     assert_eq!(broadcasts(&effects), [ended(0, 3, 2)]);
-    // The first scheduler crashes: its task is stopped, and the other is notified that it is gone.
+    // The first scheduler crashes. Its task is stopped, and the other scheduler is notified that the task has left.
     let sent = sends(&node.step(Input::Down { actor: s1 }));
     assert_eq!(sent, [order(Core::Stop { copy: copy(5) }), (s2, ended(1, 5, 1))]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
@@ -497,7 +501,7 @@ mod faults {
         }
     }
 
-    /// A restarted node restarts its task count, so its reports are accepted.
+    /// A restarted node restarts its task count, and its reports are accepted.
     #[test]
     fn a_report_counts_tasks_since_the_nodes_last_crash() {
         let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
@@ -513,7 +517,7 @@ mod faults {
         assert_eq!(placements(&s1.submit(1)), [(0, 2)]);
     }
 
-    /// A task that never reached its node is withdrawn everywhere and placed again.
+    /// A task that never reached its node is withdrawn from all caches and placed again.
     #[test]
     fn an_undelivered_task_is_withdrawn() {
         let layout = Layout::new(2, 0, [1, 1]);
@@ -524,7 +528,8 @@ mod faults {
         assert_eq!(sent_out, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
     }
 
-    /// The work of a crashed node is forgotten and placed elsewhere; later updates about its earlier epoch are ignored.
+    /// The work of a crashed node is forgotten and placed on another node. Later updates about the node's earlier epoch
+    /// are ignored.
     #[test]
     fn the_work_of_a_crashed_node_is_forgotten() {
         let layout = Layout::new(2, 0, [1, 1]);
@@ -544,11 +549,12 @@ mod faults {
         };
         s1.step(Input::Up { actor: layout.node(0) });
         let noted = s1.deliver(layout.scheduler(1), Gossip::Placed(late));
-        assert_eq!(learnt(&noted), [(1, 9)], "what was placed before the crash is gone");
+        assert_eq!(learnt(&noted), [(1, 9)], "work placed before the crash is forgotten");
         assert_eq!(placements(&s1.submit(1)), [(0, 0), (0, 1)]);
     }
 
-    /// A scheduler that was down gets the updates it missed; one that was only cut off gets them again.
+    /// A scheduler that was down gets the updates that it missed. A scheduler that was only cut off gets undelivered
+    /// updates again.
     #[test]
     fn missed_updates_are_sent_again() {
         let layout = Layout::new(3, 0, [1, 1]);
@@ -559,12 +565,12 @@ mod faults {
         s1.step(Input::Down { actor: dead });
         assert_eq!(s1.step(Input::Undelivered { to: dead, msg: update }), []);
         let later = sends(&s1.submit(6))[1];
-        assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
+        assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only live schedulers get the update");
         assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, update), (dead, later.1)]);
     }
 
-    /// A node that is back before its crash was detected gets tasks sent before the crash. They are no longer counted,
-    /// and neither is their end.
+    /// A node that is back before its crash was detected gets tasks sent before the crash. Neither these tasks nor
+    /// their ends count any more.
     #[test]
     fn messages_from_before_a_crash_leave_the_cache_unchanged() {
         let layout = Layout::new(1, 0, [1]);
@@ -575,7 +581,7 @@ mod faults {
         s1.step(Input::Up { actor: back.me });
         back.step(Input::Start { epoch: 1 });
         for (job, decided, counts) in [(3, 9, false), (4, 10, true)] {
-            assert_eq!(back.receive(s1.me, task(job, decided)).len(), 1, "it runs");
+            assert_eq!(back.receive(s1.me, task(job, decided)).len(), 1, "the task runs");
             let done = back.deliver(layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
             let [update @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
                 panic!("{done:?}")
@@ -586,8 +592,8 @@ mod faults {
         }
     }
 
-    /// Tasks of a job are announced when the last one is placed, but each is judged by its own decision time:
-    /// placements on a node that crashed in between do not count.
+    /// The tasks of a job are announced together when the last is placed, but each is judged by its own decision time.
+    /// Placements on a node that crashed in between do not count.
     #[test]
     fn each_task_of_a_batch_is_judged_by_its_own_decision_time() {
         let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
@@ -617,11 +623,11 @@ mod faults {
         let third = placements(&last)[0].0;
         let seen: Vec<_> =
             broadcasts(&last).iter().flat_map(|&update| learnt(&s2.deliver(s1.me, update))).collect();
-        assert_eq!(seen, [(first, 8), (third, 8)], "not the first one");
+        assert_eq!(seen, [(first, 8), (third, 8)], "the first placement does not count");
     }
 
-    /// A node that could not be reached is not chosen for a while, however little work it has; and tasks returned from
-    /// a node that was reported down change nothing any more.
+    /// A node that could not be reached is not chosen for a while, however little work it has. Tasks returned from a
+    /// node that was reported down change nothing any more.
     #[test]
     fn an_unreachable_node_is_not_chosen_for_a_while() {
         let layout = Layout::new(2, 0, [1, 1]);
@@ -646,6 +652,6 @@ mod faults {
         assert_eq!(s1.step(Input::Undelivered { to, msg }), []);
         s1.step(Input::Down { actor: to });
         s1.step(Input::Fire(tick));
-        assert_eq!(placements(&s1.submit(8))[0].0, other, "it is down");
+        assert_eq!(placements(&s1.submit(8))[0].0, other, "the node is down");
     }
 }

@@ -13,13 +13,13 @@ use crate::policies::policy::BuildContext;
 #[derive(Clone, Copy, Debug)]
 enum PeacockCore {
     Idle,
-    /// Held while a scheduler is asked for the task of a probe.
+    /// Held while the node asks a scheduler for the task of a probe.
     Claiming(WaitingProbe),
     Running {
         copy: CopyId,
         from: ActorId,
         estimate: Span,
-        /// When it should end by its estimate.
+        /// Time at which the task should end by its estimate.
         expected: Time,
     },
 }
@@ -30,7 +30,7 @@ struct Global {
     limit: u8,
     load: Span,
     at: Time,
-    /// When it was last passed on.
+    /// Time at which the state was last passed on.
     sent: Time,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct PeacockNode {
     /// Probes to be passed on at the next interval.
     rotating: Vec<WaitingProbe>,
     ticking: bool,
-    /// Distance on the ring to the next reachable node; the whole ring, if none is reachable.
+    /// Distance on the ring to the next reachable node; the length of the ring if no node is reachable.
     hop: u32,
-    /// Tasks granted for claims that were given up since; they run before all waiting probes.
+    /// Tasks granted for claims that have been given up since; they run before all waiting probes.
     granted: VecDeque<(ActorId, CopyId)>,
-    /// Schedulers that are down: probes of theirs that are still on the ring are void.
+    /// Schedulers that are down; their probes that are still on the ring are void.
     down: Vec<u16>,
     watched: bool,
 }
@@ -76,8 +76,8 @@ impl PeacockNode {
     }
 
     fn visit(&mut self, probe: RingProbe, fx: &mut Effects<'_>) {
-        // After a crash the scheduler repeats probes whose first copies may still be on the ring. Where two of one task
-        // meet, one is enough.
+        // After a crash the scheduler repeats probes whose first copies may still be on the ring. Where two probes of
+        // one task meet, one is dropped.
         if self.down.contains(&probe.scheduler) || self.holds(&probe) {
             return;
         }
@@ -94,9 +94,9 @@ impl PeacockNode {
         self.settle(fx);
     }
 
-    /// Whether a probe of the same task and scheduler waits here. A probe of another scheduler does not count: that
-    /// scheduler crashed, and its probes are about to be dropped. Neither does a probe that claims its task: the claim
-    /// may have been denied because of a copy that has since been lost.
+    /// Whether a probe of the same task and scheduler waits here. A probe of another scheduler does not count, because
+    /// that scheduler crashed and its probes are about to be dropped. A probe that claims its task does not count
+    /// either: the claim may have been denied because of a copy that has since been lost.
     fn holds(&self, probe: &RingProbe) -> bool {
         let is = |waiting: &WaitingProbe| {
             (waiting.probe.task, waiting.probe.scheduler) == (probe.task, probe.scheduler)
@@ -113,7 +113,7 @@ impl PeacockNode {
         }
     }
 
-    /// Serves idle cores, then passes on what does not fit here.
+    /// Serves idle cores, then passes on the probes that do not fit.
     fn settle(&mut self, fx: &mut Effects<'_>) {
         while let Some(core) = self.slots.iter().position(|slot| matches!(slot, PeacockCore::Idle)) {
             if let Some((from, copy)) = self.granted.pop_front() {
@@ -148,7 +148,7 @@ impl PeacockNode {
                 self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
                 self.keep_ticking(fx);
             }
-            // A ring of one node, or of one that is left, keeps all probes.
+            // A ring of one node, or with one node left, keeps all probes.
             PeacockForm::Threshold => {}
             PeacockForm::Elastic => {
                 for waiting in std::mem::take(&mut self.rotating) {
@@ -161,7 +161,7 @@ impl PeacockNode {
     fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
         if !self.ticking && !self.rotating.is_empty() {
             self.ticking = true;
-            // Ticks lie on a grid of this node's own, so that idle nodes need none.
+            // Each node has its own grid of tick times, so idle nodes need no ticks.
             let phase = self.interval.0 / u64::from(fx.layout().nodes()) * u64::from(self.node);
             let since = (fx.now().0 + self.interval.0 - phase % self.interval.0) % self.interval.0;
             fx.arm(Timer::Tick(0), Span(self.interval.0 - since));
@@ -229,7 +229,7 @@ impl PeacockNode {
     }
 
     fn ended(&mut self, worker: ActorId, ended: CopyId, fx: &mut Effects<'_>) {
-        // By core, not by copy: a task that was granted twice runs twice.
+        // The match is by core and not by copy, because a task that was granted twice runs twice.
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let PeacockCore::Running { copy, from, .. } = self.slots[core as usize]
             && copy == ended
@@ -264,7 +264,8 @@ impl PeacockNode {
         match msg {
             Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
             Message::Probe(Probe::Claim { job, group, .. }) => {
-                // The scheduler cannot be reached now: the core is free for others, the probe waits again.
+                // The scheduler cannot be reached now: the core becomes free for other probes, and the probe waits
+                // again.
                 if let Some(core) = self.claiming(job, group)
                     && let PeacockCore::Claiming(waiting) =
                         std::mem::replace(&mut self.slots[core], PeacockCore::Idle)
@@ -274,7 +275,7 @@ impl PeacockNode {
                 }
             }
             Message::RingProbe(probe) => {
-                // A dead neighbour is skipped from now on; past the last one there is only this node.
+                // A dead neighbour is skipped from now on; after the last neighbour only this node is left.
                 if to == self.successor(fx) {
                     self.hop += 1;
                 }
@@ -290,8 +291,8 @@ impl PeacockNode {
     }
 }
 
-/// Estimated work of the cores before the queue's head is served; running tasks that are estimated longer than
-/// `longest` do not count.
+/// Estimated work of the cores before the queue's head is served. Running tasks with estimates above `longest` do not
+/// count.
 fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
     let busy = |slot: &PeacockCore| match slot {
         PeacockCore::Claiming(waiting) => waiting.estimate,
@@ -306,7 +307,7 @@ impl Machine for PeacockNode {
         match input {
             Input::Deliver { from, msg } => match msg {
                 Message::RingProbe(probe) => {
-                    // A predecessor sent something, so the ring may be reachable again.
+                    // A message from a predecessor shows that the ring may be reachable again.
                     if matches!(fx.layout().role(from), Role::Node(_)) {
                         self.hop = 1;
                     }
@@ -328,7 +329,7 @@ impl Machine for PeacockNode {
                     self.down.retain(|&s| u32::from(s) != back);
                 }
             }
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            // A start needs no action; only ticks are armed; the other inputs are for workers.
             _ => {}
         }
     }
@@ -336,25 +337,24 @@ impl Machine for PeacockNode {
 
 // The elastic queue of a Peacock worker: order, placement and overflow of waiting probes.
 
-/// A probe that waits here.
+/// A probe that waits on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WaitingProbe {
-    /// The probe.
     pub probe: RingProbe,
-    /// Estimated work of its task.
+    /// Estimated work of the probe's task.
     pub estimate: Span,
-    /// When its job entered the system.
+    /// Time at which the probe's job entered the system.
     pub entered: Time,
 }
 
 impl WaitingProbe {
-    /// When it must be served at the latest.
+    /// Latest time at which the probe must be served.
     pub(super) fn deadline(&self) -> Time {
         self.entered + self.probe.max_wait
     }
 }
 
-/// Waiting probes, the next to be served first.
+/// Waiting probes, in the order in which they are served.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElasticQueue {
     waiting: Vec<WaitingProbe>,
@@ -367,24 +367,24 @@ impl ElasticQueue {
         (!self.waiting.is_empty()).then(|| self.take(0))
     }
 
-    /// The waiting probes, the next to be served first.
+    /// The waiting probes, in the order in which they are served.
     pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingProbe> {
         self.waiting.iter()
     }
 
-    /// Waiting probes.
+    /// Number of waiting probes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Sum of their estimates.
+    /// Sum of the estimates of the waiting probes.
     #[cfg(test)]
     pub(super) const fn total(&self) -> Span {
         self.total
     }
 
-    /// Keeps only some probes.
+    /// Keeps only the probes for which `keep` returns true.
     pub(super) fn retain(&mut self, keep: impl Fn(&WaitingProbe) -> bool) {
         self.waiting.retain(keep);
         self.total = self.waiting.iter().fold(Span::ZERO, |sum, w| sum + w.estimate);
@@ -401,11 +401,11 @@ impl ElasticQueue {
         self.waiting.insert(at, new);
     }
 
-    /// The authors' placement: from the tail forward. A newcomer that entered the system later overtakes a
-    /// probe iff it is shorter and the other stays within its wait; one that entered earlier overtakes unless
-    /// the other is shorter and the newcomer can still be served in time behind it. It stays where it ends up
-    /// if that is in time, too late anyway, or the head; otherwise it is returned, to be rotated. `ahead` is
-    /// what the cores still have to do before the queue's head is served.
+    /// The authors' placement of a new probe, from the tail forward. A new probe that entered the system later than a
+    /// waiting one overtakes it iff the new one is shorter and the other stays within its wait. A new probe that
+    /// entered earlier overtakes, unless the other is shorter and the new one can still be served in time behind it.
+    /// The new probe stays at its final position if this is in time, too late anyway, or the head; otherwise it is
+    /// returned, to be rotated. `ahead` is the work of the cores before the queue's head is served.
     pub(super) fn place(&mut self, new: WaitingProbe, ahead: Span, now: Time) -> Option<WaitingProbe> {
         let mut wait = ahead + self.total;
         let mut at = self.waiting.len();
@@ -431,7 +431,7 @@ impl ElasticQueue {
         Some(new)
     }
 
-    /// The authors' filter: while more probes wait than `limit`, or more work than `load`, the tail goes.
+    /// The authors' filter: while more probes than `limit` wait, or more work than `load`, the tail is removed.
     pub(super) fn overflow(&mut self, limit: usize, load: Span, ahead: Span, out: &mut Vec<WaitingProbe>) {
         while !self.waiting.is_empty() && (self.waiting.len() > limit || ahead + self.total > load) {
             let tail = self.waiting.len() - 1;
@@ -439,15 +439,15 @@ impl ElasticQueue {
         }
     }
 
-    /// Shortest first, equal ones in order of arrival.
+    /// Adds a probe in the order of estimates, and after equal ones.
     pub(super) fn push_shortest_first(&mut self, new: WaitingProbe) {
         let at = self.waiting.partition_point(|other| other.estimate <= new.estimate);
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here; `wait` is its wait without the
-    /// probes ahead. A probe that has visited all nodes of a ring of `ring` stays: without link delay it would rotate
-    /// for ever.
+    /// Takes out every probe that is not yet late and would wait past its deadline on this node. `wait` is the wait
+    /// without the probes ahead. A probe that has visited all `ring` nodes of the ring stays, because without link
+    /// delay it would rotate for ever.
     pub(super) fn take_late(
         &mut self,
         wait: impl Fn(Span) -> Span,
@@ -491,33 +491,44 @@ mod tests {
         queue.waiting.iter().map(|w| w.probe.task.job.0).collect()
     }
 
-    /// One row per case of the placement rule: queue before, newcomer, order after (or rotated).
+    /// Each row is a case of the placement rule: the queue before, the new probe, and the order after (or `None` if
+    /// rotated).
     #[test]
-    fn placement_step_table() {
+    fn placement_follows_the_authors_rule_in_every_case() {
         let now = Time(10_000_000_000);
         type Case<'a> = (&'a str, &'a [WaitingProbe], WaitingProbe, Option<&'a [u32]>);
         let cases: [Case<'_>; 6] = [
-            ("into an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
+            ("a probe enters an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
             (
-                "later and shorter, the other can wait: overtakes",
+                "a later and shorter probe overtakes one that can wait",
                 &[probe(1, 5, 5, 100)],
                 probe(9, 1, 10, 100),
                 Some(&[9, 1]),
             ),
             (
-                "later and shorter, the other cannot wait: stays behind",
+                "a later and shorter probe stays behind one that cannot wait",
                 &[probe(1, 5, 5, 5)],
                 probe(9, 1, 10, 100),
                 Some(&[1, 9]),
             ),
-            ("later and longer: stays behind", &[probe(1, 1, 5, 100)], probe(9, 5, 10, 100), Some(&[1, 9])),
             (
-                "earlier, the other is shorter and the newcomer has time: stays behind",
+                "a later and longer probe stays behind",
+                &[probe(1, 1, 5, 100)],
+                probe(9, 5, 10, 100),
+                Some(&[1, 9]),
+            ),
+            (
+                "an earlier probe that has time stays behind a shorter one",
                 &[probe(1, 1, 8, 100)],
                 probe(9, 5, 2, 100),
                 Some(&[1, 9]),
             ),
-            ("behind others and not in time: rotated", &[probe(1, 5, 5, 5)], probe(9, 6, 10, 3), None),
+            (
+                "a probe that would be late behind others is rotated",
+                &[probe(1, 5, 5, 5)],
+                probe(9, 6, 10, 3),
+                None,
+            ),
         ];
         for (name, before, new, expected) in cases {
             let mut queue = ElasticQueue::default();
@@ -556,14 +567,14 @@ mod tests {
         queue.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
         assert_eq!((order(&queue), out.len()), (vec![1, 3, 0], 1));
         queue.take_late(|_| Span::from_secs(50), Time(6_000_000_000), 10, &mut out);
-        assert_eq!(queue.len(), 3, "expired probes stay");
+        assert_eq!(queue.len(), 3, "expired probes stay in the queue");
         let mut own = ElasticQueue::default();
         [2, 3]
             .into_iter()
             .for_each(|estimate| own.push_shortest_first(probe(estimate, u64::from(estimate), 0, 4)));
         own.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
-        assert_eq!(own.len(), 2, "2 s are before the longer one");
+        assert_eq!(own.len(), 2, "the longer probe has 2 s ahead");
         own.take_late(|own| own, Time(0), 10, &mut out);
-        assert_eq!(order(&own), [2], "with its own work it would wait 5 s");
+        assert_eq!(order(&own), [2], "with its own work the probe would wait 5 s");
     }
 }

@@ -1,4 +1,4 @@
-//! Groups of workers: which node belongs to which, which workers are reserved, and who is the master.
+//! Groups of workers: their nodes, their reserved workers, and their masters.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::config::Pigeon;
 use crate::base::{ActorId, Time};
 use crate::layout::Layout;
 
-/// The groups of a layout. A node belongs to the group in which its first core falls, counting cores in the order of
-/// nodes. With phantom reserved workers each node counts as one core, whatever the layout has.
+/// The groups of a layout. A node belongs to the group in which its first core falls, with cores counted in the order
+/// of nodes. With phantom reserved workers each node counts as one core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerGroups {
     size: u32,
@@ -47,7 +47,7 @@ impl WorkerGroups {
         self.first_node(group, layout)..self.first_node(group + 1, layout)
     }
 
-    /// The first node whose first core lies at or behind the first core of a group.
+    /// The first node whose first core is not before the first core of a group.
     fn first_node(&self, group: u32, layout: &Layout) -> u32 {
         let first = u64::from(group) * u64::from(self.size);
         if self.phantom {
@@ -69,7 +69,7 @@ impl WorkerGroups {
         at(start)..at(end)
     }
 
-    /// The cores of a group that tasks may use: all but the one that the master occupies.
+    /// The cores of a group that tasks may use: all except the core that the master occupies.
     pub(super) fn workers(&self, group: u32, layout: &Layout) -> Range<u32> {
         let Range { start, end } = self.cores(group, layout);
         start + u32::from(self.master_on_worker)..end
@@ -89,7 +89,7 @@ impl WorkerGroups {
         share.max(u32::from(self.reserved > 0.0)).min(workers.saturating_sub(1))
     }
 
-    /// The first reserved core of a group; all after it are reserved as well.
+    /// The first reserved core of a group; all cores after it in the group are reserved as well.
     pub(super) fn first_reserved(&self, group: u32, layout: &Layout) -> u32 {
         if !self.phantom {
             return self.cores(group, layout).end - self.reserved(group, layout);
@@ -98,7 +98,7 @@ impl WorkerGroups {
         if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() }
     }
 
-    /// The reserved workers that a master begins with: those of its group, and with phantoms one core of each reserved
+    /// The reserved workers with which a master begins: those of its group, and with phantoms one core of each reserved
     /// worker of the groups before it.
     pub(super) fn reserved_cores(&self, group: u32, layout: &Layout, out: &mut Vec<u32>) {
         if !self.phantom {
@@ -112,7 +112,7 @@ impl WorkerGroups {
         }
     }
 
-    /// The cores of a node in the layout of a run with phantom reserved workers: one for each master that lists it.
+    /// Number of cores of a node in a run with phantom reserved workers: one for each master that lists it.
     pub(super) fn phantom_cores(&self, node: u32, layout: &Layout) -> u32 {
         let group = self.of(node, layout);
         let first = self.nodes(group, layout).end - self.reserved(group, layout);
@@ -129,7 +129,7 @@ impl WorkerGroups {
         self.standby.then(|| layout.auxiliary(self.count + group))
     }
 
-    /// The group of a master or standby, and whether it is a standby.
+    /// The group of a master or standby, and whether the actor is a standby.
     pub(super) const fn group_of_master(&self, number: u32) -> (u32, bool) {
         if number < self.count { (number, false) } else { (number - self.count, true) }
     }
@@ -140,7 +140,7 @@ impl WorkerGroups {
     }
 }
 
-// The master of a group: the first one if it is up, else the standby, else the worker with the best claim.
+// The master of a group: the first master if it is up, else the standby, else the worker with the best claim.
 
 /// The claim of a worker to be master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +152,7 @@ pub(super) struct MasterClaim {
 }
 
 impl MasterClaim {
-    /// Whether it takes precedence: a later election, else the earliest claim, else the lowest number.
+    /// Whether this claim takes precedence: a later election, else the earliest claim, else the lowest number.
     pub(super) fn beats(&self, other: &Self) -> bool {
         (other.term, self.at, self.node) < (self.term, other.at, other.node)
     }
@@ -174,7 +174,7 @@ impl GroupMasters {
         Self { first, standby, first_up: true, standby_up: standby.is_some(), claim: None }
     }
 
-    /// The master, if there is one.
+    /// The current master, if there is one.
     pub(super) fn current(&self) -> Option<ActorId> {
         if self.first_up {
             return Some(self.first);
@@ -182,12 +182,12 @@ impl GroupMasters {
         if self.standby_up { self.standby } else { self.claim.map(|claim| claim.node) }
     }
 
-    /// The worker that declared itself master, while it is.
+    /// The worker that declared itself master, while it is the master.
     pub(super) fn declared(&self) -> Option<ActorId> {
         if self.first_up || self.standby_up { None } else { self.current() }
     }
 
-    /// Records that an actor crashed or is back; returns whether it is a master of the group.
+    /// Records that an actor crashed or is back. Returns whether the actor is a master of the group.
     pub(super) fn set(&mut self, actor: ActorId, up: bool) -> bool {
         if actor == self.first {
             self.first_up = up;
@@ -204,8 +204,8 @@ impl GroupMasters {
         true
     }
 
-    /// Records a worker's claim to be master; returns whether that worker is the master now. While the first master or
-    /// the standby is up, claims are void: they were made before it was back.
+    /// Records a worker's claim to be master. Returns whether that worker is the master now. While the first master or
+    /// the standby is up, claims are void, because they were made before its return.
     pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
         let none_up = !self.first_up && !self.standby_up;
         let better = none_up
@@ -218,7 +218,7 @@ impl GroupMasters {
         better
     }
 
-    /// Whether a claim is the one in force.
+    /// Whether a claim is in force.
     pub(super) fn has(&self, claim: MasterClaim) -> bool {
         self.declared().is_some() && self.claim == Some(claim)
     }
@@ -251,10 +251,14 @@ mod tests {
         assert_eq!(
             groups(&config(99, 0.02), &single),
             [(0..10, 9..10)],
-            "one group, and at least one is reserved"
+            "a single group reserves at least one worker"
         );
         assert_eq!(groups(&config(5, 0.0), &single), [(0..5, 5..5), (5..10, 10..10)]);
-        assert_eq!(groups(&config(1, 0.9), &single)[9], (9..10, 10..10), "never all");
+        assert_eq!(
+            groups(&config(1, 0.9), &single)[9],
+            (9..10, 10..10),
+            "at least one worker is not reserved"
+        );
         let double = Layout::new(1, 0, [2; 5]);
         assert_eq!(groups(&config(3, 0.5), &double), [(0..2, 2..4), (2..3, 5..6), (3..5, 8..10)]);
         let mixed = Layout::new(1, 0, [4, 1, 3, 2]);
@@ -270,7 +274,7 @@ mod tests {
         assert_eq!([0, 1].map(|group| groups.worker_nodes(group, &layout)), [1..2, 2..4]);
     }
 
-    /// Two groups of two with one reserved worker each: the second master lists both.
+    /// Each of two groups has two workers, one of them reserved. The second master lists both reserved workers.
     #[test]
     fn phantom_reserved_workers_are_listed_by_all_later_masters() {
         let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
@@ -316,6 +320,6 @@ mod claim_tests {
         assert_eq!((masters.current(), masters.claim), (Some(first), None));
         assert!(!masters.accept(order[3]), "the first master is back");
         masters.set(first, false);
-        assert_eq!(masters.current(), None, "and when it is down again that claim is void");
+        assert_eq!(masters.current(), None, "the claim stays void when the first master is down again");
     }
 }

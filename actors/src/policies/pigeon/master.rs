@@ -1,8 +1,8 @@
-//! The masters of a group: they give tasks to idle workers, and queue those that find none.
+//! The masters of a group, which give tasks to idle workers and queue tasks that find no idle worker.
 //!
 //! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
-//! loses workers therefore asks the schedulers for open tasks and queues those that no worker has: when a node crashes,
-//! and when it takes over a group whose state it does not know.
+//! loses workers, or takes over a group whose state it does not know, therefore asks the schedulers for open tasks. It
+//! queues the tasks that no worker has.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::message::{Batch, Group, Message, Stamp, Turn};
 // Timers of masters and of nodes.
 
 /// The purpose of a timer. A timer carries the number of the master, or of the change of masters, for which it was
-/// armed: those of a master that has handed over and those from before a change are void.
+/// armed. Timers of a master that has handed over, and timers from before a change, are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tick {
     /// A master sends its standby the changes of its queues.
@@ -36,15 +36,15 @@ pub(super) enum Tick {
 
 impl Tick {
     const ALL: [Self; 6] = [Self::Push, Self::Report, Self::Settle, Self::Probe, Self::Claim, Self::Watch];
-    /// Numbers set aside for each master or change.
+    /// Number of tick numbers reserved for each master or change.
     const STRIDE: u32 = 8;
 
-    /// The timer of this kind under a number.
+    /// The timer of this kind for a master or change with a number.
     pub(super) const fn timer(self, number: u32) -> Timer {
         Timer::Tick(Self::STRIDE.wrapping_mul(number).wrapping_add(self as u32))
     }
 
-    /// The kind of a tick that was armed under this number; `None` if it was armed under another.
+    /// The kind of a tick that was armed for this number; `None` if it was armed for another number.
     pub(super) fn armed(tick: u32, number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.timer(number) == Timer::Tick(tick))
     }
@@ -53,7 +53,7 @@ impl Tick {
 /// A new master that waits for its workers.
 #[derive(Clone, Debug)]
 struct Recovery {
-    /// Tasks that schedulers reported as open.
+    /// Tasks that schedulers reported as open, with the class of each batch.
     open: Vec<(bool, Waiting)>,
     /// The queues of the previous master, as far as its standby knows them.
     mirror: Option<TaskQueues>,
@@ -62,9 +62,9 @@ struct Recovery {
 /// The data with which a master takes a group over.
 #[derive(Debug)]
 pub(super) struct Takeover {
-    /// Number of the takeover on this seat, or of the election.
+    /// Number of the takeover of this actor, or of the election.
     pub(super) number: u32,
-    /// The number of the election, if it is a worker that declared itself; else 0.
+    /// Number of the election, if the master is a worker that declared itself; else 0.
     pub(super) term: u32,
     /// The queues of the previous master, as far as its standby knows them.
     pub(super) mirror: Option<TaskQueues>,
@@ -81,9 +81,9 @@ pub(super) struct Master {
     recovery: Option<Recovery>,
     /// Schedulers and workers that are down.
     dead: BTreeSet<ActorId>,
-    /// The message by which it takes the group over; a worker that declared itself master has a term above 0.
+    /// The message by which the master takes the group over. A worker that declared itself master has a term above 0.
     takes: Group,
-    /// Number of the takeover on this seat, or of the election; its timers carry it.
+    /// Number of the takeover of this actor, or of the election; the master's timers carry it.
     number: u32,
     /// Whether the queues were cleared because all workers were down.
     abandoned: bool,
@@ -118,8 +118,8 @@ impl Master {
         }
     }
 
-    /// A master that takes over, without knowing the workers. It notifies workers and schedulers, which answer with the
-    /// copies that they run and the open tasks.
+    /// A master that takes over without knowing the workers. It notifies workers and schedulers; workers answer with
+    /// the copies that they run, schedulers with the open tasks.
     pub(super) fn take_over(
         config: &Pigeon,
         (groups, group): (WorkerGroups, u32),
@@ -152,7 +152,7 @@ impl Master {
         master
     }
 
-    /// Sends all schedulers that are up a message that must arrive.
+    /// Sends all schedulers that are up a message of which none may be lost.
     fn tell_schedulers(&self, msg: Group, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         for scheduler in (0..layout.schedulers()).map(|i| layout.scheduler(i)) {
@@ -168,7 +168,7 @@ impl Master {
         fx.recover(node, self.takes);
     }
 
-    /// Handles a message of the group; `from` may be a master that passes it on.
+    /// Handles a message of the group; `from` may be a master that passes the message on.
     pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         if self.is_declared() && matches!(fx.layout().role(from), Role::Node(_)) && self.dead.contains(&from)
         {
@@ -180,7 +180,7 @@ impl Master {
                 let waiting = Waiting { scheduler, batch };
                 match fx.layout().role(from) {
                     Role::Scheduler(_) if batch.attempt == 0 => self.place(short, waiting, fx),
-                    // Passed on, or sent again: the same tasks may have come another way.
+                    // The message was passed on or repeated: the same tasks may have arrived by another path.
                     _ => self.place_unknown(short, waiting, fx),
                 }
             }
@@ -195,10 +195,10 @@ impl Master {
             Group::Status { life, count, core, copy, scheduler } => {
                 self.reported(core, Turn { life, count }, Some((copy, scheduler)), fx);
             }
-            // The sender learns from the delivery that this node is up; if it counted as down here, it was sent an
+            // The delivery shows the sender that this node is up. If the sender counted as down here, it was sent an
             // announcement above.
             Group::Watch => {}
-            // Sent by the previous master before the hand-over.
+            // The previous master sent this before the hand-over.
             Group::Mirror(_) => {}
             Group::Run { .. } | Group::Ask | Group::Takes { .. } | Group::Lengths { .. } => {
                 fx.unexpected(&msg.into());
@@ -207,12 +207,12 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Records a worker's report. A master that is not notified of crashes learns here that the node has restarted, and
-    /// that a result may have been lost in the crash.
+    /// Records a worker's report. From it a master that is not notified of crashes learns that the node has restarted
+    /// and a result may have been lost.
     fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
-            // Sent before the crash of the node.
+            // The report was sent before the crash of the node.
             return;
         }
         if self.is_declared() && self.workers.has_restarted(core, turn) {
@@ -240,7 +240,7 @@ impl Master {
         }
     }
 
-    /// Places the tasks that neither wait nor run here.
+    /// Places the tasks that neither wait nor run in this group.
     fn place_unknown(&mut self, short: bool, waiting: Waiting, fx: &mut Effects<'_>) {
         let known = self.known(waiting);
         let unknown = |index: &u32| known.binary_search(index).is_err();
@@ -253,8 +253,8 @@ impl Master {
         }
     }
 
-    /// The tasks of the same submission as `of` that wait or run here, in order. Copies for another scheduler, or for
-    /// an earlier submission, do not count: a scheduler that crashed gets their results, or they are being stopped.
+    /// The tasks of the same submission as `of` that wait or run in this group, in order. Copies for another scheduler,
+    /// or for an earlier submission, do not count: a crashed scheduler gets their results, or they are being stopped.
     fn known(&self, of: Waiting) -> Vec<u32> {
         let mut known = Vec::new();
         self.queues.tasks_of(of, &mut known);
@@ -278,7 +278,7 @@ impl Master {
         }
     }
 
-    /// Gives tasks that wait to workers that are idle.
+    /// Gives waiting tasks to idle workers.
     fn serve(&mut self, fx: &mut Effects<'_>) {
         for short in [true, false] {
             while self.queues.has(short)
@@ -290,7 +290,7 @@ impl Master {
         }
     }
 
-    /// Queues the open tasks that no worker has, once all workers have reported, or `now`.
+    /// Queues the open tasks that no worker has, once all workers have reported, or at once if `now` is set.
     fn settle(&mut self, now: bool, fx: &mut Effects<'_>) {
         if self.recovery.is_none() || (!now && self.workers.has_unknown()) {
             return;
@@ -313,12 +313,13 @@ impl Master {
                 self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
                     // The schedulers send open tasks to other groups. They may have been notified of the crash earlier
-                    // and have sent more since, so they are asked when a worker is back.
+                    // and have sent more tasks since, so they are asked when a worker is back.
                     self.queues.clear();
                     self.recovery = None;
                     self.abandoned = true;
                 } else {
-                    // Also while answers are missing: what came since, and was given to that node, is not among them.
+                    // This also serves tasks while answers are missing: tasks that arrived since and went to that node
+                    // are not in the answers.
                     self.serve(fx);
                     self.tell_schedulers(Group::Ask, fx);
                     self.settle(false, fx);
@@ -358,12 +359,12 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Whether a worker is the master.
+    /// Whether this master is a worker that declared itself master.
     const fn is_declared(&self) -> bool {
         matches!(self.takes, Group::Takes { term: 1.., .. })
     }
 
-    /// Records that the standby crashed or is back; one that is back is sent all waiting tasks.
+    /// Records that the standby crashed or is back; a standby that is back is sent all waiting tasks.
     pub(super) fn set_standby_up(&mut self, up: bool, fx: &mut Effects<'_>) {
         self.queues.set_mirrored(up);
         self.finish(fx);
@@ -389,8 +390,8 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, so that it no
-    /// longer counts as running the copy; the copy may have been replaced, or its group given up.
+    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, and then no
+    /// longer counts as running the copy. The copy may also have been replaced, or its group given up.
     fn put_back(&mut self, scheduler: u32, copy: CopyId, fx: &mut Effects<'_>) {
         let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
         let waiting = Waiting { scheduler, batch: Batch::single(copy) };
@@ -423,9 +424,8 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Announces again to all, also to workers that could not be reached, that this is the master. A worker that is the
-    /// master is not notified of crashes: it learns of them from undelivered messages, and from the answers of
-    /// restarted nodes.
+    /// Announces this master again to all, also to workers that could not be reached. A worker that is the master is
+    /// not notified of crashes: it learns of them from undelivered messages, and from the answers of restarted nodes.
     fn probe(&self, fx: &mut Effects<'_>) {
         let (layout, me) = (fx.layout(), fx.me());
         let nodes = self.groups.nodes(self.group, layout).map(|node| layout.node(node));
@@ -471,8 +471,8 @@ fn cores(node: u32, layout: &Layout) -> std::ops::Range<u32> {
 
 // The auxiliary actors of Pigeon: the first master of a group, and its standby.
 //
-// The first master acts whenever it is up, the standby while the first master is down. What reaches a standby that
-// does not act is passed on.
+// The first master acts whenever it is up; the standby acts while the first master is down. A standby that does not act
+// passes messages on.
 
 /// A master or a standby.
 #[derive(Clone, Debug)]
@@ -481,9 +481,9 @@ pub(super) struct MasterSeat {
     groups: WorkerGroups,
     group: u32,
     is_standby: bool,
-    /// Present while this one acts.
+    /// Present while this actor acts as master.
     master: Option<Master>,
-    /// Number of takeovers by this one.
+    /// Number of takeovers by this actor.
     takeovers: u32,
     /// A standby's copy of the queues.
     mirror: TaskQueues,
@@ -526,7 +526,7 @@ impl MasterSeat {
             return;
         }
         self.take_over(None, fx);
-        // A standby that is up must be sent the waiting tasks; one that is down is reported as such.
+        // A standby that is up must be sent the waiting tasks; a standby that is down is reported as such.
         if let (Some(master), Some(_)) = (&mut self.master, self.groups.standby(self.group, fx.layout())) {
             master.set_standby_up(true, fx);
         }
@@ -544,7 +544,7 @@ impl MasterSeat {
             (Some(master), _) => master.receive(from, msg, fx),
             (None, Group::Mirror(change)) => self.mirror.follow(change),
             (None, Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. }) => {
-                // The first master acts: this was on its way when it came back.
+                // The first master acts: this message was on its way when the first master came back.
                 fx.recover(self.groups.master(self.group, fx.layout()), msg);
             }
             (None, _) => fx.unexpected(&msg.into()),
@@ -574,7 +574,7 @@ impl MasterSeat {
                 master.up(actor, fx);
             }
         } else if self.is_standby {
-            // The first master asks workers and schedulers for what this one knows.
+            // The first master asks workers and schedulers for the state known to this standby.
             self.master = None;
             self.mirror.clear();
         } else if let Some(master) = &mut self.master {
@@ -590,7 +590,8 @@ impl Machine for MasterSeat {
             Input::Deliver { from, msg: Message::Group(msg) } => self.receive(from, msg, fx),
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             Input::Undelivered { to, msg: Message::Group(msg) } => {
-                // After a handover nothing has to be repeated: the first master asks for all that this one was sent.
+                // After a handover nothing has to be repeated, because the first master asks for everything that was
+                // sent to this standby.
                 if let Some(master) = &mut self.master {
                     master.undelivered(to, msg, fx);
                 }
@@ -602,7 +603,7 @@ impl Machine for MasterSeat {
             }
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
-            // A master has a conversation of one kind and arms ticks only; the other inputs are a worker's.
+            // A master exchanges one kind of message and arms ticks only; the other inputs are for workers.
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
-//! A node of Pigeon: each core runs one copy at a time, and its end is reported to the scheduler of the copy and to the
-//! master of the group.
+//! A node of Pigeon. Each core runs one copy at a time; the node reports the end of a copy to the copy's scheduler and
+//! to the master of the group.
 //!
-//! A core that is given another copy before it has ended one, which happens only when masters change, keeps the new
-//! copy until then. The nodes of a group without a master wait for one, and one of them becomes it.
+//! A core may be given another copy before its copy has ended; this happens only when masters change. The core keeps
+//! the new copy until then. The nodes of a group without a master wait for one, and one of them becomes the master.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,7 +16,7 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Group, Launch, Message};
 
-/// A copy, the scheduler of its result and the master that sent it.
+/// A copy, the scheduler that gets its result, and the master that sent it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Assigned {
     copy: CopyId,
@@ -28,7 +28,7 @@ struct Assigned {
 struct GroupCore {
     running: Option<Assigned>,
     next: VecDeque<Assigned>,
-    /// Number of times that it began or ended a copy.
+    /// Number of times that the core began or ended a copy.
     turns: u32,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct PigeonNode {
     life: u16,
     cores: Box<[GroupCore]>,
     masters: GroupMasters,
-    /// The highest number of an election in a received claim.
+    /// Highest election number in a received claim.
     term: u32,
     /// Number of changes of masters.
     changes: u32,
@@ -78,7 +78,8 @@ impl PigeonNode {
             }
             Group::Watch => match &mut self.hosted {
                 Some(master) => master.receive(from, msg, fx),
-                // A master does not answer with the states of its cores, so this answer shows that no master runs here.
+                // A master does not answer with the states of its cores, so this answer shows that no master runs on
+                // this node.
                 None => self.tell_cores(from, fx),
             },
             Group::Takes { term, at } => match fx.layout().role(from) {
@@ -96,11 +97,11 @@ impl PigeonNode {
     fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match (&mut self.hosted, self.masters.current()) {
             (Some(master), _) => master.receive(from, msg, fx),
-            // A master does not send these: it has lost its state in a crash.
+            // A master does not send these messages: this master has lost its state in a crash.
             (None, Some(master)) if master == from => self.lose(from, fx),
-            // Another one is the master now.
+            // Another actor is the master now.
             (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
-            // There is no master: the next one asks for it.
+            // There is no master: the next master asks for this state.
             (None, _) => {}
         }
     }
@@ -110,7 +111,7 @@ impl PigeonNode {
         match (self.cores[core].running, is_wanted) {
             (Some(_), true) => self.cores[core].next.push_back(assigned),
             (None, true) => self.begin(core, assigned, fx),
-            // The master learns that the core is idle when it ends what it runs.
+            // The master learns that the core is idle when the core's copy ends.
             (Some(_), false) => {}
             (None, false) => {
                 self.cores[core].turns += 2;
@@ -130,13 +131,13 @@ impl PigeonNode {
         fx.layout().worker_of_core(self.first_core + core as u32)
     }
 
-    /// Continues a core that ended its copy with a copy given to it meanwhile; without one it is idle.
+    /// Continues a core whose copy ended with the copy given to it meanwhile. A core without one is idle.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         match self.cores[core].next.pop_front() {
             Some(next) => {
                 if by != next.by && self.is_foreign(by, fx.layout()) {
-                    // It no longer has the core on loan.
+                    // That master no longer has the core on loan.
                     fx.send(by, self.state(core));
                 }
                 self.begin(core, next, fx);
@@ -185,7 +186,7 @@ impl PigeonNode {
         }
     }
 
-    /// Stops the copies of a scheduler that crashed: it will be asked for them again.
+    /// Stops the copies of a crashed scheduler, because their jobs are submitted again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(actor) else { return };
         for core in 0..self.cores.len() {
@@ -217,7 +218,8 @@ impl PigeonNode {
         self.tell_cores(claim.node, fx);
     }
 
-    /// Arms the tick that the present masters require: a claim if there is none, a watch if a worker is the master.
+    /// Arms the tick that the present masters require: a claim if there is no master, a watch if a worker is the
+    /// master.
     fn changed(&mut self, fx: &mut Effects<'_>) {
         self.changes += 1;
         let after = self.config.declare_after;
@@ -247,7 +249,7 @@ impl PigeonNode {
         }
     }
 
-    /// Becomes the master of a group that has none.
+    /// Makes this node the master of a group that has none.
     fn declare(&mut self, fx: &mut Effects<'_>) {
         if self.masters.current().is_some() {
             return;
@@ -263,7 +265,7 @@ impl PigeonNode {
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
         let master = self.masters.current();
         match msg {
-            // A scheduler that crashed is reported down.
+            // A crashed scheduler is reported down instead.
             Message::Launch(Launch::Completed { .. }) if !self.dead.contains(&to) => fx.recover(to, msg),
             Message::Group(state @ (Group::Idle { core, .. } | Group::Status { core, .. })) => {
                 let own = core.checked_sub(self.first_core).map(|core| core as usize);
@@ -285,7 +287,7 @@ impl PigeonNode {
         }
     }
 
-    /// Handles a worker that is the master and cannot be reached.
+    /// Handles the loss of a worker that is the master and cannot be reached.
     fn lose(&mut self, master: ActorId, fx: &mut Effects<'_>) {
         if self.masters.declared() == Some(master) {
             self.masters.give_up(master);
@@ -311,7 +313,7 @@ impl PigeonNode {
         }
         let before = self.masters.current();
         if self.masters.set(actor, true) {
-            // That master asks the workers and schedulers for the state known here.
+            // The other master asks the workers and schedulers for the state that this one has.
             self.hosted = None;
             self.changed(fx);
             if before.is_none() {
@@ -334,7 +336,7 @@ impl Machine for PigeonNode {
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
-            // Only ticks are armed; the other inputs are a worker's.
+            // Only ticks are armed; the other inputs are for workers.
             _ => {}
         }
     }

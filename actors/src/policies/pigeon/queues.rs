@@ -1,5 +1,5 @@
-//! A master's queues and workers: the two queues of a master, the rule by which an idle worker chooses between
-//! them, and the view of the workers of the group: what each does, and which are idle, longest idle first.
+//! The queues and workers of a master: two queues, the rule by which an idle worker chooses between them, and the state
+//! of the workers of the group, with the idle workers in order of idle time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::base::{CopyId, JobId, is_same_submission};
 use crate::layout::Layout;
 use crate::message::{Batch, Mirror, Turn};
 
-/// Tasks that wait, with the number of the scheduler that gets their results.
+/// Waiting tasks, with the number of the scheduler that gets their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Waiting {
     pub(super) scheduler: u32,
@@ -18,7 +18,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether both belong to the same submission of a job to one scheduler.
+    /// Whether both batches belong to the same submission of a job to one scheduler.
     pub(super) fn has_same_submission(self, other: Self) -> bool {
         self.batch.job == other.batch.job
             && self.scheduler == other.scheduler
@@ -34,14 +34,14 @@ pub(super) type Next = (CopyId, u32);
 pub(super) struct TaskQueues {
     short: VecDeque<Waiting>,
     long: VecDeque<Waiting>,
-    /// Number of tasks in both.
+    /// Number of tasks in both queues.
     waiting: u32,
     weight: GroupWeight,
-    /// Short tasks that unreserved workers got since the last long one, while long ones waited.
+    /// Number of short tasks given to unreserved workers since the last long task, while long tasks waited.
     count: u32,
-    /// Changes that the standby, if there is one, has not been sent.
+    /// Changes that have not been sent to the standby; `None` without a standby.
     unsent: Option<Vec<Mirror>>,
-    /// In a standby's copy: short and long tasks that were served before it learnt that they wait.
+    /// In a standby's copy: number of short and of long tasks whose service arrived before their queueing.
     owed: [u32; 2],
 }
 
@@ -51,7 +51,7 @@ impl TaskQueues {
         Self { short, long, waiting: 0, weight: config.weight, count: 0, unsent: None, owed: [0; 2] }
     }
 
-    /// Tasks that wait.
+    /// Number of waiting tasks.
     pub(super) const fn waiting(&self) -> u32 {
         self.waiting
     }
@@ -64,14 +64,14 @@ impl TaskQueues {
         if short { &mut self.short } else { &mut self.long }
     }
 
-    /// Appends tasks.
+    /// Appends tasks to the queue of their class.
     pub(super) fn push(&mut self, short: bool, waiting: Waiting) {
         self.of(short).push_back(waiting);
         self.waiting += waiting.batch.len;
         self.log(Mirror::Queued { batch: waiting.batch, short, front: false });
     }
 
-    /// Puts a task back that could not be sent.
+    /// Puts back a task that could not be sent.
     pub(super) fn push_front(&mut self, short: bool, waiting: Waiting) {
         self.of(short).push_front(waiting);
         self.waiting += waiting.batch.len;
@@ -132,13 +132,13 @@ impl TaskQueues {
         out.extend(same.flat_map(|waiting| waiting.batch.indices()));
     }
 
-    /// The place of a job in the queues; behind all others if it has none.
+    /// The position of a job in the queues; after all others if the job does not wait.
     pub(super) fn place(&self, job: JobId) -> usize {
         let mut all = self.short.iter().chain(&self.long);
         all.position(|waiting| waiting.batch.job == job).unwrap_or(usize::MAX)
     }
 
-    /// Starts or stops recording the changes for a standby; all waiting tasks are the first changes.
+    /// Starts or stops recording the changes for a standby. The first changes are all waiting tasks.
     pub(super) fn set_mirrored(&mut self, standby: bool) {
         self.unsent = standby.then(|| {
             let queued =
@@ -203,7 +203,7 @@ impl TaskQueues {
         }
     }
 
-    /// Removes `count` tasks of a class from the head. Updates may arrive reordered, so a shortfall is owed.
+    /// Removes `count` tasks of a class from the head. Updates may arrive reordered, so a shortfall is kept as a debt.
     fn skip(&mut self, short: bool, count: u32) {
         let mut left = count.saturating_add(std::mem::take(&mut self.owed[usize::from(!short)]));
         while left > 0
@@ -226,9 +226,9 @@ impl TaskQueues {
 /// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WorkerState {
-    /// Its node is down.
+    /// The worker's node is down.
     Down,
-    /// It has not reported.
+    /// The worker has not reported.
     Unknown,
     Idle,
     Running(Next),
@@ -239,26 +239,26 @@ enum WorkerState {
 pub(super) struct Workers {
     /// The cores of the group.
     range: Range<u32>,
-    /// The first reserved core; all after it are reserved as well.
+    /// First reserved core of the group; all cores after it are reserved as well.
     first_reserved: u32,
     states: Box<[(WorkerState, Turn)]>,
     /// Copies given to reserved workers of other groups.
     lent: BTreeMap<u32, Next>,
     idle_reserved: VecDeque<u32>,
     idle_others: VecDeque<u32>,
-    /// Unreserved workers whose nodes are up. If there are none, reserved ones serve both queues.
+    /// Number of unreserved workers whose nodes are up. If there are none, reserved workers serve both queues.
     unreserved_up: u32,
-    /// Workers of the group that run something.
+    /// Number of workers of the group that run a copy.
     running: u32,
-    /// Workers of the group whose nodes are up and which have not reported.
+    /// Number of workers of the group whose nodes are up but which have not reported.
     unknown: u32,
-    /// Workers of the group whose nodes are down.
+    /// Number of workers of the group whose nodes are down.
     down: u32,
 }
 
 impl Workers {
-    /// The workers of a group: all idle if `known`, else in an unknown state. The node of a phantom core reports its
-    /// state once another master has used it.
+    /// The workers of a group, all idle if `known`, else in an unknown state. The node of a phantom core reports its
+    /// state after another master has used the core.
     pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
         let range = groups.workers(group, layout);
         let first_reserved = groups.first_reserved(group, layout).max(range.start);
@@ -312,7 +312,7 @@ impl Workers {
         Some(before)
     }
 
-    /// The counter of the workers of the group in such a state; idle ones are not counted.
+    /// The counter of the workers of the group in such a state; idle workers are not counted.
     const fn count(&mut self, state: WorkerState) -> Option<&mut u32> {
         match state {
             WorkerState::Down => Some(&mut self.down),
@@ -327,7 +327,7 @@ impl Workers {
         !self.range.contains(&core) || (core >= self.first_reserved && self.unreserved_up > 0)
     }
 
-    /// Workers that run something for this master.
+    /// Number of workers that run a copy for this master.
     pub(super) fn busy(&self) -> u32 {
         self.running + self.lent.len() as u32
     }
@@ -353,8 +353,8 @@ impl Workers {
         }
     }
 
-    /// Records a worker's report that it is idle or runs a copy; returns whether it has become idle. Messages can
-    /// overtake each other: older ones are ignored.
+    /// Records a worker's report that it is idle or runs a copy; returns whether the worker has become idle. Messages
+    /// can overtake each other, so older reports are ignored.
     pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
         let Some(at) = self.at(core) else {
             if running.is_none() {
@@ -394,7 +394,7 @@ impl Workers {
         was
     }
 
-    /// Marks the workers of a crashed node as down, and drops what they ran.
+    /// Marks the workers of a crashed node as down, and drops their copies.
     pub(super) fn down(&mut self, cores: Range<u32>) {
         for core in cores {
             self.lent.remove(&core);
@@ -418,7 +418,7 @@ impl Workers {
         self.idle_others.retain(|&other| other != core);
     }
 
-    /// Sorts idle workers into their lists after the first unreserved one came or the last one went.
+    /// Moves idle workers between their lists after the first unreserved worker came or the last one went.
     fn regroup(&mut self) {
         if self.unreserved_up <= 1 {
             let reserved = std::mem::take(&mut self.idle_reserved);
@@ -437,7 +437,7 @@ impl Workers {
         self.down as usize == self.states.len()
     }
 
-    /// The workers that run something, in the order of their cores.
+    /// The workers that run a copy, in the order of their cores.
     pub(super) fn running(&self) -> impl Iterator<Item = (u32, Next)> + '_ {
         let own = (self.range.start..).zip(&self.states).filter_map(|(core, (state, _))| match *state {
             WorkerState::Running(next) => Some((core, next)),
@@ -468,7 +468,7 @@ mod tests {
         queues
     }
 
-    /// The short tasks before each long one, for idle unreserved workers.
+    /// The numbers of short tasks before each long task, for idle unreserved workers.
     fn runs_of_short(queues: &mut TaskQueues, long: usize) -> Vec<u32> {
         let mut runs = vec![0];
         while runs.len() <= long {
@@ -481,9 +481,9 @@ mod tests {
         runs
     }
 
-    /// O-P6: W − 1 short tasks for a long one, 19 of 20 by default.
+    /// O-P6: W − 1 short tasks run for each long task, by default 19 of 20.
     #[test]
-    fn weights_share_the_workers_exactly() {
+    fn weights_divide_the_workers_exactly_between_the_classes() {
         let tasks = GroupWeight::Tasks;
         assert_eq!(runs_of_short(&mut loaded(tasks(20)), 5), [19; 5]);
         assert_eq!(runs_of_short(&mut loaded(tasks(2)), 5), [1; 5]);
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(runs_of_short(&mut strict, 1), [1000]);
     }
 
-    /// Short tasks count while a long one waits, and only those of unreserved workers.
+    /// Short tasks count only while a long task waits, and only on unreserved workers.
     #[test]
     fn reserved_workers_do_not_count_and_run_no_long_task() {
         let mut queues = loaded(GroupWeight::Tasks(3));
@@ -521,7 +521,7 @@ mod tests {
         assert_eq!(runs_of_short(&mut queues, 1), [2]);
     }
 
-    /// Two changes arrive in the other order: a task that was served is dropped when it is queued.
+    /// Two changes arrive in reverse order, so a served task is dropped when it is queued.
     #[test]
     fn a_standby_drops_tasks_served_before_they_were_queued() {
         let mut mirror = TaskQueues::new(&Pigeon::default());
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standby_follows_the_queues() {
+    fn a_standby_copies_every_change_of_the_queues() {
         let mut queues = loaded(GroupWeight::Tasks(3));
         queues.set_mirrored(true);
         let mut mirror = TaskQueues::new(&Pigeon::default());

@@ -1,4 +1,4 @@
-//! The scheduler of Pigeon: splits the tasks of a job among the masters, by their load if they report it, and counts
+//! The scheduler of Pigeon. It splits the tasks of a job among the masters, by their load if they report it, and counts
 //! results.
 
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use crate::message::{Batch, Group, Job, Launch, Message};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::{RETRY_AFTER, resend};
 
-/// Destination of the last copy of a task: the group and the attempt; `None` while no group can be used.
+/// Destination of the last copy of a task, as group and attempt; `None` while no group can be used.
 type SentTo = Option<(u32, u32)>;
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ struct GroupView {
 #[derive(Clone, Debug)]
 pub(super) struct PigeonScheduler {
     groups: WorkerGroups,
-    /// Period at which masters report their lengths; zero: never.
+    /// Period at which masters report their lengths; zero disables reports.
     lengths: Span,
     splitter: Splitter,
     views: Box<[GroupView]>,
@@ -77,7 +77,7 @@ impl PigeonScheduler {
         self.jobs.open(job, PigeonJob { open, tasks });
     }
 
-    /// Sends the open tasks of a job that are with no group to groups.
+    /// Sends the open tasks of a job that no group has to groups.
     fn launch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         if !self.splitter.has_groups() {
             return;
@@ -99,7 +99,7 @@ impl PigeonScheduler {
         }
     }
 
-    /// Marks open tasks that are `lost` as with no group, and sends all such tasks.
+    /// Marks open tasks that are `lost` as without a group, and sends all tasks without a group.
     fn relaunch(&mut self, lost: impl Fn(JobId, u32, SentTo) -> bool, fx: &mut Effects<'_>) {
         let mut jobs = Vec::new();
         for (job, PigeonJob { open, tasks }) in self.jobs.iter_mut() {
@@ -132,7 +132,7 @@ impl PigeonScheduler {
         }
     }
 
-    /// The group of a master; `None` if it is none.
+    /// The group of a master; `None` if the actor is not a master.
     fn group_of(&self, actor: ActorId, layout: &Layout) -> Option<u32> {
         match layout.role(actor) {
             Role::Auxiliary(master) => Some(self.groups.group_of_master(master).0),
@@ -149,7 +149,7 @@ impl PigeonScheduler {
                 let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
                 let masters = &mut self.views[group as usize].masters;
-                // A worker repeats its claim, which has been answered.
+                // A worker repeats its claim, which has already been answered.
                 let is_known = is_worker && masters.has(claim);
                 if is_worker && !masters.accept(claim) {
                     return;
@@ -175,7 +175,7 @@ impl PigeonScheduler {
         }
     }
 
-    /// Whether tasks can be sent to a group: it has a master that can be reached, and a node.
+    /// Whether tasks can be sent to a group, which needs a node and a reachable master.
     fn is_usable(&self, group: u32, layout: &Layout) -> bool {
         let view = &self.views[group as usize];
         view.reachable && view.masters.current().is_some() && self.has_nodes(group, layout)
@@ -187,7 +187,7 @@ impl PigeonScheduler {
         down < nodes.len()
     }
 
-    /// Updates the groups in use, and sends tasks that had found none.
+    /// Updates the groups in use, and sends tasks that had found no group.
     fn regroup(&mut self, fx: &mut Effects<'_>) {
         self.set_groups(fx.layout());
         self.relaunch(|_, _, _| false, fx);
@@ -199,7 +199,7 @@ impl PigeonScheduler {
         self.splitter.set_groups(usable.into_iter());
     }
 
-    /// Tasks that could not be delivered go to other groups, unless they have been dealt with since.
+    /// Sends undelivered tasks to other groups, unless they were handled meanwhile.
     fn refused(&mut self, to: ActorId, batch: Batch, fx: &mut Effects<'_>) {
         let Some(group) = self.group_of(to, fx.layout()) else { return };
         let current = self.views[group as usize].masters.current();
@@ -270,7 +270,7 @@ fn send(view: &GroupView, batch: Batch, short: bool, recovery: bool, fx: &mut Ef
     }
 }
 
-/// Tasks in as few batches as consecutive equal distances allow.
+/// Divides tasks into as few batches as consecutive equal distances allow.
 fn batches(job: JobId, attempt: u32, tasks: &[u32]) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     for &index in tasks {
@@ -309,7 +309,7 @@ impl Machine for PigeonScheduler {
             }
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            // A start needs no action; only ticks are armed; the other inputs are for workers.
             _ => {}
         }
     }
@@ -332,7 +332,7 @@ pub(super) struct Splitter {
     split: TaskSplit,
     /// The groups in use; draws shuffle it in place.
     groups: Vec<u32>,
-    /// `in-order`: the position that gets the next larger block.
+    /// `in-order`: index of the group that gets the next larger block.
     next: usize,
     shares: Vec<GroupShare>,
 }
@@ -349,12 +349,12 @@ impl Splitter {
         self.next = 0;
     }
 
-    /// Whether there is a group to use.
+    /// Whether there is a group in use.
     pub(super) fn has_groups(&self) -> bool {
         !self.groups.is_empty()
     }
 
-    /// Splits `tasks` tasks evenly: each of N groups gets ⌊F/N⌋ of them, and F mod N groups one more.
+    /// Splits `tasks` tasks evenly: each of N groups gets ⌊F/N⌋ of the F tasks, and F mod N groups get one more.
     pub(super) fn even(&mut self, tasks: u32, rng: &mut Rng) -> &[GroupShare] {
         self.shares.clear();
         let count = self.groups.len() as u32;
@@ -399,8 +399,8 @@ impl Splitter {
         self.next = (self.next + more) % count;
     }
 
-    /// Splits `tasks` tasks so that the groups are as equally filled as can be: each goes to the one with the least
-    /// `load` per worker, and counts there. Groups get contiguous blocks.
+    /// Splits `tasks` tasks so that the groups are filled as equally as possible. Each task goes to the group with the
+    /// least `load` per worker, and counts there. Groups get contiguous blocks.
     pub(super) fn level(
         &mut self,
         tasks: u32,
@@ -437,7 +437,7 @@ impl Splitter {
     }
 }
 
-/// Levels are compared in these parts of a worker.
+/// Number of parts of a worker in which levels are compared.
 const SCALE: u64 = 1 << 20;
 
 /// Draws the first `count` elements.
@@ -450,29 +450,29 @@ fn shuffle(list: &mut [u32], count: u32, rng: &mut Rng) {
 
 // The load of a group by its master's reports (section 6.2).
 
-/// Periods without a report after which a group counts as idle. A master that has tasks reports in each, and reports
-/// can be lost: the last one, which says that the group is idle, is not repeated.
+/// Number of periods without a report after which a group counts as idle. A master that has tasks reports in each
+/// period. Its last report, which says that the group is idle, can be lost and is not repeated.
 const SILENT: u64 = 3;
 
-/// Tasks of a group by the newest report, and those sent to it since.
+/// Tasks of a group by the newest report, and tasks sent to the group since.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupLoad {
     reported: u32,
     /// Time of the newest report.
     at: Time,
-    /// Tasks sent since, oldest first.
+    /// Tasks sent since the report, oldest first.
     sent: VecDeque<(Time, u32)>,
-    /// Their sum.
+    /// Sum of `sent`.
     since: u32,
 }
 
 impl GroupLoad {
-    /// The tasks that are there or on their way.
+    /// Number of tasks in the group or on their way.
     pub(super) const fn tasks(&self) -> u32 {
         self.reported.saturating_add(self.since)
     }
 
-    /// Records tasks that are sent.
+    /// Records that tasks are sent.
     pub(super) fn send(&mut self, tasks: u32, now: Time) {
         self.sent.push_back((now, tasks));
         self.since += tasks;
@@ -486,7 +486,7 @@ impl GroupLoad {
         }
     }
 
-    /// Forgets the tasks that a master with reports at the period `every` would have reported by now.
+    /// Forgets the tasks that a master which reports every `every` would have reported by now.
     pub(super) fn forget(&mut self, now: Time, every: Span) {
         let silence = Span(every.0.saturating_mul(SILENT));
         if now.since(self.at) > silence {
@@ -534,14 +534,14 @@ mod split_tests {
         }
         let mut all: Vec<_> = of.iter().flatten().copied().collect();
         all.sort_unstable();
-        assert!(all.into_iter().eq(0..tasks), "each task once");
+        assert!(all.into_iter().eq(0..tasks), "each task is dealt once");
         of
     }
 
-    /// O-P4: 5,900 tasks over 30 masters are 196 or 197 each, 50,000 over 200 are 250; fewer tasks than masters go to
-    /// distinct ones.
+    /// O-P4: 5,900 tasks over 30 masters are 196 or 197 for each, 50,000 over 200 are 250. If there are fewer tasks
+    /// than masters, the tasks go to distinct masters.
     #[test]
-    fn every_master_gets_the_floor_and_the_rest_go_to_distinct_ones() {
+    fn every_master_gets_the_floor_and_distinct_masters_get_the_rest() {
         let mut rng = Rng::new(1, 2, 0);
         for split in [TaskSplit::Blocks, TaskSplit::RoundRobin, TaskSplit::InOrder] {
             for (tasks, groups) in [(5_900, 30), (50_000, 200), (7, 30), (30, 30), (1, 1), (9, 4), (3, 4)] {
@@ -572,9 +572,9 @@ mod split_tests {
         }
     }
 
-    /// Room of 6 and 1 workers in groups of 8 and 4, of which the second is nearly full.
+    /// Two groups of 8 and 4 workers have room for 6 and 1 tasks; the second is nearly full.
     #[test]
-    fn tasks_go_where_there_is_room() {
+    fn tasks_go_to_the_groups_with_free_workers() {
         let mut splitter = Splitter::new(TaskSplit::Blocks, 2);
         let mut rng = Rng::new(1, 2, 0);
         let lens = |tasks, splitter: &mut Splitter, rng: &mut Rng| {
@@ -583,8 +583,8 @@ mod split_tests {
             dealt(shares, 2, tasks).iter().map(Vec::len).collect::<Vec<_>>()
         };
         assert_eq!(lens(4, &mut splitter, &mut rng), [4, 0]);
-        assert_eq!(lens(7, &mut splitter, &mut rng), [6, 1], "both are full");
-        assert_eq!(lens(19, &mut splitter, &mut rng), [14, 5], "twice as many in the larger one");
+        assert_eq!(lens(7, &mut splitter, &mut rng), [6, 1], "both groups are full");
+        assert_eq!(lens(19, &mut splitter, &mut rng), [14, 5], "the larger group has twice as many");
     }
 }
 
@@ -593,15 +593,15 @@ mod load_tests {
     use super::*;
 
     #[test]
-    fn tasks_sent_after_a_report_count_with_it() {
+    fn tasks_sent_after_a_report_are_added_to_its_count() {
         let mut load = GroupLoad::default();
         (1..=4).for_each(|t| load.send(10, Time(t * 100)));
         load.report(7, Time(250));
         assert_eq!(load.tasks(), 7 + 20);
         load.report(99, Time(240));
-        assert_eq!(load.tasks(), 7 + 20, "an older report");
+        assert_eq!(load.tasks(), 7 + 20, "an older report changes nothing");
         load.forget(Time(550), Span(100));
-        assert_eq!(load.tasks(), 7 + 20, "three periods are not over");
+        assert_eq!(load.tasks(), 7 + 20, "fewer than three periods have passed");
         load.forget(Time(651), Span(100));
         assert_eq!(load.tasks(), 10, "the report that the group is idle was lost");
     }

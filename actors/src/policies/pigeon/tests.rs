@@ -1,4 +1,4 @@
-//! Steps of schedulers, masters, standbys and workers.
+//! Tests that step schedulers, masters, standbys and workers.
 
 use super::Pigeon;
 use super::config::TaskSplit;
@@ -12,7 +12,7 @@ use crate::policies::policy::{Auxiliaries as _, Policy as _};
 
 const LONG: JobId = JobId(1);
 
-/// One scheduler, groups of four single-core workers of which the last is reserved, masters and standbys.
+/// One scheduler, and groups of four single-core workers, the last of them reserved, with masters and standbys.
 fn config() -> Pigeon {
     Pigeon { group: 4, reserved: 0.25, split: TaskSplit::InOrder, standby: true, ..Pigeon::default() }
 }
@@ -53,7 +53,7 @@ fn runs(sent: &[(ActorId, Message)]) -> Vec<(u32, CopyId)> {
     sent.iter().filter_map(run).collect()
 }
 
-/// The kinds of messages to each receiver.
+/// The receivers of messages, with the kinds of messages.
 fn kinds(sent: &[(ActorId, Message)]) -> Vec<(ActorId, &'static str)> {
     sent.iter().map(|(to, msg)| (*to, msg.name())).collect()
 }
@@ -62,7 +62,8 @@ fn queued(job: u32, base: u32, len: u32) -> Mirror {
     Mirror::Queued { batch: batch(job, base, len, 0), short: JobId(job) != LONG, front: false }
 }
 
-/// Long tasks run on unreserved workers only; short ones go to those first, then to the reserved one, and wait.
+/// Long tasks run on unreserved workers only. Short tasks go first to these, then to the reserved worker, and then
+/// wait.
 #[test]
 fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -71,20 +72,24 @@ fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
     let [n0, n1, n3] = [node(0), node(1), node(3)];
     let at_long = |task| copy(1, task, 0);
     let sent = master.receive(scheduler, tasks(1, 0, 5));
-    assert_eq!(runs(&sent), [(0, at_long(0)), (1, at_long(1)), (2, at_long(2))], "not the reserved one");
+    assert_eq!(
+        runs(&sent),
+        [(0, at_long(0)), (1, at_long(1)), (2, at_long(2))],
+        "the reserved worker gets no long task"
+    );
     let sent = master.receive(scheduler, tasks(0, 0, 3));
     assert_eq!(runs(&sent), [(3, copy(0, 0, 0))]);
     assert_eq!(runs(&master.receive(n3, idle(3, 2))), [(3, copy(0, 1, 0))]);
-    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [(1, copy(0, 2, 0))], "the short one comes first");
-    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [], "the same message again");
-    assert_eq!(runs(&master.receive(n3, idle(3, 4))), [], "the long one is not for it");
+    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [(1, copy(0, 2, 0))], "the short task comes first");
+    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [], "a repeated message changes nothing");
+    assert_eq!(runs(&master.receive(n3, idle(3, 4))), [], "the reserved worker gets no long task");
     assert_eq!(runs(&master.receive(n0, idle(0, 2))), [(0, at_long(3))]);
     assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 1))), [(3, copy(2, 0, 0))]);
     assert_eq!(runs(&master.receive(n1, idle(1, 4))), [(1, at_long(4))]);
 }
 
 #[test]
-fn the_longest_idle_worker_is_next() {
+fn the_longest_idle_worker_gets_the_next_task() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     master.receive(scheduler, tasks(0, 0, 3));
@@ -95,8 +100,8 @@ fn the_longest_idle_worker_is_next() {
     assert_eq!(cores, [2, 0, 1, 3]);
 }
 
-/// Two groups of two workers, one of each reserved. The second master also lists the reserved worker of the first
-/// group; after a task, the core that it used there belongs to the first master, which then has both cores.
+/// Each of two groups has two workers, one of them reserved. The second master also lists the reserved worker of the
+/// first group. After a task the core that it used there returns to the first master, which then has both cores.
 #[test]
 fn phantom_workers_return_to_the_master_of_their_group() {
     let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
@@ -112,14 +117,13 @@ fn phantom_workers_return_to_the_master_of_their_group() {
     assert_eq!(cores(&second.receive(scheduler, tasks(0, 0, 4))), [3, 2, 4]);
     assert_eq!(cores(&first.receive(scheduler, tasks(0, 0, 1))), [0]);
     assert_eq!(first.receive(layout.node(1), idle(2, 2)), []);
-    assert_eq!(second.receive(layout.node(1), idle(2, 2)), [], "it is not the second master's any more");
+    assert_eq!(second.receive(layout.node(1), idle(2, 2)), [], "the second master no longer lists the core");
     assert_eq!(cores(&first.receive(scheduler, tasks(2, 0, 3))), [1, 2]);
 }
 
-/// A copy that cannot be delivered goes to another worker; the one that could not be reached is asked, until it
-/// answers.
+/// A copy that cannot be delivered goes to another worker. The master asks the unreachable worker until it answers.
 #[test]
-fn a_worker_that_cannot_be_reached_is_asked() {
+fn a_master_asks_an_unreachable_worker_until_it_answers() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
@@ -129,25 +133,26 @@ fn a_worker_that_cannot_be_reached_is_asked() {
     assert_eq!(kinds(&again), [(node, "group.takes")]);
     master.receive(node, idle(0, 0));
     let cores: Vec<_> = runs(&master.receive(scheduler, tasks(2, 0, 3))).iter().map(|run| run.0).collect();
-    assert_eq!(cores, [2, 0, 3], "it is idle again");
+    assert_eq!(cores, [2, 0, 3], "worker 0 is idle again");
 }
 
-/// A copy that comes back undelivered is not lost even if its worker has reported another state since: the worker was
-/// told of another master and answered with an earlier state, ended a copy of that master, and was given the next task.
+/// A copy that comes back undelivered is not lost even if its worker has reported another state since. The worker was
+/// told of another master and answered with an earlier state; it then ended a copy of that master and got the next
+/// task.
 #[test]
 fn a_copy_that_comes_back_late_is_queued_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let first = master.receive(scheduler, tasks(0, 0, 1))[0].1;
     assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 4)))[0], (1, copy(2, 0, 0)));
-    assert_eq!(runs(&master.receive(node, idle(0, 2))), [(0, copy(2, 3, 0))], "of another master's copy");
+    assert_eq!(runs(&master.receive(node, idle(0, 2))), [(0, copy(2, 3, 0))], "another master's copy ended");
     let back = |msg| Input::Undelivered { to: node, msg };
     assert_eq!(sends(&master.step(back(first))), [], "no worker is idle");
     assert_eq!(runs(&master.receive(master.layout.node(1), idle(1, 2))), [(1, copy(0, 0, 0))]);
-    assert_eq!(sends(&master.step(back(first))), [], "it runs");
+    assert_eq!(sends(&master.step(back(first))), [], "the copy runs already");
 }
 
-/// Reports from before a node's crash say nothing about its cores when it is back.
+/// Reports from before a node's crash say nothing about its cores after its return.
 #[test]
 fn messages_from_before_a_crash_are_ignored() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -158,7 +163,7 @@ fn messages_from_before_a_crash_are_ignored() {
     assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [(0, copy(0, 4, 0))]);
 }
 
-/// After the crash of a worker the schedulers are asked, and tasks that no worker has run again with a fresh attempt.
+/// After the crash of a worker the master asks the schedulers, and runs tasks that no worker has with a fresh attempt.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -166,7 +171,7 @@ fn tasks_of_a_dead_worker_are_run_again() {
     master.receive(scheduler, tasks(0, 0, 6));
     let sent = sends(&master.step(Input::Down { actor: node }));
     assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
-    assert_eq!(master.receive(scheduler, open(0, 0, 6)), [], "all others run or wait here");
+    assert_eq!(master.receive(scheduler, open(0, 0, 6)), [], "all other tasks run or wait in this group");
     let freed = runs(&master.receive(master.layout.node(0), idle(0, 2)));
     assert_eq!(freed, [(0, copy(0, 4, 0))]);
     let next = [(2, 2), (3, 2)]
@@ -176,7 +181,7 @@ fn tasks_of_a_dead_worker_are_run_again() {
     assert_eq!(back, [], "nothing waits");
 }
 
-/// A copy for a scheduler that crashed, or for an earlier submission, does not stand for the task of the next one.
+/// A copy for a crashed scheduler, or for an earlier submission, does not count as the task of a later submission.
 #[test]
 fn each_submission_of_a_job_is_run() {
     let layout = config().layout(Layout::new(2, 0, [1; 4]));
@@ -187,13 +192,17 @@ fn each_submission_of_a_job_is_run() {
         |scheduler, attempt| Group::Tasks { short: true, scheduler, batch: batch(0, 0, 1, attempt) };
     let round = ATTEMPTS_PER_ROUND;
     assert_eq!(runs(&master.receive(first, submitted(0, 0))), [(0, copy(0, 0, 0))]);
-    assert_eq!(runs(&master.receive(other, submitted(1, 1))), [(1, copy(0, 0, 1))], "of another scheduler");
+    assert_eq!(
+        runs(&master.receive(other, submitted(1, 1))),
+        [(1, copy(0, 0, 1))],
+        "another scheduler's copy"
+    );
     assert_eq!(
         runs(&master.receive(first, submitted(0, round))),
         [(2, copy(0, 0, round))],
-        "submitted again"
+        "a new submission"
     );
-    assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "it runs");
+    assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "the task runs already");
 }
 
 /// A reserved worker also runs long tasks when all unreserved workers of the group are down.
@@ -212,7 +221,7 @@ fn reserved_workers_run_long_tasks_if_no_others_are_up() {
     assert_eq!(
         runs(&master.receive(scheduler, tasks(1, 2, 2))),
         [(0, copy(1, 2, 0))],
-        "it is reserved again"
+        "the worker is reserved again"
     );
 }
 
@@ -224,7 +233,7 @@ fn the_queues_are_mirrored_periodically() {
     let deliver = |msg: Group| Input::Deliver { from: scheduler, msg: msg.into() };
     assert!(!master.step(deliver(tasks(0, 0, 4))).contains(&push), "nothing waits");
     assert!(master.step(deliver(tasks(1, 0, 3))).contains(&push));
-    assert!(!master.step(deliver(tasks(2, 0, 2))).contains(&push), "it is armed");
+    assert!(!master.step(deliver(tasks(2, 0, 2))).contains(&push), "the timer is armed already");
     master.receive(master.layout.node(0), idle(0, 2));
     let told: Vec<_> = sends(&master.step(Input::Fire(Timer::Tick(0))));
     let mirror = |change| (standby, Message::from(Group::Mirror(change)));
@@ -234,10 +243,11 @@ fn the_queues_are_mirrored_periodically() {
     let told = sends(&master.step(Input::Up { actor: standby }));
     assert_eq!(told, []);
     let told = sends(&master.step(Input::Fire(Timer::Tick(0))));
-    assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "one that comes back is told all");
+    assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "a returned standby gets the whole queue");
 }
 
-/// A master with work reports at each period what waits and what runs, and stops when there is nothing to report.
+/// A master with work reports its waiting tasks and busy workers at each period, and stops when it has nothing to
+/// report.
 #[test]
 fn a_master_reports_its_lengths_while_it_has_work() {
     let (every, layout) = (Span::from_millis(500), Layout::new(1, 2, [1; 8]));
@@ -245,7 +255,7 @@ fn a_master_reports_its_lengths_while_it_has_work() {
     let mut master = Pigeon { standby: false, ..config }.bench(&layout, layout.auxiliary(0), 6);
     let (scheduler, timer) = (layout.scheduler(0), Tick::Report.timer(0));
     let armed = |effects: &[Effect]| effects.contains(&Effect::Arm { timer, after: every });
-    assert!(!armed(&master.step(Input::Start { epoch: 0 })), "it has no work");
+    assert!(!armed(&master.step(Input::Start { epoch: 0 })), "the master has no work");
     assert!(armed(&master.deliver(scheduler, tasks(0, 0, 6))));
     master.now = Time::ZERO + every;
     let fired = master.step(Input::Fire(timer));
@@ -256,11 +266,12 @@ fn a_master_reports_its_lengths_while_it_has_work() {
         master.receive(layout.node(core), idle(core, count));
     }
     let fired = master.step(Input::Fire(timer));
-    assert_eq!(kinds(&sends(&fired)), [(scheduler, "group.lengths")], "the last report says that it is idle");
+    assert_eq!(kinds(&sends(&fired)), [(scheduler, "group.lengths")], "the group is idle now");
     assert!(!armed(&fired));
 }
 
-/// The scheduler fills the one of two groups of four that has room, by the newest report and the tasks sent since.
+/// The scheduler fills the group that has room, by the newest report and the tasks sent since. Both groups have four
+/// workers.
 #[test]
 fn tasks_go_to_the_group_that_has_room_by_its_report() {
     let layout = Layout::new(1, 2, [1; 8]);
@@ -284,9 +295,9 @@ fn tasks_go_to_the_group_that_has_room_by_its_report() {
     assert_eq!(sent(&scheduler.submit(3)), [6, 0]);
 }
 
-/// A standby asks workers and schedulers, and queues the tasks that no worker has in the order that it was told.
+/// A standby asks workers and schedulers. It queues the tasks that no worker has in the order of its copy of the queue.
 #[test]
-fn a_standby_takes_over() {
+fn a_standby_takes_over_the_queue_of_a_crashed_master() {
     let mut standby = bench(|layout| layout.auxiliary(1), 4);
     let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.auxiliary(0));
     for change in [queued(3, 0, 1), queued(2, 0, 2), Mirror::Served { short: 0, long: 0 }] {
@@ -313,18 +324,18 @@ fn a_standby_takes_over() {
         let status = Group::Status { life: 0, count: 3, core, copy: running, scheduler: 0 };
         assert_eq!(standby.receive(standby.layout.node(core), status), []);
     }
-    // The last answer: job 3 was queued first, job 2 has one task left, jobs 4 and 5 run.
+    // In the last answer job 3 was queued first, job 2 has one task left, and jobs 4 and 5 run.
     assert_eq!(runs(&standby.receive(standby.layout.node(3), idle(3, 8))), [(3, copy(3, 0, 1))]);
     assert_eq!(runs(&standby.receive(standby.layout.node(0), idle(0, 4))), [(0, copy(2, 1, 1))]);
     assert_eq!(runs(&standby.receive(standby.layout.node(1), idle(1, 4))), []);
     standby.step(Input::Up { actor: master });
     let passed = standby.receive(standby.layout.node(2), idle(2, 8));
-    assert_eq!(kinds(&passed), [(master, "group.idle")], "it has handed over");
+    assert_eq!(kinds(&passed), [(master, "group.idle")], "the standby has handed over");
 }
 
 /// The wait for a worker that never answers is bounded.
 #[test]
-fn a_master_that_comes_back_does_not_wait_for_ever() {
+fn a_returning_master_does_not_wait_for_ever_for_silent_workers() {
     let layout = Layout::new(1, 2, [1; 4]);
     let mut master = config().bench(&layout, layout.auxiliary(0), 6);
     let start = master.step(Input::Start { epoch: 1 });
@@ -338,9 +349,9 @@ fn a_master_that_comes_back_does_not_wait_for_ever() {
     assert_eq!(runs(&sends(&master.step(Input::Fire(settle)))), [(0, copy(0, 2, 1)), (1, copy(0, 3, 1))]);
 }
 
-/// A node that crashes while answers are missing may have been given tasks that are not among them.
+/// A node that crashes while answers are missing may have been given tasks that are not in the answers.
 #[test]
-fn a_crash_during_a_recovery_is_asked_about_as_well() {
+fn a_crash_during_a_recovery_makes_the_master_ask_again() {
     let layout = Layout::new(1, 2, [1; 4]);
     let scheduler = layout.scheduler(0);
     let mut master = config().bench(&layout, layout.auxiliary(0), 6);
@@ -349,7 +360,7 @@ fn a_crash_during_a_recovery_is_asked_about_as_well() {
     assert_eq!(runs(&master.receive(scheduler, tasks(0, 0, 1))), [(1, copy(0, 0, 0))]);
     let sent = sends(&master.step(Input::Down { actor: layout.node(1) }));
     assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
-    assert_eq!(master.receive(scheduler, open(0, 0, 1)), [], "the others have not answered");
+    assert_eq!(master.receive(scheduler, open(0, 0, 1)), [], "the other workers have not answered");
     master.receive(layout.node(0), idle(0, 2));
     master.receive(layout.node(2), idle(2, 2));
     assert_eq!(runs(&master.receive(layout.node(3), idle(3, 2))), [(0, copy(0, 0, 1))]);
@@ -366,17 +377,17 @@ fn a_worker_reports_to_scheduler_and_master() {
     assert_eq!(node.receive(master, run(0)), [begins(0)]);
     assert_eq!(node.ended(copy(0, 0, 0)), [done(0), (master, idle(0, 2).into())]);
     assert_eq!(node.receive(master, run(2)), [begins(2)]);
-    assert_eq!(node.receive(master, run(3)), [], "it is kept until the first has ended");
+    assert_eq!(node.receive(master, run(3)), [], "the copy is kept until the first has ended");
     assert_eq!(node.ended(copy(2, 0, 0)), [done(2), begins(3)]);
     let status = Group::Status { life: 0, count: 5, core: 0, copy: copy(3, 0, 0), scheduler: 0 };
     let takes = Group::Takes { term: 0, at: Stamp::from(Time(1)) };
     assert_eq!(node.receive(master, takes), [(master, status.into())]);
     let stop = (worker, Message::from(Core::Stop { copy: copy(3, 0, 0) }));
     assert_eq!(sends(&node.step(Input::Down { actor: scheduler })), [stop, (master, idle(0, 6).into())]);
-    assert_eq!(node.receive(master, run(4)), [(master, idle(0, 8).into())], "its scheduler is dead");
+    assert_eq!(node.receive(master, run(4)), [(master, idle(0, 8).into())], "the copy's scheduler is dead");
     let lost = |count| Input::Undelivered { to: master, msg: idle(0, count).into() };
     assert_eq!(sends(&node.step(lost(8))), [(master, idle(0, 8).into())]);
-    assert_eq!(sends(&node.step(lost(6))), [], "the master has been told more since");
+    assert_eq!(sends(&node.step(lost(6))), [], "the core has reported a newer state since");
 }
 
 /// The timers that were armed.
@@ -387,14 +398,16 @@ fn armed(effects: &[Effect]) -> Vec<(Timer, Span)> {
     effects.iter().filter_map(arm).collect()
 }
 
-/// With both masters down a worker becomes master, until one is back or another one has claimed earlier.
+/// With both masters down a worker becomes master, until one of them is back or another worker has claimed earlier.
 #[test]
 fn a_worker_declares_itself_master() {
     let mut node = bench(|layout| layout.node(2), 4);
     let layout = node.layout.clone();
     let (scheduler, first, standby) = (layout.scheduler(0), layout.auxiliary(0), layout.auxiliary(1));
-    assert_eq!(armed(&node.step(Input::Down { actor: first })), [], "the standby is there");
-    let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else { panic!("it waits") };
+    assert_eq!(armed(&node.step(Input::Down { actor: first })), [], "the standby is up");
+    let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else {
+        panic!("no claim is armed")
+    };
     let least = Span::from_secs(5);
     assert!(after >= least && after <= least + Span::from_millis(1250));
     node.now = Time::ZERO + after;
@@ -402,29 +415,33 @@ fn a_worker_declares_itself_master() {
     let takes = |at: Time| Message::from(Group::Takes { term: 1, at: at.into() });
     let others: Vec<_> = (0..4).map(|i| layout.node(i)).chain([scheduler]).collect();
     assert_eq!(sent, others.iter().map(|&to| (to, takes(node.now))).collect::<Vec<_>>());
-    // It answers itself like the others do.
+    // The worker that is the master answers itself like the other workers.
     assert_eq!(node.receive(layout.node(2), Group::Takes { term: 1, at: node.now.into() }).len(), 1);
     assert_eq!(node.receive(layout.node(2), idle(2, 0)), []);
     assert_eq!(runs(&node.receive(scheduler, tasks(0, 0, 1))), [(2, copy(0, 0, 0))]);
-    // Another node comes back with nothing of what it was given.
+    // Another node comes back without the copies that it was given.
     node.receive(layout.node(0), idle(0, 4));
     assert_eq!(runs(&node.receive(scheduler, tasks(3, 0, 1))), [(0, copy(3, 0, 0))]);
     let reborn = Group::Idle { life: 1, count: 0, core: 0 };
     assert_eq!(kinds(&node.receive(layout.node(0), reborn)), [(scheduler, "group.ask")]);
     let later = Group::Takes { term: 1, at: Time(node.now.0 + 1).into() };
-    assert_eq!(node.receive(layout.node(0), later), [(layout.node(0), takes(node.now))], "it came later");
+    assert_eq!(
+        node.receive(layout.node(0), later),
+        [(layout.node(0), takes(node.now))],
+        "a later claim is void"
+    );
     let earlier = Group::Takes { term: 1, at: Time(node.now.0 - 1).into() };
     assert_eq!(kinds(&node.receive(layout.node(3), earlier)), [(layout.node(3), "group.idle")]);
     let passed = node.receive(scheduler, tasks(2, 0, 1));
     assert_eq!(kinds(&passed), [(layout.node(3), "group.tasks")]);
     let back = node.step(Input::Up { actor: first });
-    assert_eq!(sends(&back), [], "it is asked");
+    assert_eq!(sends(&back), [], "the returned master is asked");
     assert_eq!(kinds(&node.receive(scheduler, tasks(2, 1, 1))), [(first, "group.tasks")]);
 }
 
-/// A worker that became master can crash as well: the others watch it.
+/// A worker that became master can crash as well, so the other workers watch it.
 #[test]
-fn a_declared_master_is_watched() {
+fn workers_watch_a_master_that_declared_itself() {
     let mut node = bench(|layout| layout.node(2), 4);
     let layout = node.layout.clone();
     node.step(Input::Down { actor: layout.auxiliary(0) });
@@ -432,11 +449,11 @@ fn a_declared_master_is_watched() {
     let claim = Group::Takes { term: 1, at: Stamp::from(Time(7)) };
     let accepted = node.step(Input::Deliver { from: layout.node(0), msg: claim.into() });
     assert_eq!(kinds(&sends(&accepted)), [(layout.node(0), "group.idle")]);
-    let [(watch, _)] = armed(&accepted)[..] else { panic!("it watches") };
+    let [(watch, _)] = armed(&accepted)[..] else { panic!("no watch is armed") };
     let asked = node.step(Input::Fire(watch));
     assert_eq!((kinds(&sends(&asked)), armed(&asked).len()), (vec![(layout.node(0), "group.watch")], 1));
     let lost = node.step(Input::Undelivered { to: layout.node(0), msg: Group::Watch.into() });
-    let [(claim, _)] = armed(&lost)[..] else { panic!("it waits") };
+    let [(claim, _)] = armed(&lost)[..] else { panic!("no claim is armed") };
     let sent = sends(&node.step(Input::Fire(claim)));
     assert!(
         sent.iter().all(|(_, msg)| matches!(msg, Message::Group(Group::Takes { term: 2, .. }))),
@@ -445,7 +462,7 @@ fn a_declared_master_is_watched() {
     assert_eq!(sent.len(), 5);
 }
 
-/// The batches that are sent, with the attempt.
+/// The batches that are sent, each with its attempt.
 fn dealt(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32, u32)> {
     let of = |&(to, msg): &(ActorId, Message)| match msg {
         Message::Group(Group::Tasks { batch, .. } | Group::Open { batch, .. }) => {
@@ -470,7 +487,7 @@ fn a_scheduler_deals_tasks_out_and_counts_results() {
     }
 }
 
-/// Tasks that a master did not get go to another one; a new master's question is answered once, with fresh attempts.
+/// Tasks that a master did not get go to another master. A new master's request is answered once, with fresh attempts.
 #[test]
 fn a_scheduler_sends_tasks_again_that_masters_lost() {
     let mut scheduler = bench(|layout| layout.scheduler(0), 8);
@@ -483,7 +500,7 @@ fn a_scheduler_sends_tasks_again_that_masters_lost() {
     assert_eq!(
         dealt(&sends(&scheduler.submit(2))),
         [(second, 0, 6, 0)],
-        "the first is left alone for a while"
+        "the first master is avoided for a while"
     );
     scheduler.step(Input::Fire(Timer::Tick(0)));
     let standby = layout.auxiliary(3);
@@ -492,5 +509,5 @@ fn a_scheduler_sends_tasks_again_that_masters_lost() {
     let told = scheduler.receive(standby, takes);
     assert_eq!(dealt(&told), [(standby, 0, 4, 2), (standby, 5, 1, 2), (standby, 0, 6, 1)]);
     let late = sends(&scheduler.step(Input::Undelivered { to: second, msg: again[0].1 }));
-    assert_eq!(late, [], "the standby has them");
+    assert_eq!(late, [], "the standby has the tasks");
 }

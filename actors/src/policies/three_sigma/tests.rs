@@ -1,4 +1,4 @@
-//! The thesis's example as the policy formulates it, and steps of the scheduler.
+//! Tests of the thesis's example as the policy formulates it, and tests that step the scheduler.
 
 use volary_lp::{Problem, Work, relax, round};
 
@@ -14,16 +14,16 @@ use crate::predict::Distribution;
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::planning::{CorePool, PlannedJob, Situation};
 
-/// Expected cores at ages of multiples of 2.5, from the thesis's example (O-T1).
+/// The expected cores at ages of multiples of 2.5 are those of the thesis's example (O-T1).
 #[test]
 fn demand_is_the_probability_that_a_task_still_runs() {
     assert_eq!(demand(&Distribution::uniform(0.0, 10.0), 2.5, 8), [1.0, 0.75, 0.5, 0.25]);
     assert_eq!(demand(&Distribution::uniform(2.5, 7.5), 2.5, 8), [1.0, 1.0, 0.5]);
-    assert_eq!(demand(&Distribution::point(5.0), 2.5, 8), [1.0, 1.0], "it has ended after two slots");
+    assert_eq!(demand(&Distribution::point(5.0), 2.5, 8), [1.0, 1.0], "the task has ended after two slots");
     assert_eq!(demand(&Distribution::point(50.0), 2.5, 3), [1.0; 3]);
 }
 
-/// O-T2: U(0, 10) after 5.
+/// O-T2 is U(0, 10) after 5.
 #[test]
 fn run_times_are_conditioned_on_the_elapsed_time() {
     let left = given(&Distribution::uniform(0.0, 10.0), 5.0, 2.0);
@@ -41,7 +41,7 @@ fn underestimates_are_extended_exponentially() {
         elapsed = end;
     }
     assert_eq!(extensions, [1.0, 2.0, 4.0, 8.0, 16.0]);
-    assert_eq!(given(&run, 15.5, 2.0).max(), 16.0, "between two of them the next one counts");
+    assert_eq!(given(&run, 15.5, 2.0).max(), 16.0, "between two extensions the later one counts");
 }
 
 /// The SLO job of the thesis's example, with a deadline of 15.
@@ -53,8 +53,8 @@ fn seconds(seconds: f64) -> Span {
     Span::from_secs_f64(seconds)
 }
 
-/// The example of the thesis (Fig. 4.5) as the policy formulates it: one node, eight slots of 2.5, and two jobs that
-/// are submitted at once.
+/// The example of the thesis (Fig. 4.5) as the policy formulates it: one node, eight slots of 2.5, and two jobs
+/// submitted at the same time.
 fn example(run: &Distribution, best_effort: f64) -> Formulated {
     let config = ThreeSigma { slots: 8, slot: seconds(2.5), best_effort, ..ThreeSigma::default() };
     let (mut jobs, mut known) = (JobTable::default(), JobTable::default());
@@ -69,7 +69,7 @@ fn example(run: &Distribution, best_effort: f64) -> Formulated {
     formulate(&config, &mut known, Situation { jobs: &mut jobs, pool: &pool }, Time::ZERO)
 }
 
-/// A gang of four tasks that prefers one kind of nodes, which has three cores, runs on any kind.
+/// A gang of four tasks prefers a kind of nodes with three cores, so it runs on any kind.
 #[test]
 fn kinds_with_too_few_cores_for_a_gang_are_not_offered() {
     let config = ThreeSigma::default();
@@ -89,14 +89,14 @@ fn kinds_with_too_few_cores_for_a_gang_are_not_offered() {
     assert_eq!(offered(4), [vec![0, 1]]);
 }
 
-/// The only block of a job, by start.
+/// Utilities of the only block of a job, by start.
 fn utilities(problem: &Problem, job: usize) -> Vec<f64> {
     problem.jobs()[job].blocks[0].starts.iter().map(|start| start.utility).collect()
 }
 
 fn assert_close(values: &[f64], expected: &[f64]) {
     let close = values.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
-    assert!(close && values.len() == expected.len(), "{values:?} is not {expected:?}");
+    assert!(close && values.len() == expected.len(), "the utilities are {values:?}, expected {expected:?}");
 }
 
 /// The slots at which the jobs start in the best plan, and its value.
@@ -106,7 +106,8 @@ fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
     ([slot(0), slot(1)], plan.value)
 }
 
-/// O-T1, scenario 1: U(0, 10). The SLO job goes first: starting at 10 it would meet its deadline with probability 1/2.
+/// O-T1, scenario 1: U(0, 10). The SLO job goes first, because a start at 10 meets its deadline only with probability
+/// 1/2.
 #[test]
 fn uncertain_jobs_with_a_deadline_go_first() {
     let Formulated { problem, waiting, .. } = example(&Distribution::uniform(0.0, 10.0), 0.2);
@@ -135,7 +136,7 @@ fn best_effort_jobs_go_before_slo_jobs_of_certain_length() {
     assert_close(&[value], &[1.2]);
 }
 
-/// In scenario 1 the best-effort job goes first only if that gains it more than the half that the SLO job loses.
+/// In scenario 1 the best-effort job goes first only if it gains more than the half that the SLO job loses.
 #[test]
 fn the_order_depends_on_the_cost_of_waiting() {
     for (best_effort, first) in [(0.9, [Some(0), Some(4)]), (1.1, [Some(4), Some(0)])] {
@@ -149,12 +150,12 @@ fn bench(config: &ThreeSigma, nodes: usize, tasks: u32) -> Harness {
     config.bench(&layout, layout.scheduler(0), tasks)
 }
 
-/// Perfect estimates: task i of any job of the harness takes i + 1 s.
+/// A policy with perfect estimates. Task i of any job of the harness takes i + 1 s.
 fn perfect() -> ThreeSigma {
     ThreeSigma { estimates: RunTimeEstimates::Perfect, slot: Span::from_secs(10), ..ThreeSigma::default() }
 }
 
-/// The end of the next cycle.
+/// Steps the scheduler to the end of the next cycle.
 fn cycle(bench: &mut Harness) -> Vec<Effect> {
     bench.now = Time(bench.now.0 / 2_000_000_000 * 2_000_000_000) + Span::from_secs(2);
     bench.step(Input::Fire(Timer::Tick(0)))
@@ -173,7 +174,7 @@ fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
     JobId(job).task(task).copy(attempt)
 }
 
-/// Three nodes and jobs of two tasks: the second job waits for both, though one node is free.
+/// There are three nodes and jobs of two tasks. The second job waits for two cores, though one node is free.
 #[test]
 fn all_tasks_of_a_job_start_together() {
     let mut bench = bench(&perfect(), 3, 2);
@@ -183,12 +184,12 @@ fn all_tasks_of_a_job_start_together() {
     assert_eq!(bench.submit(0), [armed]);
     assert_eq!(launched(&cycle(&mut bench)), [(nodes[0], copy(0, 0, 0)), (nodes[1], copy(0, 1, 0))]);
     bench.submit(1);
-    assert_eq!(bench.submit(2), [], "the end of the cycle is armed");
-    assert_eq!(launched(&cycle(&mut bench)), [], "one core is free");
+    assert_eq!(bench.submit(2), [], "the end of the cycle is armed already");
+    assert_eq!(launched(&cycle(&mut bench)), [], "only one core is free");
     bench.deliver(nodes[0], Launch::Completed { copy: copy(0, 0, 0) });
     let next = launched(&cycle(&mut bench));
     assert_eq!(next.iter().map(|(node, _)| *node).collect::<Vec<_>>(), [nodes[2], nodes[0]]);
-    assert_eq!(next[0].1.task.job, next[1].1.task.job, "of one job");
+    assert_eq!(next[0].1.task.job, next[1].1.task.job, "both tasks are of one job");
     let done = bench.deliver(nodes[1], Launch::Completed { copy: copy(0, 1, 0) });
     let learnt = Note::Predicted { job: JobId(0), expected: Span::from_secs(2), run: Span::from_secs(4) };
     assert!(done.contains(&Effect::Note(learnt)), "{done:?}");
@@ -207,12 +208,12 @@ fn best_effort_jobs_are_preempted_for_urgent_ones() {
     assert_eq!(sends(&preempted)[0], (node, gone.into()));
     assert_eq!(launched(&preempted), [(node, copy(1, 0, 0))]);
     bench.deliver(node, Launch::Completed { copy: copy(1, 0, 0) });
-    assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 0, 1))], "with another number");
+    assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 0, 1))], "the task has a new attempt number");
 }
 
-/// A decision takes time; launches that have become impossible by its end are revoked and decided again.
+/// A decision takes time. Launches that have become impossible by its end are revoked and decided again.
 #[test]
-fn a_decision_takes_time() {
+fn launches_that_become_impossible_during_a_decision_are_revoked() {
     let config = ThreeSigma { decide: Span::from_millis(300), ..perfect() };
     let mut bench = bench(&config, 1, 1);
     let node = bench.layout.node(0);
@@ -231,7 +232,7 @@ fn a_decision_takes_time() {
     assert_eq!(launched(&bench.step(Input::Fire(Timer::Tick(1)))), [(node, copy(0, 0, 0))]);
 }
 
-/// One of two tasks of a job is lost with its node, the other one ends; a launch that is refused goes elsewhere.
+/// One of two tasks of a job is lost with its node, and the other one ends. A refused launch goes to another node.
 #[test]
 fn lost_tasks_are_launched_again() {
     let mut bench = bench(&perfect(), 3, 2);
@@ -245,16 +246,16 @@ fn lost_tasks_are_launched_again() {
     bench.step(Input::Undelivered { to: nodes[2], msg: refused.into() });
     bench.deliver(nodes[1], Launch::Completed { copy: copy(0, 1, 0) });
     assert_eq!(launched(&cycle(&mut bench)), [(nodes[1], copy(0, 0, 2))]);
-    // The first copy ended before its node crashed: that is enough, and the last copy is stopped.
+    // The first copy ended before its node crashed. Its result counts, and the last copy is stopped.
     let done = sends(&bench.deliver(nodes[0], Launch::Completed { copy: copy(0, 0, 0) }));
     let gone = Launch::Drop(TaskRange::one(JobId(0).task(0), 3));
     let finished = crate::message::Job::Finished { job: JobId(0) };
     assert_eq!(done, [(nodes[1], gone.into()), (bench.layout.client(0), finished.into())]);
 }
 
-/// A job with more tasks than there are cores alive runs as many at a time as there are.
+/// A job with more tasks than live cores runs as many tasks at a time as there are cores.
 #[test]
-fn wide_jobs_run_in_waves() {
+fn jobs_wider_than_the_cluster_run_in_waves() {
     let mut bench = bench(&perfect(), 2, 3);
     bench.submit(0);
     assert_eq!(launched(&cycle(&mut bench)).len(), 2);

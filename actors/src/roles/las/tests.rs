@@ -1,4 +1,4 @@
-//! Exact schedules on one node.
+//! Tests of exact schedules on one node.
 
 use super::*;
 use crate::base::{JobId, Score};
@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::machine::{Effect, Input, Machine};
 use crate::message::{Launch, Message, Row};
 
-/// The discipline as a machine.
+/// The discipline wrapped in a machine.
 #[derive(Clone, Debug)]
 struct Node(Las);
 
@@ -36,7 +36,7 @@ impl Machine for Node {
     }
 }
 
-/// A node with its workers: what runs on each core, how much work it has left, and the ticks that are armed.
+/// A node with its workers: the copy on each core, the work that the copy has left, and the armed ticks.
 struct Bench {
     harness: Harness,
     running: Vec<Option<(CopyId, u64)>>,
@@ -52,7 +52,7 @@ fn copy(job: u32) -> CopyId {
 }
 
 impl Bench {
-    /// W = 2 s; a job of one task for each number of seconds of work.
+    /// A node with W = 2 s and a job of one task for each number of seconds of work.
     fn new(cores: u32, options: LasOptions, work: &[u64]) -> Self {
         let layout = Layout::new(1, 0, [cores]);
         let (me, node) = (layout.node(0), Node(Las::new(options, cores)));
@@ -97,7 +97,7 @@ impl Bench {
                 self.input(Input::Deliver { from: worker, msg: Core::Suspended { copy, left }.into() });
             }
             Core::Ask { copy } => {
-                // A worker does not answer for another copy.
+                // A worker does not answer for a copy that it does not run.
                 let Some((_, due)) = self.running[core].filter(|(running, _)| *running == copy) else {
                     return;
                 };
@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// Ticks come before ends of the same instant.
+    /// Runs until a time. Ticks come before ends of the same instant.
     fn run_until(&mut self, end: u64) {
         loop {
             let tick = self.ticks.iter().copied().min();
@@ -150,7 +150,7 @@ fn options() -> LasOptions {
     LasOptions { guard: LasGuard::None, ..LasOptions::with(Span::from_secs(2)) }
 }
 
-/// O-K1: swaps at 3, 5 and 7; the first ends at 9, in the instant its quantum ends, the second at 10.
+/// O-K1: the copies swap at 3, 5 and 7. The first ends at 9, at the end of its quantum, and the second at 10.
 #[test]
 fn two_copies_take_turns() {
     let mut bench = Bench::new(1, options(), &[5, 5]);
@@ -162,20 +162,20 @@ fn two_copies_take_turns() {
     assert_eq!(bench.ends(), [(9, 0), (10, 1)]);
 }
 
-/// O-K1: a newcomer of a second delays the other by a second.
+/// O-K1: a newcomer of a second delays the other copy by a second.
 #[test]
 fn a_newcomer_runs_at_once() {
     let mut bench = Bench::new(1, options(), &[10, 1]);
     bench.arrive(0, 0);
-    assert_eq!(bench.ticks, [], "alone it needs no tick");
+    assert_eq!(bench.ticks, [], "a single copy needs no tick");
     bench.arrive(4, 1);
     bench.run_until(20);
     assert_eq!(bench.ends(), [(5, 1), (11, 0)]);
-    assert_eq!(bench.ticks, [], "nor in the end");
+    assert_eq!(bench.ticks, [], "no tick is armed at the end");
 }
 
-/// Two cores: the newcomer takes that of the copy that has attained most, and the one that ends leaves its core to
-/// the suspended one that has attained least.
+/// On two cores the newcomer takes the core of the copy that has attained most. The copy that ends leaves its core to
+/// the suspended copy that has attained least.
 #[test]
 fn the_most_attained_copy_leaves_and_the_least_attained_continues() {
     let mut bench =
@@ -187,18 +187,22 @@ fn the_most_attained_copy_leaves_and_the_least_attained_continues() {
     bench.arrive(6, 3);
     assert_eq!(bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(), [2, 3]);
     bench.run_until(9);
-    assert_eq!(bench.log.last(), Some(&(8, "resume", 1)), "three seconds against five");
+    assert_eq!(
+        bench.log.last(),
+        Some(&(8, "resume", 1)),
+        "copy 1 has attained three seconds, the other five"
+    );
     bench.arrive(9, 4);
     assert_eq!(
         bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(),
         [4, 1],
-        "4 s each"
+        "both copies have attained 4 s"
     );
 }
 
-/// On healthy cores the work done is the time spent: the same orders at the same times.
+/// On healthy cores the work done is the time spent, so both measures give the same orders at the same times.
 #[test]
-fn work_is_time_on_healthy_cores() {
+fn both_measures_give_equal_schedules_on_healthy_cores() {
     let log = |attained| {
         let mut bench = Bench::new(
             2,
@@ -215,7 +219,7 @@ fn work_is_time_on_healthy_cores() {
     assert_eq!(log(AttainedMeasure::Work), log(AttainedMeasure::Time));
 }
 
-/// Two copies have run for 4 s, and the one on a core of a quarter of the speed has done less work: it is preempted if
+/// Two copies have run for 4 s. The copy on a core of a quarter of the speed has done less work. It is preempted if
 /// time counts, as the first of equals, and continues if work counts.
 #[test]
 fn a_slow_core_attains_time_but_little_work() {
@@ -233,7 +237,7 @@ fn a_slow_core_attains_time_but_little_work() {
     }
 }
 
-/// Two copies that come in one message take the two cores of those that run.
+/// Two copies that arrive in one message take the two cores of the running copies.
 #[test]
 fn newcomers_of_one_message_take_a_core_each() {
     for attained in [AttainedMeasure::Time, AttainedMeasure::Work] {
@@ -251,10 +255,10 @@ fn newcomers_of_one_message_take_a_core_each() {
     }
 }
 
-/// The end of a copy that a pause held back reaches the node after an order to suspend it, which the worker ignores:
-/// the copy has ended, and the newcomer has the core.
+/// A pause held back the end of a copy. The end reaches the node after its order to suspend the copy, which the worker
+/// ignores. The copy has ended, and the newcomer gets the core.
 #[test]
-fn an_end_on_its_way_voids_a_suspension() {
+fn an_end_that_is_on_its_way_voids_a_suspension() {
     let layout = Layout::new(1, 0, [1]);
     let (me, worker, scheduler) = (layout.node(0), layout.worker(0, 0), layout.scheduler(0));
     let mut node = Harness::new(layout, me, 1, Box::new(Node(Las::new(options(), 1))));
@@ -264,7 +268,7 @@ fn an_end_on_its_way_voids_a_suspension() {
     assert_eq!(node.ended(copy(0)), [(worker, Core::run(copy(1)).into())]);
 }
 
-/// With a hysteresis of 4 s a swap needs that lead: the copies swap at 5 s, 9 s and so on, not every 2 s.
+/// With a hysteresis of 4 s a swap needs this lead: the copies swap at 5 s, 9 s and so on, not every 2 s.
 #[test]
 fn hysteresis_delays_swaps() {
     let mut bench = Bench::new(1, LasOptions { hysteresis: Span::from_secs(4), ..options() }, &[20, 20]);
@@ -275,14 +279,14 @@ fn hysteresis_delays_swaps() {
     assert_eq!(swaps, [7, 17], "1 + 6 ≥ 1 + 4, then 11 ≥ 6 + 4");
 }
 
-/// When a copy resumes for the first time.
+/// Time at which a job's copy resumes for the first time.
 fn resumes(bench: &Bench, job: u32) -> Option<u64> {
     bench.log.iter().find(|(_, what, of)| (*what, *of) == ("resume", job)).map(|(at, ..)| *at)
 }
 
-/// The first copy has attained 10 s when two newcomers come, which take turns. Passed over at 12, 14 and 16 s, it runs
-/// at the next end of a quantum for two quanta, in which a third newcomer waits. Without the guard it runs when the two
-/// have attained as much.
+/// The first copy has attained 10 s when two newcomers arrive, which take turns. Passed over at 12, 14 and 16 s, it
+/// runs at the next end of a quantum for two quanta, in which a third newcomer waits. Without the guard it runs when
+/// the two newcomers have attained as much.
 #[test]
 fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
     for (guard, runs, third) in [(LasGuard::Promote, 18, 23), (LasGuard::None, 32, 20)] {
@@ -297,9 +301,9 @@ fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
     }
 }
 
-/// Four cores end their quanta at different times: a copy that is passed over by one of them has three more to come.
+/// Four cores end their quanta at different times. A copy that one core passes over must be passed over by three more.
 #[test]
-fn the_guard_is_the_same_with_more_cores() {
+fn a_copy_is_promoted_only_after_every_core_passed_it_over() {
     let guard = LasOptions {
         quantum: Span::from_secs(4),
         hysteresis: Span::from_secs(100),
@@ -314,10 +318,10 @@ fn the_guard_is_the_same_with_more_cores() {
     assert_eq!(resumes(&bench, 0), Some(33), "{:?}", bench.log);
 }
 
-/// Copies of 10 and 1 s of service wait behind a newcomer, the first since 10 s, the other since 11: both have been
+/// Copies of 10 and 1 s of service wait behind a newcomer, the first for 10 s and the other for 11 s. Both have been
 /// passed over three times at 19 s.
 #[test]
-fn promote_runs_the_copy_that_has_waited_longest() {
+fn the_guard_promote_runs_the_copy_that_has_waited_longest() {
     let options = LasOptions { guard: LasGuard::Promote, hysteresis: Span::from_secs(100), ..options() };
     let mut bench = Bench::new(1, options, &[30, 30, 30]);
     for (at, job) in [(0, 0), (10, 1), (11, 2)] {
@@ -327,10 +331,10 @@ fn promote_runs_the_copy_that_has_waited_longest() {
     assert_eq!(bench.log.iter().find(|(_, what, _)| *what == "resume"), Some(&(19, "resume", 0)));
 }
 
-/// Two copies take turns of 2 s. With `missed = 1` and two quanta, one that was suspended twice is not compared at the
-/// end of its next quantum but runs for 4 s. A newcomer can still preempt it.
+/// Two copies take turns of 2 s. With `missed = 1` and two quanta, a copy that was suspended twice is not compared at
+/// the end of its next quantum but runs for 4 s. A newcomer can still preempt it.
 #[test]
-fn running_protects_a_copy_that_was_suspended_more_often_than_missed() {
+fn the_guard_running_protects_a_copy_suspended_more_often_than_missed() {
     let guard = LasOptions { guard: LasGuard::Running, missed: 1, stretch: 2.0, ..options() };
     let swaps = |options, newcomer: Option<u64>| {
         let mut bench = Bench::new(1, options, &[30, 30, 1]);
@@ -349,9 +353,9 @@ fn running_protects_a_copy_that_was_suspended_more_often_than_missed() {
     assert_eq!(
         swaps(guard, None)[..4],
         [(3, 0), (5, 1), (7, 0), (13, 1)],
-        "the first was suspended at 1 and 5 s"
+        "the first copy was suspended at 1 and 5 s"
     );
-    assert_eq!(swaps(guard, Some(10))[3], (11, 1), "it is suspended for the third at 10 s");
+    assert_eq!(swaps(guard, Some(10))[3], (11, 1), "the copy is suspended for the third one at 10 s");
 }
 
 #[test]
@@ -363,10 +367,11 @@ fn copies_of_a_dead_scheduler_are_dropped() {
     bench.input(Input::Down { actor: scheduler });
     assert_eq!(bench.running, [None]);
     bench.run_until(9);
-    assert_eq!(bench.ends(), [], "the tick that is left finds nothing");
+    assert_eq!(bench.ends(), [], "the remaining tick has no effect");
 }
 
-/// Copies of 1 s and 3 s of service, one running: two, 4 s, 1 s.
+/// Two copies have 1 s and 3 s of service, and one of them runs. The report has two copies, 4 s in all, and a deviation
+/// of 1 s.
 #[test]
 fn reported_service_covers_all_copies() {
     let mut bench = Bench::new(1, LasOptions { quantum: Span::from_secs(9), ..options() }, &[9, 9]);
@@ -386,5 +391,5 @@ fn reported_service_covers_all_copies() {
     las.cores[0].usage = CoreUse::Running { served: served(0, 1), guarded: false, due: Time::MAX };
     let service = las.service(Time::ZERO + Span::from_secs(4));
     assert_eq!(service, AttainedService { tasks: 2, total: Span::from_secs(4), spread: Span::from_secs(1) });
-    assert_eq!(sends(&bench.harness.step(Input::Fire(Timer::Tick(7)))), [], "an unknown tick");
+    assert_eq!(sends(&bench.harness.step(Input::Fire(Timer::Tick(7)))), [], "an unknown tick has no effect");
 }

@@ -6,8 +6,8 @@ use crate::harness::{Harness, Jobs};
 use crate::layout::Layout;
 use crate::machine::Effect;
 
-/// A job ends and is submitted again while the timer of its first submission is armed: its probes are repeated by
-/// the timer of the second alone.
+/// A job ends and is submitted again while the timer of its first submission is armed. Only the timer of the second
+/// submission repeats its probes.
 #[test]
 fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
     let layout = Layout::new(1, 0, [1; 4]);
@@ -22,17 +22,17 @@ fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
         effects.iter().filter_map(after).collect::<Vec<_>>()
     };
     let look = Input::Fire(Timer::Recheck { job, attempt: 0 });
-    let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+    let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
     bench.now += timeout.scale(0.5);
     bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
     assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);
     bench.now += timeout.scale(0.5);
-    assert_eq!(bench.step(look), [], "of the first submission");
+    assert_eq!(bench.step(look), [], "the timer of the first submission is void");
     bench.now += timeout.scale(0.5);
     assert_eq!(armed(&bench.step(look)), [timeout.scale(2.0)]);
 }
 
-/// Each wanted live node is found, and no other, whether a draw meets it or all are searched.
+/// The search finds each wanted live node and no other node, both by draws and by a scan of all nodes.
 #[test]
 fn the_search_finds_the_wanted_live_nodes() {
     let layout = Layout::new(1, 0, vec![1; 100]);

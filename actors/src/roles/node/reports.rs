@@ -1,4 +1,4 @@
-//! Reports of progress: their times, and their errors. With them the numbers of a node manager's ticks.
+//! Reports of progress, with their times and errors, and the numbers of a node manager's ticks.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ parameters! {
     struct ProgressErrors {
         /// Largest error of a report, as a share of the work of the copy; uniform, drawn for each report.
         noise: f64 = 0.0 => 0.0..=1.0,
-        /// The parts of the work that count for equal parts of the score, in any unit: [4, 1, 1] is a reduce task that
-        /// copies for two thirds of its time, and then reports a third. None: all work counts alike.
+        /// The parts of the work that count for equal parts of the score, in any unit. [4, 1, 1] is a reduce task that
+        /// copies for two thirds of its time, and then reports a third. If empty, all work counts alike.
         #[schemars(length(max = 16))]
         phases: Vec<f64> = Vec::new(),
-        /// Age of reports when they are sent. It is scaled like the other durations.
+        /// Age of reports when they are sent, scaled like the other durations.
         delay: Span = Span::ZERO,
     }
 }
@@ -31,7 +31,7 @@ impl ProgressErrors {
         Err(format!("progress.phases: must be at most 16 numbers above 0, up to 1e6, not {:?}", self.phases))
     }
 
-    /// The score that is reported when `share` of the work is done.
+    /// The score that is reported after a fraction `share` of the work.
     fn phased(&self, share: f64) -> f64 {
         let (all, mut left) = (self.phases.iter().sum::<f64>(), share);
         for (done, part) in self.phases.iter().map(|part| part / all).enumerate() {
@@ -40,7 +40,7 @@ impl ProgressErrors {
             }
             left -= part;
         }
-        // Also what rounding leaves over.
+        // This also covers the remainder from rounding.
         if self.phases.is_empty() { share } else { 1.0 }
     }
 }
@@ -67,7 +67,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// With these options, unarmed.
+    /// A reporter with these options, unarmed.
     pub(super) const fn new(options: ReportOptions) -> Self {
         Self { options, armed: false, delayed: VecDeque::new() }
     }
@@ -80,7 +80,7 @@ impl Reporter {
         }
     }
 
-    /// Handles a tick: sends the oldest delayed report, or returns `true` where the next reports are due.
+    /// Handles a tick: sends the oldest delayed report, or returns `true` if the next reports are due.
     pub(super) fn tick(&mut self, number: u32, fx: &mut Effects<'_>) -> bool {
         if number == PROGRESS {
             self.armed = false;
@@ -126,11 +126,11 @@ impl Reporter {
     }
 }
 
-/// Reports of progress are due.
+/// The tick at which reports of progress are due.
 pub(super) const PROGRESS: u32 = 0;
-/// A delayed report of progress is sent.
+/// The tick at which a delayed report of progress is sent.
 pub(super) const SEND: u32 = 1;
-/// Reports of use are due.
+/// The tick at which reports of use are due.
 pub(super) const USE: u32 = 2;
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
     use crate::roles::NodeManager;
     use crate::roles::node::NodeOptions;
 
-    /// Hadoop's reduce task, if copying takes four sixths of the time.
+    /// The phases are those of Hadoop's reduce task if copying takes four sixths of the time.
     #[test]
     fn phases_count_for_equal_parts_of_the_score() {
         let errors = ProgressErrors { phases: vec![4.0, 1.0, 1.0], ..ProgressErrors::default() };
@@ -167,9 +167,10 @@ mod tests {
         Harness::new(layout.clone(), layout.node(0), 1, Box::new(NodeManager::with(options, 1)))
     }
 
-    /// A report of half of the work is off by up to a tenth, evenly, and never below zero or above one.
+    /// A report of half of the work has an evenly distributed error of at most a tenth, and is never below zero or
+    /// above one.
     #[test]
-    fn noise_is_even_and_bounded() {
+    fn noise_of_reports_is_uniform_and_bounded() {
         let mut node = node(ProgressErrors { noise: 0.1, ..ProgressErrors::default() }, false);
         let (worker, scheduler, copy) =
             (node.layout.worker(0, 0), node.layout.scheduler(0), JobId(0).task(0).copy(0));
@@ -189,9 +190,9 @@ mod tests {
         assert!(ends.iter().all(|share| (0.0..=1.0).contains(share)));
     }
 
-    /// Starts are reported where asked for, and a delayed report carries the time to which it refers.
+    /// Starts are reported if requested, and a delayed report carries the time to which it refers.
     #[test]
-    fn reports_can_be_late() {
+    fn a_delayed_report_carries_the_time_to_which_it_refers() {
         let delay = Span::from_secs(2);
         let mut node = node(ProgressErrors { delay, ..ProgressErrors::default() }, true);
         let (scheduler, copy) = (node.layout.scheduler(0), JobId(0).task(0).copy(0));

@@ -1,4 +1,4 @@
-//! The entries of a node's queue, and which tasks of a row at a node are gone.
+//! The entries of a node's queue, and the state of rows on a node.
 
 use crate::base::{ActorId, CopyId, JobId, Time};
 use crate::message::{Row, TaskRange};
@@ -10,13 +10,13 @@ use crate::roles::node_queue::Place;
 pub struct Reservation {
     /// The scheduler.
     pub from: ActorId,
-    /// Its job.
+    /// The job of the reservation.
     pub job: JobId,
     /// The group of the job's tasks.
     pub group: u32,
     /// Number of places.
     pub count: u32,
-    /// Whether it repairs a loss.
+    /// Whether the reservation repairs a loss.
     pub repair: bool,
 }
 
@@ -28,12 +28,12 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// Whether it holds tasks of a job of the long class.
+    /// Whether the entry is a row of a job of the long class.
     pub(super) const fn is_long_row(&self) -> bool {
         matches!(self, Self::Row(row) if row.long)
     }
 
-    /// Its job.
+    /// The job of the entry.
     pub(super) const fn job(&self) -> JobId {
         match self {
             Self::Row(row) => row.row.job,
@@ -41,7 +41,7 @@ impl Entry {
         }
     }
 
-    /// Whether it reserves places for that group of a scheduler's job.
+    /// Whether the entry reserves places for this group of a scheduler's job.
     pub(super) fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
         matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
     }
@@ -50,19 +50,19 @@ impl Entry {
 /// A row and its position.
 #[derive(Clone, Debug)]
 pub(super) struct RowState {
-    /// The actor that sent it.
+    /// The actor that sent the row.
     pub from: ActorId,
-    /// Its tasks.
+    /// The row's tasks.
     pub row: Row,
-    /// Whether its job is of the long class.
+    /// Whether the row's job is of the long class.
     pub long: bool,
     /// Dropped or finished positions.
     gone: TaskSet,
-    /// The running position, or the first that may run.
+    /// The position of the running copy, or the first position that may run.
     pub at: u16,
-    /// When the running copy began.
+    /// Time at which the running copy began.
     pub began: Time,
-    /// The group and the place that it was claimed for, if its scheduler is to be asked again after it.
+    /// The group and the place for which the row was claimed, if its scheduler is to be asked again after it.
     pub stick: Option<(u32, Place)>,
 }
 
@@ -88,7 +88,7 @@ impl RowState {
         }
     }
 
-    /// Positions from `at` on that are not gone.
+    /// Number of positions from `at` on that are not gone.
     pub(super) fn left(&self) -> u32 {
         (self.at..self.row.width).filter(|&position| !self.gone.has(u32::from(position))).count() as u32
     }

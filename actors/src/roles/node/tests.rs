@@ -26,18 +26,18 @@ fn run(copy: CopyId) -> Message {
     Core::run(copy).into()
 }
 
-/// Table II of the latin-square paper, as server s2 sees it: row [1, 2, 0] (tasks from zero), task 0
-/// completes on s1, then 1 on s2 itself, then 2 on s3.
+/// Table II of the latin-square paper, as server s2 sees it. The row is [1, 2, 0] (tasks from zero). Task 0 completes
+/// on s1, then task 1 on s2 itself, then task 2 on s3.
 #[test]
-fn table_ii_on_the_second_server() {
+fn the_second_server_follows_table_ii_of_the_paper() {
     let (mut node, scheduler) = bench(1);
     let worker = node.layout.worker(0, 0);
     assert_eq!(node.receive(scheduler, Launch::Row(row(1))), [(worker, run(row(1).copy(0)))]);
-    // Its head is unchanged: it must not be restarted.
+    // The head of the row is unchanged and must not be restarted.
     assert_eq!(node.receive(scheduler, Launch::Drop(one(0))), []);
     let done = Launch::Completed { copy: row(1).copy(0) }.into();
     assert_eq!(node.ended(row(1).copy(0)), [(scheduler, done), (worker, run(row(1).copy(1)))]);
-    // Task 2 completes on s3: its copy here stops, and nothing is left.
+    // Task 2 completes on s3, so its copy on s2 stops, and nothing is left.
     let stop = Core::Stop { copy: row(1).copy(1) }.into();
     assert_eq!(node.receive(scheduler, Launch::Drop(one(2))), [(worker, stop)]);
 }
@@ -70,7 +70,7 @@ fn a_reservation_holds_its_core_until_answered() {
     assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
     assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
     assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
-    assert_eq!(node.receive(scheduler, reserve(3)), [], "both cores are row");
+    assert_eq!(node.receive(scheduler, reserve(3)), [], "both cores are busy or held");
     let length = Probe::Length { task: JOB.task(0), length: 3 }.into();
     assert_eq!(
         node.receive(scheduler, Probe::Sample { task: JOB.task(0), repair: false }),
@@ -114,5 +114,5 @@ fn busy_cores_are_reported_until_they_are_idle() {
         [(scheduler, report.into())]
     );
     node.ended(copy);
-    assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, nothing is armed");
+    assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, so no report is armed");
 }

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Contention, UsageReport};
 
-/// Messages of shared nodes to schedulers about the copies that these launched.
+/// Messages of shared nodes to schedulers about the copies that the schedulers launched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeUsage {
     /// Evictions.
@@ -19,15 +19,15 @@ pub enum NodeUsage {
 /// Handling of the use of a node by its manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsageOptions {
-    /// Memory above which it evicts copies, bytes.
+    /// Memory above which the node evicts copies, bytes.
     pub limit: u64,
-    /// Period of its reports, the first one period after the first copy starts on an idle node; `None` if it sends
-    /// none.
+    /// Period of the node's reports; `None` if it sends none. The first comes one period after the first copy starts on
+    /// an idle node.
     pub report: Option<Span>,
 }
 
 impl UsageOptions {
-    /// The options of a node of the layout; `None` if its nodes are not shared.
+    /// The options of a node of the layout; `None` if nodes are not shared.
     pub fn of(layout: &Layout, node: u32, reports: NodeUsage) -> Option<Self> {
         let sharing = layout.sharing()?;
         let report = (reports == NodeUsage::Reports).then_some(sharing.report);
@@ -38,13 +38,13 @@ impl UsageOptions {
 /// The use of a running copy.
 #[derive(Clone, Copy, Debug)]
 struct CurrentUse {
-    /// CPU that it is given, thousandths of a core.
+    /// CPU given to the copy, thousandths of a core.
     given: u32,
-    /// Bytes.
+    /// Memory of the copy, bytes.
     memory: u64,
-    /// The fraction of its demand that it is given, millionths.
+    /// The fraction of the copy's demand that it is given, millionths.
     rate: u32,
-    /// The rate that its scheduler was sent last.
+    /// The rate last sent to the copy's scheduler.
     reported: u32,
 }
 
@@ -57,7 +57,7 @@ impl CurrentUse {
 pub(super) struct UsageTable {
     options: UsageOptions,
     used: Box<[CurrentUse]>,
-    /// Bytes, of all copies.
+    /// Memory of all copies, bytes.
     memory: u64,
     /// Whether the next reports are armed.
     armed: bool,
@@ -68,8 +68,8 @@ impl UsageTable {
         Self { options, used: vec![CurrentUse::NONE; cores as usize].into(), memory: 0, armed: false }
     }
 
-    /// Records the new use of the copy that runs on a core. If throttling begins or ends with it, its scheduler is
-    /// notified at once; other changes of its rate are sent with the next reports.
+    /// Records the new use of the copy on a core. If throttling begins or ends, the copy's scheduler is notified at
+    /// once; other changes of its rate are sent with the next reports.
     pub(super) fn set(
         &mut self,
         core: usize,
@@ -87,7 +87,7 @@ impl UsageTable {
         }
     }
 
-    /// Sends the rate of a throttled copy to its scheduler, unless it is the rate that was sent last.
+    /// Sends the rate of a throttled copy to its scheduler, unless the same rate was sent last.
     fn tell_rate(&mut self, core: usize, row: &RowState, fx: &mut Effects<'_>) {
         let CurrentUse { rate, reported, .. } = &mut self.used[core];
         if self.options.report.is_some() && rate != reported {
@@ -97,16 +97,17 @@ impl UsageTable {
         }
     }
 
-    /// Forgets the copy of a core, which runs none any more.
+    /// Forgets the copy of a core that runs no copy any more.
     pub(super) fn clear(&mut self, core: usize) {
         self.memory -= self.used[core].memory;
         self.used[core] = CurrentUse::NONE;
     }
 
-    /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs go first, of
-    /// them those that use most above their request, then those that use most (Park's thesis, section 5.4.1), and of
-    /// equals the one that has done the least work. Copies of tasks that were launched very often go last, the newest
-    /// first, so that the oldest one ends: otherwise copies whose use grows would evict each other for ever.
+    /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs go first.
+    /// Among them copies that use most above their request go first, then copies that use most (Park's thesis, section
+    /// 5.4.1), and among equals the copy that has done the least work. Copies of tasks that were launched very often go
+    /// last, the newest first, so that the oldest copy ends: otherwise copies whose use grows would evict each other
+    /// for ever.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
@@ -127,7 +128,7 @@ impl UsageTable {
         used.max_by_key(|(core, row)| rank(*core, row)).map(|(core, _)| core)
     }
 
-    /// Arms the next reports, if there are any and they are not armed.
+    /// Arms the next reports, if the node sends reports and none are armed.
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if let (false, Some(period)) = (self.armed, self.options.report) {
             self.armed = true;
@@ -153,10 +154,10 @@ impl UsageTable {
     }
 }
 
-/// Launches of a task after which its copies are evicted last.
+/// Number of launches of a task after which its copies are evicted last.
 const VERY_OFTEN: u32 = 256;
 
-/// The message that a copy which began at `began` is evicted at `now`, `alone` if no other copy runs.
+/// The message that a copy which began at `began` is evicted at `now`; `alone` says that no other copy runs.
 pub(super) fn evicted(copy: CopyId, (began, now): (Time, Time), alone: bool) -> Contention {
     Contention::Evicted { copy, age_ms: now.since(began).whole_millis(), alone }
 }
@@ -175,7 +176,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A node of four slots that evicts above 75 MiB, with a task of each of four jobs. Jobs 1 and 2 have deadlines.
+    /// A node of four slots that evicts above 75 MiB, with one task of each of four jobs. Jobs 1 and 2 have deadlines.
     fn node() -> Harness {
         let mut node = idle();
         for job in 0..4 {
@@ -185,7 +186,7 @@ mod tests {
         node
     }
 
-    /// The same node without tasks.
+    /// The same kind of node without tasks.
     fn idle() -> Harness {
         let room = Amount { cpu: 4000, memory: 100 * MIB };
         let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
@@ -215,20 +216,21 @@ mod tests {
         ]
     }
 
-    /// Best-effort copies go before those with deadlines, then larger ones, and only until there is enough memory.
+    /// Best-effort copies go before copies with deadlines, then larger copies first, and only until there is enough
+    /// memory.
     #[test]
-    fn the_largest_copy_of_the_least_importance_is_evicted() {
+    fn the_largest_copy_among_best_effort_jobs_is_evicted_first() {
         let mut node = node();
         for (job, mib) in [(0, 10), (1, 40), (2, 20)] {
             assert_eq!(uses(&mut node, job, 1000, mib), []);
         }
         let effects = uses(&mut node, 3, 1000, 11);
-        assert_eq!(effects[0], Effect::Note(Note::Evicted { copy: copy(3) }), "11 of best effort, before 40");
+        assert_eq!(effects[0], Effect::Note(Note::Evicted { copy: copy(3) }), "best effort goes before 40");
         assert_eq!(sends(&effects), evicted(&node, 3, 1000));
-        assert_eq!(uses(&mut node, 3, 1000, 11), [], "it is gone");
-        assert_eq!(sends(&uses(&mut node, 2, 1000, 30)), evicted(&node, 0, 4000), "80 with the last of them");
-        assert_eq!(sends(&uses(&mut node, 2, 1000, 41)), evicted(&node, 2, 2000), "41 before 40");
-        assert_eq!(uses(&mut node, 1, 1000, 75), [], "the threshold itself is not above it");
+        assert_eq!(uses(&mut node, 3, 1000, 11), [], "the copy is gone");
+        assert_eq!(sends(&uses(&mut node, 2, 1000, 30)), evicted(&node, 0, 4000), "80 with the last one");
+        assert_eq!(sends(&uses(&mut node, 2, 1000, 41)), evicted(&node, 2, 2000), "41 goes before 40");
+        assert_eq!(uses(&mut node, 1, 1000, 75), [], "use equal to the threshold is not above the threshold");
     }
 
     #[test]
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(sends(&uses(&mut node, 3, 1000, 40)), evicted(&node, 3, 1000));
     }
 
-    /// Two tasks that were launched very often, of which the second has a deadline, and a third one.
+    /// Of three tasks, two were launched very often, and the second of these has a deadline.
     #[test]
     fn among_tasks_launched_very_often_the_oldest_copy_stays() {
         let mut node = idle();
@@ -262,15 +264,15 @@ mod tests {
         assert_eq!(
             uses(&mut node, 1, 20),
             [(copies[2], false)],
-            "launched once, although it uses less than 50"
+            "the copy launched once goes, although it uses less than 50"
         );
-        assert_eq!(uses(&mut node, 1, 30), [(copies[1], false)], "newer");
-        assert_eq!(uses(&mut node, 0, 76), [(copies[0], true)], "more than the node has");
+        assert_eq!(uses(&mut node, 1, 30), [(copies[1], false)], "the newer copy goes");
+        assert_eq!(uses(&mut node, 0, 76), [(copies[0], true)], "the copy needs more than the node has");
     }
 
-    /// Schedulers are notified of changes between throttled and not, and of other changes by reports.
+    /// Schedulers are notified at once when throttling begins or ends, and of other changes by reports.
     #[test]
-    fn throttling_and_use_are_reported() {
+    fn throttling_and_use_are_reported_to_schedulers() {
         let mut node = node();
         let scheduler = node.layout.scheduler(0);
         let at = node.now.into();
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }
 
-    /// A scheduler that does not learn of an eviction would lose the task.
+    /// If a scheduler does not learn of an eviction, it loses the task.
     #[test]
     fn an_undelivered_eviction_is_reported_again() {
         let mut node = node();

@@ -1,4 +1,4 @@
-//! The interface of planners: their input, which has the free cores of a cluster by kind of node, and their decisions.
+//! The interface of planners: their input, with the free cores of a cluster by kind of node, and their decisions.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ use crate::roles::job_table::{JobTable, OpenJob};
 pub struct Situation<'a> {
     /// The open jobs.
     pub jobs: &'a mut JobTable<PlannedJob>,
-    /// The cores.
+    /// The cores of the cluster.
     pub pool: &'a CorePool,
 }
 
@@ -24,12 +24,12 @@ pub struct Situation<'a> {
 pub struct LaunchOrder {
     /// The job.
     pub job: JobId,
-    /// The places of its first waiting tasks.
+    /// Places of the job's first waiting tasks.
     pub places: TaskPlaces,
 }
 
 impl LaunchOrder {
-    /// Number of tasks that it launches.
+    /// Number of tasks to be launched.
     pub fn size(&self) -> u32 {
         match &self.places {
             TaskPlaces::Kinds(tasks) => tasks.iter().sum(),
@@ -41,7 +41,7 @@ impl LaunchOrder {
 /// The places of tasks that are launched together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TaskPlaces {
-    /// A number of tasks on each kind of nodes, on the cores that were freed first.
+    /// A number of tasks on each kind of nodes, on the cores that became free first.
     Kinds(Vec<u32>),
     /// The number of a node for each task; a node may occur several times.
     Nodes(Vec<u32>),
@@ -58,16 +58,16 @@ pub struct Decision {
     pub victims: Vec<JobId>,
     /// Time of the next decision, even if nothing has happened until then.
     pub due: Option<Time>,
-    /// Emulated time that deciding takes.
+    /// Emulated time that the decision takes.
     pub takes: Span,
-    /// Cycles since the last decision, this one included; the scheduler counts them.
+    /// Number of cycles since the last decision, this cycle included; the scheduler counts them.
     pub cycles: u32,
 }
 
-/// The run of a finished job: its length, and whether it was on nodes that the job prefers.
+/// The run of a finished job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobRun {
-    /// Time from its launch to its end.
+    /// Time from the launch of the job to its end.
     pub length: Span,
     /// Whether a task ran on a kind of node that the job does not prefer.
     pub elsewhere: bool,
@@ -81,7 +81,7 @@ pub trait Planner: Clone + Debug + Send + 'static {
     /// Called when a job was submitted.
     fn submitted(&mut self, _job: JobId, _spec: &JobSpec, _fx: &mut Effects<'_>) {}
 
-    /// Whether there is something to decide at the end of a cycle in which something has changed; `waiting` says
+    /// Whether there is something to decide at the end of a cycle in which something has changed. `waiting` says
     /// whether tasks wait.
     fn has_choice(&self, waiting: bool) -> bool {
         waiting
@@ -95,13 +95,14 @@ pub trait Planner: Clone + Debug + Send + 'static {
         false
     }
 
-    /// Called when a shared node gave a copy this fraction of its demand at some time, in millionths; returns whether
-    /// that may change a decision. Of two calls for a copy the later time counts.
+    /// Called when a shared node gave a copy this fraction of its demand at some time, in millionths. Returns whether
+    /// this may change a decision. Among calls for one copy the latest time counts.
     fn throttled(&mut self, _copy: CopyId, _rate: u32, _at: Time, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// Called when a node has evicted a copy that ran there `alone` or not; [`stopped`](Self::stopped) follows.
+    /// Called when a node has evicted a copy; `alone` says that no other copy ran on it. [`stopped`](Self::stopped)
+    /// follows.
     fn evicted(&mut self, _copy: CopyId, _node: u32, _alone: bool, _fx: &mut Effects<'_>) {}
 
     /// Called when a copy was preempted, evicted or lost with its node; its work is lost.
@@ -110,7 +111,7 @@ pub trait Planner: Clone + Debug + Send + 'static {
     /// Called when a job ended; `run` describes its run, if all its tasks ran at the same time.
     fn ended(&mut self, _job: JobId, _run: Option<JobRun>, _fx: &mut Effects<'_>) {}
 
-    /// State that outlives a crash of the scheduler; see [`Machine::stored`](crate::machine::Machine::stored).
+    /// State that survives a crash of the scheduler; see [`Machine::stored`](crate::machine::Machine::stored).
     fn stored(&mut self) -> Option<Stored> {
         None
     }
@@ -119,40 +120,40 @@ pub trait Planner: Clone + Debug + Send + 'static {
     fn restore(&mut self, _stored: Stored) {}
 }
 
-// An open job of a planning scheduler: which of its tasks wait, and which hold cores.
+// An open job of a planning scheduler, with its waiting tasks and its held cores.
 
 /// A copy that holds a core of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HeldCore {
     /// The copy.
     pub copy: CopyId,
-    /// The number of its node.
+    /// Number of the copy's node.
     pub node: u32,
 }
 
 /// An open job.
 #[derive(Clone, Debug)]
 pub struct PlannedJob {
-    /// Its description and finished tasks.
+    /// Description and finished tasks of the job.
     pub open: OpenJob,
-    /// Tasks without a finished copy that hold no core, rising.
+    /// Tasks without a finished copy that hold no core, in ascending order.
     pub waiting: Vec<u32>,
-    /// The copies of the others.
+    /// Copies of the other tasks without a finished copy.
     pub held: Vec<HeldCore>,
-    /// When the first of these were launched.
+    /// Time at which the first held copies were launched.
     pub began: Time,
-    /// Whether one of them runs on a kind of node that the job does not prefer.
+    /// Whether a held copy runs on a kind of node that the job does not prefer.
     pub elsewhere: bool,
     /// Whether all tasks of the job were launched at `began`, and these copies are the ones that finish.
     pub whole: bool,
-    /// Whether some waiting tasks were lost. Launching those counts as a repair; after a preemption it does not.
+    /// Whether some waiting tasks were lost. Their launch counts as a repair; a launch after a preemption does not.
     pub lost: bool,
     /// Number of preemptions of the whole job.
     pub preemptions: u32,
 }
 
 impl PlannedJob {
-    /// A job all of whose tasks wait.
+    /// A job whose tasks all wait.
     pub fn new(open: OpenJob) -> Self {
         let waiting = (0..open.spec.tasks).collect();
         Self {
@@ -176,7 +177,7 @@ impl PlannedJob {
         }
     }
 
-    /// The cores that it holds on usable nodes, by kind of node.
+    /// Number of cores that the job holds on usable nodes, by kind of node.
     pub fn held_by_kind(&self, pool: &CorePool) -> Vec<u32> {
         let mut held = vec![0; pool.kinds()];
         for core in self.held.iter().filter(|core| pool.is_usable(core.node)) {
@@ -193,9 +194,9 @@ struct PoolNode {
     cores: u32,
     held: Vec<CopyId>,
     up: bool,
-    /// Whether it could not be reached lately.
+    /// Whether the node is avoided because it could not be reached.
     avoided: bool,
-    /// Entries among the free cores for cores that are not free, as [`CorePool::take_on`] leaves them.
+    /// Number of the node's entries among the free cores that [`CorePool::take_on`] has made stale.
     stale: u32,
 }
 
@@ -205,18 +206,18 @@ impl PoolNode {
     }
 }
 
-/// All cores.
+/// All cores of a cluster.
 #[derive(Clone, Debug)]
 pub struct CorePool {
     nodes: Vec<PoolNode>,
-    /// A node's number for each of its free cores, by kind of node; the one that was freed first comes first.
+    /// The number of a node for each of its free cores, by kind of node, in the order in which cores became free.
     free: Vec<VecDeque<u32>>,
-    /// Stale entries of all nodes, by kind.
+    /// Number of stale entries of all nodes, by kind.
     stale: Vec<u32>,
 }
 
 impl CorePool {
-    /// All nodes of the layout, up and idle.
+    /// All nodes of a layout, up and idle.
     pub fn new(layout: &Layout) -> Self {
         let node = |index| PoolNode {
             kind: layout.kind(index),
@@ -228,7 +229,7 @@ impl CorePool {
         };
         let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
         let mut free = vec![VecDeque::new(); usize::from(layout.kinds())];
-        // A core of each node before the second of any.
+        // The first core of each node comes before the second core of any.
         let most = nodes.iter().map(|node| node.cores).max().unwrap_or(0);
         for core in 0..most {
             for (index, node) in (0..).zip(&nodes).filter(|(_, node)| core < node.cores) {
@@ -239,7 +240,7 @@ impl CorePool {
         Self { nodes, free, stale }
     }
 
-    /// Kinds of nodes.
+    /// Number of kinds of nodes.
     pub const fn kinds(&self) -> usize {
         self.free.len()
     }
@@ -259,18 +260,18 @@ impl CorePool {
         self.nodes[node as usize].is_usable()
     }
 
-    /// Free cores of a kind of nodes that can be used.
+    /// Number of free cores on usable nodes of a kind.
     pub fn free(&self, kind: usize) -> u32 {
         self.free[kind].len() as u32 - self.stale[kind]
     }
 
-    /// Free cores of a node, none if it cannot be used.
+    /// Number of free cores of a node; 0 if the node cannot be used.
     pub fn free_on(&self, index: u32) -> u32 {
         let node = &self.nodes[index as usize];
         if node.is_usable() { node.cores.saturating_sub(node.held.len() as u32) } else { 0 }
     }
 
-    /// Cores of each kind of nodes that can be used, free and held.
+    /// Number of cores of usable nodes, free and held, by kind.
     pub fn usable(&self) -> Vec<u32> {
         let mut usable = vec![0; self.kinds()];
         for node in self.nodes.iter().filter(|node| node.is_usable()) {
@@ -279,12 +280,12 @@ impl CorePool {
         usable
     }
 
-    /// Cores of all nodes that are up.
+    /// Number of cores of all nodes that are up.
     pub fn up_cores(&self) -> u32 {
         self.nodes.iter().filter(|node| node.up).map(|node| node.cores).sum()
     }
 
-    /// Gives a free core of a kind of nodes to a copy, and returns the node.
+    /// Gives a free core on some node of a kind to a copy; returns the node.
     pub fn take(&mut self, kind: usize, copy: CopyId) -> Option<u32> {
         loop {
             let index = self.free[kind].pop_front()?;
@@ -298,8 +299,8 @@ impl CorePool {
         }
     }
 
-    /// Gives a free core of a node to a copy; returns whether there was one. Its entry among the free ones stays until
-    /// it is met, since finding it would take a search.
+    /// Gives a free core of a node to a copy; returns whether there was a free core. The core's entry among the free
+    /// ones stays until it is met, since finding it would take a search.
     pub fn take_on(&mut self, index: u32, copy: CopyId) -> bool {
         let free = self.free_on(index) > 0;
         if free {
@@ -316,7 +317,7 @@ impl CorePool {
         self.nodes[index as usize].held.contains(&copy)
     }
 
-    /// Frees the core that a copy holds on a node; returns whether it held one.
+    /// Frees the core that a copy holds on a node; returns whether the copy held a core.
     pub fn release(&mut self, index: u32, copy: CopyId) -> bool {
         let node = &mut self.nodes[index as usize];
         let Some(at) = node.held.iter().position(|held| *held == copy) else { return false };
@@ -330,7 +331,7 @@ impl CorePool {
         true
     }
 
-    /// Excludes a node from the free ones, or readmits it.
+    /// Excludes a node from the free cores, or readmits it.
     pub fn avoid(&mut self, index: u32, avoided: bool) {
         if let Some(node) = self.nodes.get_mut(index as usize) {
             node.avoided = avoided;
@@ -379,7 +380,11 @@ mod tests {
     fn cores_are_held_until_they_are_released() {
         let mut pool = CorePool::new(&Layout::new(1, 0, [1, 2]));
         let taken: Vec<_> = (0..4).map(|task| pool.take(0, copy(task))).collect();
-        assert_eq!(taken, [Some(0), Some(1), Some(1), None], "a core of each node before the second of one");
+        assert_eq!(
+            taken,
+            [Some(0), Some(1), Some(1), None],
+            "the first core of each node comes before any second core"
+        );
         assert!(pool.release(1, copy(2)) && !pool.release(1, copy(2)));
         assert_eq!((pool.free(0), pool.up_cores()), (1, 3));
         assert_eq!(pool.take(0, copy(4)), Some(1));
@@ -399,7 +404,7 @@ mod tests {
         pool.avoid(0, true);
         assert_eq!((pool.free(0), pool.free_on(0), pool.take_on(0, copy(8))), (0, 0, false));
         pool.avoid(0, false);
-        assert_eq!((pool.free(0), pool.take(0, copy(8))), (0, None), "all are held");
+        assert_eq!((pool.free(0), pool.take(0, copy(8))), (0, None), "all cores are held");
     }
 
     #[test]
@@ -407,7 +412,7 @@ mod tests {
         let mut pool = CorePool::new(&Layout::new(1, 0, [1, 2]));
         assert_eq!(pool.take(0, copy(0)), Some(0));
         assert_eq!(pool.down(0), [copy(0)]);
-        assert!(!pool.release(0, copy(0)), "it is lost");
+        assert!(!pool.release(0, copy(0)), "the core is lost");
         pool.avoid(1, true);
         assert_eq!((pool.free(0), pool.usable(), pool.up_cores()), (0, vec![0], 2));
         pool.up(0);

@@ -10,18 +10,18 @@ const SLO: f64 = 1.0;
 /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
 const LATE: f64 = 0.01;
 
-/// The least utility of a best-effort job, relative to its largest, so that a long one still runs eventually.
+/// The least utility of a best-effort job, relative to its largest, so that a long job still runs eventually.
 const LEAST: f64 = 0.01;
 
 parameters! {
     /// The SLO jobs whose utility falls gradually after the deadline instead of dropping to zero.
     enum OverEstimates {
-        /// For jobs that seem to be overestimated.
+        /// Jobs that seem to be overestimated.
         #[default]
         Adaptive,
-        /// For all.
+        /// All SLO jobs.
         Always,
-        /// For none.
+        /// No job.
         Never,
     }
 }
@@ -31,38 +31,39 @@ parameters! {
 pub struct Valuation {
     /// The SLO jobs whose utility falls gradually after the deadline.
     pub over: OverEstimates,
-    /// With [`OverEstimates::Adaptive`]: the utility falls gradually if the probability that the job needs less time
-    /// than from its submission to its deadline is below this.
+    /// With [`OverEstimates::Adaptive`]: the utility falls gradually if P(run time ≤ time from submission to deadline)
+    /// is below this limit.
     pub threshold: f64,
-    /// Time in which the utility then falls to zero, relative to the time from submission to deadline.
+    /// Time in which the utility falls to zero after the deadline, relative to the time from submission to deadline.
     pub decay: f64,
     /// Largest utility of a best-effort job, where an SLO job is worth 1.
     pub best_effort: f64,
-    /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s; if absent
-    /// it falls with the wait or the run time.
+    /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s. If absent,
+    /// the utility falls with the wait or the run time.
     pub completion: Option<f64>,
 }
 
-/// The utility of a job by the time of its end, or, for best effort, also by how long it waits or runs.
+/// The utility of a job by the time of its end; for best effort, also by its wait or run time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Utility {
-    /// `SLO` until the deadline, then falling linearly to zero at `zero`; both in seconds since the run's start.
+    /// `SLO` until the deadline, then falling linearly to zero at `zero`. Both times are in seconds since the run's
+    /// start.
     Slo {
         /// The deadline.
         deadline: f64,
-        /// Not before the deadline.
+        /// Time at which the utility is zero; not before the deadline.
         zero: f64,
     },
-    /// `top` for a job that starts or ends now, or that has just arrived, falling linearly with time.
+    /// `top` for a job that starts or ends now, or that has just arrived; falls linearly with time.
     BestEffort {
-        /// In the unit of `SLO`.
+        /// Largest utility, in the unit of `SLO`.
         top: f64,
-        /// Present if the utility falls with the completion.
+        /// Present if the utility falls with the time to completion.
         completion: Option<Response>,
     },
 }
 
-/// A utility of a best-effort job that falls with the time from its arrival to its completion.
+/// The fall of a best-effort job's utility with the time from its arrival to its completion.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Response {
     /// The arrival, in seconds since the run's start.
@@ -72,7 +73,7 @@ pub struct Response {
 }
 
 impl Utility {
-    /// The utility of a job with the estimated run time `run` on the nodes that it prefers.
+    /// The utility of a job that has the estimated run time `run` on preferred nodes.
     pub fn of(spec: &JobSpec, run: &Distribution, valuation: &Valuation) -> Self {
         let arrival = spec.arrival.as_secs_f64();
         let Some(deadline) = spec.deadline else {
@@ -90,8 +91,8 @@ impl Utility {
         Self::Slo { deadline, zero: deadline + decay }
     }
 
-    /// The utility as of `now`: an SLO job whose utility has become zero gets a smaller utility of best effort,
-    /// whatever its age.
+    /// The utility as of `now`. An SLO job whose utility has become zero gets a smaller best-effort utility, whatever
+    /// its age.
     #[must_use]
     pub fn at(self, now: Time) -> Self {
         match self {
@@ -102,9 +103,9 @@ impl Utility {
         }
     }
 
-    /// Expected utility of a start at `start` seconds, which is `wait` seconds from now, if `run` is expected and the
-    /// window has a length of `window` (thesis, equation 4.1). That of a best-effort job falls to zero at the end of
-    /// the window, or with its completion to a hundredth of that.
+    /// Expected utility of a start at `start` seconds, `wait` seconds from now, if `run` is the expected run time and
+    /// the window has length `window` (thesis, equation 4.1). The utility of a best-effort job falls to zero at the end
+    /// of the window, or with its completion to a hundredth.
     pub fn expected_for_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
         let soon = 1.0 - wait / window;
         match self {
@@ -121,8 +122,8 @@ impl Utility {
         }
     }
 
-    /// Utility of a job that starts at `start` seconds and runs for `run` seconds. That of a best-effort job falls to
-    /// near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with its completion.
+    /// Utility of a job that starts at `start` seconds and runs for `run` seconds. The utility of a best-effort job
+    /// falls to near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with its completion.
     pub fn for_run_time(self, start: f64, run: f64, horizon: f64) -> f64 {
         match self {
             Self::BestEffort { top, completion } => {
@@ -168,9 +169,9 @@ mod tests {
         [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5].map(|at| utility.expected_for_start(at, (at, 20.0), run))
     }
 
-    /// The thesis's example (O-T1): a deadline of 15 and a window of 20.
+    /// The thesis's example (O-T1) has a deadline of 15 and a window of 20.
     #[test]
-    fn expected_utilities_of_the_example() {
+    fn expected_utilities_match_the_example_of_the_thesis() {
         let first = Distribution::uniform(0.0, 10.0);
         let slo = Utility::of(&job(Some(15)), &first, &VALUATION);
         let close = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
@@ -184,7 +185,7 @@ mod tests {
         assert!(starts(effort, &first).iter().zip(&expected).all(close));
     }
 
-    /// A job with an estimated run time of 12 s whose deadline is 10 s after its submission.
+    /// The job has an estimated run time of 12 s, and its deadline is 10 s after its submission.
     #[test]
     fn the_utility_of_overestimated_jobs_falls_gradually() {
         let run = Distribution::point(12.0);
@@ -192,7 +193,7 @@ mod tests {
             let valuation = Valuation { over, decay, ..VALUATION };
             let utility = Utility::of(&job(Some(10)), &run, &valuation);
             let expected = utility.expected_for_start(start, (0.0, 60.0), &run);
-            assert_eq!(utility.for_run_time(start, 12.0, 60.0), expected, "a run time that is known");
+            assert_eq!(utility.for_run_time(start, 12.0, 60.0), expected, "the run time is known");
             expected
         };
         assert_eq!(of(OverEstimates::Never, 1.0, 0.0), 0.0);
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(of(OverEstimates::Always, 0.0, 0.0), 0.0);
         let likely = Distribution::point(10.0);
         let steep = Utility::of(&job(Some(10)), &likely, &VALUATION);
-        assert_eq!(steep, Utility::Slo { deadline: 10.0, zero: 10.0 }, "it can meet the deadline");
+        assert_eq!(steep, Utility::Slo { deadline: 10.0, zero: 10.0 }, "the job can meet the deadline");
         let late = Utility::BestEffort { top: LATE, completion: None };
         assert_eq!(steep.at(Time::ZERO + Span::from_secs(10)), late);
         assert_eq!(steep.at(Time::ZERO + Span::from_secs(9)), steep);
@@ -215,13 +216,14 @@ mod tests {
         let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
     }
-    /// The utility of a job falls to zero within 100 s of its arrival, of which it has waited for 30 s.
+    /// The utility of the job falls to zero within 100 s of its arrival. The job has waited for 30 s.
     #[test]
     fn the_utility_of_a_best_effort_job_falls_from_its_arrival_to_its_completion() {
         let valuation = Valuation { completion: Some(100.0), ..VALUATION };
         let effort = Utility::of(&job(None), &Distribution::point(1.0), &valuation);
-        let close =
-            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        let close = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-12, "found {found}, expected {expected}")
+        };
         close(effort.for_run_time(30.0, 20.0, 100.0), 0.1);
         close(effort.expected_for_start(30.0, (0.0, 60.0), &Distribution::point(20.0)), 0.1);
         close(effort.expected_for_start(45.0, (15.0, 60.0), &Distribution::point(20.0)), 0.07);
@@ -230,7 +232,7 @@ mod tests {
         close(effort.for_run_time(30.0, 70.0, 100.0), 0.002);
         close(effort.expected_for_start(30.0, (0.0, 60.0), &Distribution::point(80.0)), 0.002);
         close(effort.expected_for_start(45.0, (15.0, 60.0), &Distribution::point(80.0)), 0.0015);
-        // Three quarters of the run times, from 20 to 100 s, complete in time, to within a hundredth of the horizon.
+        // Three quarters of the run times from 20 to 100 s complete in time, to within a hundredth of the horizon.
         let unsure = Distribution::uniform(20.0, 100.0);
         let area = (0.5 * 0.5 * 50.0 - 0.5 * 0.01 * 1.0 + 0.01 * (80.0 - 49.0)) / 80.0;
         close(effort.expected_for_start(30.0, (0.0, 60.0), &unsure), 0.2 * area);

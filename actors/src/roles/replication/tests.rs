@@ -1,4 +1,4 @@
-//! Steps of replication, and the choice of servers.
+//! Tests that step replication, and tests of the choice of servers.
 
 use super::*;
 use crate::harness::{Harness, sends};
@@ -33,10 +33,10 @@ fn submit(bench: &mut Harness) -> Vec<(ActorId, Row)> {
     rows(&sends(&bench.submit(0)))
 }
 
-/// Table II of the paper: the order of tasks on each server, and the messages that the servers get when tasks 0, 1 and
-/// 2 complete on s1, s2 and s3.
+/// Table II of the paper has the order of tasks on each server, and the messages that the servers get when tasks 0, 1
+/// and 2 complete on s1, s2 and s3.
 #[test]
-fn table_ii_step_by_step() {
+fn servers_get_the_orders_and_messages_of_table_ii() {
     let mut bench = bench(LATIN, 3, 9);
     let square = submit(&mut bench);
     let order = |row: Row| (0..3).map(|j| row.copy(j).task.index).collect::<Vec<_>>();
@@ -74,7 +74,7 @@ fn tasks_that_the_order_does_not_divide_get_a_smaller_square() {
     }
 }
 
-/// Three tasks, two columns: each row holds two tasks, and only the two servers of a task drop it.
+/// With three tasks and two columns each row holds two tasks, and only the two servers of a task drop it.
 #[test]
 fn in_a_youden_rectangle_only_the_servers_of_a_task_drop_it() {
     let mut bench = bench(Design { columns: 2, ..LATIN }, 3, 4);
@@ -83,14 +83,14 @@ fn in_a_youden_rectangle_only_the_servers_of_a_task_drop_it() {
     assert_eq!(rows.iter().map(|&(_, row)| held(row)).collect::<Vec<_>>(), [[0, 1], [1, 2], [2, 0]]);
     let drop = Message::from(Launch::Drop(TaskRange::one(JOB.task(0), 3)));
     assert_eq!(bench.receive(rows[0].0, Launch::Completed { copy: rows[0].1.copy(0) }), [(rows[2].0, drop)]);
-    // The first server has task 1 left, so its row is sent again if it is lost, without what is done.
+    // The first server has task 1 left, so a lost row is sent again without its finished tasks.
     let after = sends(&bench.step(Input::Down { actor: rows[0].0 }));
     assert_eq!(after[1].1, Launch::Drop(TaskRange::one(JOB.task(0), 4)).into());
     bench.receive(rows[1].0, Launch::Completed { copy: rows[1].1.copy(0) });
-    assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "nothing of its row is open");
+    assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "no task of the row is open");
 }
 
-/// Two nodes for three rows of one task each: each row still has a server.
+/// Two nodes are available for three rows of one task each, and each row still has a server.
 #[test]
 fn a_rectangle_needs_a_server_for_every_row() {
     for (choices, late) in [(1, false), (2, false), (2, true)] {
@@ -117,7 +117,7 @@ fn a_rectangle_needs_a_server_for_every_row() {
     }
 }
 
-/// Two of four nodes get the square: those with the shortest queues, in any order of their answers.
+/// Two of four nodes get the group: the nodes with the shortest queues, in any order of their answers.
 #[test]
 fn the_shortest_of_the_sampled_queues_are_chosen() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 9);
@@ -127,17 +127,17 @@ fn the_shortest_of_the_sampled_queues_are_chosen() {
     let answer = |length| Probe::Length { task: JOB.task(0), length };
     assert_eq!(bench.receive(asked[2].0, answer(4)), []);
     assert_eq!(bench.receive(asked[0].0, answer(1)), []);
-    assert_eq!(bench.receive(asked[0].0, answer(1)), [], "the same answer, doubled");
+    assert_eq!(bench.receive(asked[0].0, answer(1)), [], "a duplicate answer changes nothing");
     assert_eq!(bench.receive(asked[3].0, answer(0)), []);
     let sent = rows(&bench.receive(asked[1].0, answer(3)));
     let servers: Vec<_> = sent.iter().map(|&(server, row)| (server, row.turn, row.attempt)).collect();
     assert_eq!(servers, [(asked[3].0, 0, 0), (asked[0].0, 1, 1)]);
-    assert_eq!(bench.receive(asked[1].0, answer(3)), [], "late");
+    assert_eq!(bench.receive(asked[1].0, answer(3)), [], "a late answer changes nothing");
 }
 
-/// One node answers, one dies, two are silent: after a while the square goes to the remaining nodes.
+/// One node answers, one dies, and two are silent. After a while the group goes to the remaining nodes.
 #[test]
-fn missing_answers_time_out() {
+fn missing_answers_are_given_up_after_a_timeout() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
     let asked = sends(&bench.submit(0));
     bench.receive(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });
@@ -148,7 +148,7 @@ fn missing_answers_time_out() {
     assert_eq!(bench.step(over), []);
 }
 
-/// Four nodes keep a place for a square of two: the first two that ask get its rows, the others nothing.
+/// Four nodes keep a place for a group of two. The first two nodes that ask get its rows, the others nothing.
 #[test]
 fn rows_go_to_the_nodes_that_are_free_first() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 9);
@@ -160,9 +160,9 @@ fn rows_go_to_the_nodes_that_are_free_first() {
     let grant = |turn| Message::from(Probe::Grant { row: row(turn, u32::from(turn)), group: 0 });
     let [a, b, c, d] = [0, 1, 2, 3].map(|i| asked[i].0);
     assert_eq!(bench.receive(c, claim), [(c, grant(0))]);
-    // It finishes the first task before another node is free.
+    // Node c finishes the first task before another node is free.
     assert_eq!(bench.receive(c, Launch::Completed { copy: JOB.task(0).copy(0) }), []);
-    // One dies, which leaves enough places.
+    // Node d dies, which leaves enough places.
     assert_eq!(sends(&bench.step(Input::Down { actor: d })), []);
     let late = bench.receive(a, claim);
     let done = Launch::Drop(TaskRange::one(JOB.task(0), 2)).into();
@@ -180,14 +180,14 @@ fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
     let [a, b] = [asked[0].0, asked[1].0];
     bench.receive(a, Probe::Claim { job: JOB, group: 0, repair: false });
     bench.step(Input::Down { actor: b });
-    assert_eq!(sends(&bench.step(Input::Down { actor: a })), [], "nobody is left");
+    assert_eq!(sends(&bench.step(Input::Down { actor: a })), [], "no node is left");
     let sent = sends(&bench.step(Input::Up { actor: a }));
     let place = Probe::Reserve { job: JOB, group: 0, count: 1, repair: true }.into();
     let row = Row { job: JOB, base: 0, len: 2, turn: 0, width: 1, attempt: 2, elsewhere: false };
     assert_eq!(sent, [(a, Launch::Row(row).into()), (a, place)]);
 }
 
-/// The last node with a place dies, and others are asked; the end of a group makes places void.
+/// The last node with a place dies, and others are asked. The end of a group makes its places void.
 #[test]
 fn lost_places_are_requested_again() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 2);
@@ -210,11 +210,11 @@ fn full_repetition_drops_a_branch_at_its_end() {
     assert_eq!(rows.iter().map(|(_, row)| row.turn).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(bench.receive(rows[0].0, Launch::Completed { copy: rows[0].1.copy(0) }), []);
     let sent = bench.receive(rows[1].0, Launch::Completed { copy: rows[1].1.copy(1) });
-    assert_eq!(sent.len(), 3, "both servers drop the branch, the client hears of the end");
+    assert_eq!(sent.len(), 3, "both servers drop the branch, and the client is notified");
 }
 
 #[test]
-fn a_dead_server_is_replaced_by_one_the_branch_does_not_have() {
+fn a_dead_server_is_replaced_by_a_server_outside_the_branch() {
     let mut bench = bench(LATIN, 3, 4);
     let before = submit(&mut bench);
     bench.receive(before[1].0, Launch::Completed { copy: before[1].1.copy(0) });
@@ -222,8 +222,8 @@ fn a_dead_server_is_replaced_by_one_the_branch_does_not_have() {
     let row = rows(&after);
     assert_eq!(row.len(), 1);
     assert!(before.iter().all(|(server, _)| *server != row[0].0));
-    assert_eq!((row[0].1.turn, row[0].1.attempt), (0, 3), "the same row, a fresh attempt");
-    assert_eq!(after[1].1, Launch::Drop(TaskRange::one(JOB.task(1), 4)).into(), "what is done stays done");
+    assert_eq!((row[0].1.turn, row[0].1.attempt), (0, 3), "the row is the same, with a fresh attempt");
+    assert_eq!(after[1].1, Launch::Drop(TaskRange::one(JOB.task(1), 4)).into(), "the task stays finished");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Bindings: which node a copy goes to, and when.
+//! Bindings, which decide the node and the time of each copy.
 //!
-//! A queue of copies serves the free cores of a cluster, or random nodes. With reservations copies go to the first of
-//! several random nodes that has a free core, as in Sparrow's batch sampling: the first copies of a job are a group,
-//! every later copy is one of its own, and the job stays known until it is finished.
+//! A queue of copies serves the free cores of a cluster, or random nodes. With reservations a copy goes to the first of
+//! several random nodes that has a free core, as in Sparrow's batch sampling. The first copies of a job are a group,
+//! every later copy is its own group, and the job stays known until it is finished.
 
 use std::fmt::Debug;
 
@@ -21,12 +21,12 @@ use crate::roles::resend::back_off;
 parameters! {
     /// The nodes to which copies are sent.
     enum CopyBinding {
-        /// To free cores, from one queue: the only scheduler, which knows the free cores, holds it.
+        /// To free cores, from one queue. The only scheduler holds the queue and knows the free cores.
         #[default]
         Central,
-        /// To the first free core of two random nodes for each copy, reserved as by Sparrow's batch sampling.
+        /// To the first free core of two random nodes for each copy, reserved as in Sparrow's batch sampling.
         Sparrow,
-        /// To random nodes, where they wait.
+        /// To random nodes, where copies wait.
         Random,
     }
 }
@@ -34,11 +34,11 @@ parameters! {
 /// The reason for sending a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaunchReason {
-    /// Its task has no copy.
+    /// The task has no copy.
     First,
-    /// Its task has a slow copy.
+    /// The task has a slow copy.
     Backup,
-    /// The copy before it was lost.
+    /// The previous copy was lost.
     Lost,
 }
 
@@ -47,16 +47,16 @@ pub enum LaunchReason {
 pub struct WantedCopy {
     /// The copy.
     pub copy: CopyId,
-    /// The reason for sending it.
+    /// The reason for sending the copy.
     pub reason: LaunchReason,
 }
 
 /// The outcome of a request for a backup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackupPlace {
-    /// It goes to this node.
+    /// The backup goes to this node.
     Node(ActorId),
-    /// A node will claim it.
+    /// A node will claim the backup.
     Reserved,
 }
 
@@ -65,18 +65,18 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 
-    /// Queues a copy of a task that has no other: the successor of a lost one before all others, that of a restarted
-    /// one in second place.
+    /// Queues a copy of a task that has no other copy. The successor of a lost copy comes before all others, that of a
+    /// restarted copy in second place.
     fn again(&mut self, wanted: WantedCopy, fx: &mut Effects<'_>);
 
-    /// The next queued copy whose task is needed, and a node for it, if there is one now.
+    /// The next queued copy whose task is needed, with a node for it, if a node is available now.
     fn next(
         &mut self,
         needed: impl FnMut(TaskId) -> bool,
         fx: &mut Effects<'_>,
     ) -> Option<(WantedCopy, ActorId)>;
 
-    /// A node that fits for a backup; `None` if there is none.
+    /// A node that suits a backup; `None` if there is none.
     fn back_up(
         &mut self,
         copy: CopyId,
@@ -84,12 +84,12 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace>;
 
-    /// The message that carries a copy to its node; `group` is that of the claim it answers, if there was one.
+    /// The message that carries a copy to its node; `group` is the group of the claim that it answers, if any.
     fn launch(copy: CopyId, _group: u32) -> Message {
         Launch::Row(Row::single(copy)).into()
     }
 
-    /// The copy for a node that claims one for a group of a job.
+    /// The copy for a node that makes a claim for a group of a job.
     fn claimed(
         &mut self,
         _node: ActorId,
@@ -101,10 +101,10 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
         None
     }
 
-    /// Called when a copy that no node has claimed yet is not wanted any more.
+    /// Called when an unclaimed copy is not wanted any more.
     fn withdrawn(&mut self, _copy: CopyId, _fx: &mut Effects<'_>) {}
 
-    /// Called when a copy left a node: it ended, was stopped, or never arrived.
+    /// Called when a copy left a node because it ended, was stopped, or never arrived.
     fn freed(&mut self, _node: ActorId) {}
 
     /// Called when a job is finished.
@@ -119,7 +119,7 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
     /// Called when an actor is back.
     fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>);
 
-    /// The cluster as far as it is known, with `sent` copies on nodes.
+    /// The known state of the cluster, with `sent` copies on nodes.
     fn cluster(&self, sent: u32, backups: u32) -> Cluster;
 }
 
@@ -148,12 +148,12 @@ impl CopyQueue {
     }
 }
 
-/// All cores of the cluster. One counts as free as soon as its copy is known to have ended or is ordered to stop.
+/// All cores of the cluster. A core counts as free as soon as its copy is known to have ended or is ordered to stop.
 #[derive(Clone, Debug)]
 pub struct FreeCores {
     slots: u32,
     queue: CopyQueue,
-    /// A node once for each free core, longest idle first.
+    /// The node of each free core, longest idle first.
     free: VecDeque<ActorId>,
 }
 
@@ -227,7 +227,7 @@ pub(super) fn share(layout: &Layout) -> u32 {
     layout.workers().div_ceil(layout.schedulers())
 }
 
-/// Random live nodes. Copies are queued only while there is none.
+/// Random live nodes. Copies are queued only while no node is alive.
 #[derive(Clone, Debug)]
 pub struct RandomNodes {
     slots: u32,
@@ -295,15 +295,16 @@ impl NodeBinding for RandomNodes {
 struct CopyGroup {
     copies: VecDeque<WantedCopy>,
     places: Places,
-    /// Repetitions since places were last requested on further nodes.
+    /// Number of repetitions since places were last requested on further nodes.
     repeated: u32,
-    /// When its requests are repeated next. A timer that goes off earlier belongs to an earlier request.
+    /// Time at which the group's requests are repeated next. A timer that goes off earlier belongs to an earlier
+    /// request.
     due: Time,
 }
 
 impl CopyGroup {
-    /// Requests `count` places on the nodes of a sample, and again those that they have. Where requests can be lost,
-    /// they are repeated after the timeout.
+    /// Requests `count` places on the nodes of a sample, and again the places that they have. Where requests can be
+    /// lost, they are repeated after the timeout.
     fn request(
         &mut self,
         sample: &[ActorId],
@@ -337,7 +338,7 @@ impl CopyGroup {
     }
 }
 
-/// The groups of a job with copies that wait.
+/// The groups of a job with waiting copies.
 #[derive(Clone, Debug)]
 struct ReservedJob {
     groups: BTreeMap<u32, CopyGroup>,
@@ -354,13 +355,13 @@ pub struct Reservations {
     slots: u32,
     members: Membership,
     jobs: JobTable<ReservedJob>,
-    /// Copies that wait for a claim.
+    /// Number of copies that wait for a claim.
     waiting: u32,
     sample: Vec<ActorId>,
 }
 
 impl Reservations {
-    /// On the nodes of a layout; requests are repeated only where datagrams can be lost.
+    /// Reservations on the nodes of a layout. Requests are repeated only where datagrams can be lost.
     pub fn new(layout: &Layout, lossy: bool) -> Self {
         let (options, jobs) = (ProbeOptions::default(), JobTable::default());
         let (members, timeout) = (Membership::new(layout), lossy.then_some(options.probe_timeout));
@@ -537,7 +538,7 @@ mod tests {
     use crate::roles::speculation::rule::{Action, JobView, NoBackups, Rule};
     use crate::roles::speculation::{CopyBinding, speculate};
 
-    /// The waits that were armed.
+    /// The delays of the armed timers.
     fn armed(effects: &[Effect]) -> Vec<Span> {
         let after = |effect: &Effect| match *effect {
             Effect::Arm { timer: Timer::Tick(0), after } => Some(after),
@@ -553,25 +554,25 @@ mod tests {
         Harness::new(layout.clone(), layout.scheduler(0), 1, machine)
     }
 
-    /// A job ends and is submitted again while the timer of its first submission is armed: requests are repeated by
-    /// the timer of the second alone.
+    /// A job ends and is submitted again while the timer of its first submission is armed. Only the timer of the second
+    /// submission repeats requests.
     #[test]
     fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
         let mut bench = bench(NoBackups);
         let layout = bench.layout.clone();
         let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));
-        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
         bench.now += timeout.scale(0.5);
         bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
         assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);
         bench.now += timeout.scale(0.5);
-        assert_eq!(bench.step(Input::Fire(Timer::Tick(0))), [], "of the first submission");
+        assert_eq!(bench.step(Input::Fire(Timer::Tick(0))), [], "the timer of the first submission is void");
         bench.now += timeout.scale(0.5);
         let repeated = bench.step(Input::Fire(Timer::Tick(0)));
         assert_eq!(armed(&repeated), [timeout.scale(2.0)]);
     }
 
-    /// One more copy of the only task at each check, every 1000 s.
+    /// A rule that sends one more copy of the only task at each check, every 1000 s.
     #[derive(Clone, Debug)]
     struct Later;
 
@@ -585,13 +586,13 @@ mod tests {
         }
     }
 
-    /// The request of a copy that is wanted late is repeated as soon as that of the first copy of the job, and none
+    /// The request of a copy that is wanted late is repeated as soon as the request of the job's first copy. No request
     /// waits longer than five minutes.
     #[test]
-    fn requests_of_late_copies_are_repeated_after_the_same_time_as_early_ones() {
+    fn requests_of_late_copies_are_repeated_as_soon_as_early_requests() {
         let mut bench = bench(Later);
         let job = JobId(0);
-        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("not exactly one timer is armed") };
         let mut waits = vec![timeout];
         while bench.now < Time::ZERO + Span::from_secs(2000) {
             bench.now += *waits.last().unwrap();

@@ -1,4 +1,4 @@
-//! Rules of speculative execution: which attempts are backed up, and when.
+//! Rules of speculative execution, which decide which attempts are backed up, and when.
 
 use std::fmt::Debug;
 
@@ -9,21 +9,22 @@ use crate::base::{ActorId, Score, Span, Time};
 /// A job as a rule sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct JobView<'a> {
-    /// The time of the look.
+    /// The time of the check.
     pub now: Time,
     /// Class of the job.
     pub class: u8,
-    /// Tasks of the job.
+    /// Number of tasks of the job.
     pub tasks: u32,
-    /// The number of tasks that have a finished copy.
+    /// Number of tasks with a finished copy.
     pub finished: u32,
-    /// The attempts that run or are wanted.
+    /// The running and wanted attempts of the job.
     pub attempts: &'a Attempts,
     /// The times from the sending of a copy to its result, for copies that finished a task.
     pub took: &'a [Span],
-    /// Tasks whose copies the rule stopped, to restart them or because others are faster; one entry for each copy.
+    /// Tasks whose copies the rule stopped, because the task restarts or other copies are faster; one entry for each
+    /// copy.
     pub stopped: &'a [u32],
-    /// The cluster.
+    /// The state of the cluster.
     pub cluster: Cluster,
 }
 
@@ -39,31 +40,30 @@ impl JobView<'_> {
     }
 }
 
-/// The cluster at the time of a check, as far as the scheduler knows it: its own share of the cores, if it is not the
-/// only one.
+/// The cluster at the time of a check, as far as the scheduler knows it. One of several schedulers sees only its share
+/// of the cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cluster {
-    /// Cores.
+    /// Number of cores.
     pub slots: u32,
-    /// Cores free for backups; zero while first copies wait. All `slots` if it is not known which cores are free.
+    /// Number of cores free for backups; zero while first copies wait. Equals `slots` if the free cores are not known.
     pub free: u32,
-    /// Cores in use; copies sent or wanted, if it is not known which cores are free.
+    /// Number of cores in use; if the free cores are not known, number of copies sent or wanted.
     pub busy: u32,
-    /// Copies that are known to wait for lack of a free core.
+    /// Number of copies that are known to wait for a free core.
     pub waiting: u32,
-    /// Backups of all jobs that run or are wanted.
+    /// Number of backups of all jobs that run or are wanted.
     pub backups: u32,
 }
 
 /// A decision about a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// One more copy of a task, on a node that has none.
+    /// Send one more copy of a task, to a node without a copy of it.
     Backup(u32),
-    /// Stop this attempt of a task and queue a new one in second place, so that the core it leaves goes to another
-    /// task.
+    /// Stop this attempt of a task and queue a new one in second place, so that the freed core goes to another task.
     Restart(u32, u32),
-    /// Stop this attempt of a task, which has others that are faster.
+    /// Stop this attempt of a task, which has other and faster attempts.
     Stop(u32, u32),
 }
 
@@ -72,8 +72,8 @@ pub trait Rule: DynClone + Debug + Send {
     /// Decides on actions for a job, the most urgent first; actions without a node to carry them out are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
-    /// The pause between two checks, depending on whether the first sent backups; `None` for no further check. The
-    /// first check is on arrival of a job, after its copies have been sent.
+    /// The pause between two checks, depending on whether the first check sent backups; `None` for no further check.
+    /// The first check is on arrival of a job, after its copies have been sent.
     fn pause(&self, _sent: bool) -> Option<Span> {
         None
     }
@@ -83,11 +83,10 @@ pub trait Rule: DynClone + Debug + Send {
         true
     }
 
-    /// Called when a copy on a node has progressed by `gain` billionths; negative if it was stopped.
+    /// Called when a copy on a node has progressed by `gain` billionths; `gain` is negative if the copy was stopped.
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
-    /// Called when a task of a job of that class finished, with the time since the first of its copies that are on
-    /// nodes was sent.
+    /// Called when a task of a job of a class finished, with the time since the first of its present copies was sent.
     fn finished(&mut self, _class: u8, _after: Span) {}
 }
 
@@ -101,20 +100,20 @@ impl Rule for NoBackups {
     fn look(&mut self, _: &JobView<'_>, _: &mut Vec<Action>) {}
 }
 
-/// Mean of some times, s; `None` if there are none.
+/// Mean of some times, s; `None` without times.
 pub fn mean(times: &[Span]) -> Option<f64> {
     let sum: f64 = times.iter().map(|time| time.as_secs_f64()).sum();
     (!times.is_empty()).then(|| sum / times.len() as f64)
 }
 
-/// Mean and population standard deviation of some times, s.
+/// Mean and population standard deviation of some times, s; `None` without times.
 pub fn mean_and_deviation(times: &[Span]) -> Option<(f64, f64)> {
     let mean = mean(times)?;
     let squares: f64 = times.iter().map(|time| (time.as_secs_f64() - mean).powi(2)).sum();
     Some((mean, (squares / times.len() as f64).sqrt()))
 }
 
-/// The `p`-quantile of some values, with linear interpolation; `None` if there are none. Sorts the values.
+/// The `p`-quantile of some values, with linear interpolation; `None` without values. Sorts the values.
 pub fn quantile(values: &mut [f64], p: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let at = p * values.len().checked_sub(1)? as f64;
@@ -124,25 +123,25 @@ pub fn quantile(values: &mut [f64], p: f64) -> Option<f64> {
 
 // The running attempts of a job, as its scheduler knows them.
 
-/// A copy that is wanted and has not come back.
+/// A copy that is wanted or runs and has not come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attempt {
-    /// Index of its task.
+    /// Index of the task.
     pub task: u32,
-    /// Its attempt number.
+    /// Attempt number of the copy.
     pub number: u32,
-    /// Its node; `None` until a node has claimed it.
+    /// Node of the copy; `None` until a node has claimed it.
     pub node: Option<ActorId>,
-    /// Whether it has yet to start, as far as is known: no node has claimed it, or it waits at its node, which will
-    /// report the start.
+    /// Whether the copy has yet to start, as far as is known. Either no node has claimed it, or it waits at its node,
+    /// which will report the start.
     pub waits: bool,
-    /// When it was sent; when it started, if that was reported.
+    /// Time at which the copy started, if reported; else time at which it was sent.
     pub since: Time,
-    /// Its last reported progress.
+    /// Last reported progress of the copy.
     pub score: Score,
-    /// The time of that report; the time it was sent, before the first report.
+    /// Time of the last report; before the first report, time at which the copy was sent.
     pub reported_at: Time,
-    /// Whether its task had another attempt when it was requested.
+    /// Whether the task had another attempt when this one was requested.
     pub backup: bool,
 }
 
@@ -153,34 +152,34 @@ impl Attempt {
         Self { task, number, node, waits, since: now, score, reported_at: now, backup }
     }
 
-    /// Time for which it has run, s.
+    /// Time for which the attempt has run, s.
     pub fn ran(&self, now: Time) -> f64 {
         if self.waits { 0.0 } else { now.since(self.since).as_secs_f64() }
     }
 
-    /// Its share of work done per second since it was sent, by the last report; it falls while reports are missing.
+    /// Share of work done per second since the start, by the last report; falls while reports are missing.
     pub fn rate(&self, now: Time) -> f64 {
         let ran = self.ran(now);
         if ran > 0.0 { self.score.share() / ran } else { 0.0 }
     }
 
-    /// The time it still needs at that rate, s; infinite before the first progress.
+    /// Time that the attempt still needs at its present rate, s; infinite before the first progress.
     pub fn left(&self, now: Time) -> f64 {
         let done = self.score.share();
         if done > 0.0 { self.ran(now) * (1.0 - done) / done } else { f64::INFINITY }
     }
 }
 
-/// Ends a list of attempts.
+/// Marks the end of a list of attempts.
 const NONE: u32 = u32::MAX;
 
-/// A flat table of attempts, those of a task linked.
+/// A flat table of attempts, in which the attempts of each task are linked.
 #[derive(Clone, Debug)]
 pub struct Attempts {
     running: Vec<Attempt>,
-    /// For each running attempt the place of the next one of its task.
+    /// Index of the next attempt of the same task, for each running attempt.
     next: Vec<u32>,
-    /// For each task the place of its first.
+    /// Index of the first attempt of each task.
     first: Vec<u32>,
 }
 
@@ -220,7 +219,7 @@ impl Attempts {
         self.running.push(attempt);
     }
 
-    /// The attempt with that number, mutable.
+    /// The attempt of a task with a number, mutable.
     pub fn get_mut(&mut self, task: u32, number: u32) -> Option<&mut Attempt> {
         let at = self.find(task, |attempt| attempt.number == number)?;
         Some(&mut self.running[at])
@@ -284,20 +283,20 @@ pub(crate) mod fixture {
     }
 
     impl Table {
-        /// A job of `tasks` tasks on a cluster of a hundred cores, of which ten are free.
+        /// A job of `tasks` tasks on a cluster of a hundred cores, ten of them free.
         pub(crate) fn new(tasks: u32) -> Self {
             let cluster = Cluster { slots: 100, free: 10, busy: 90, waiting: 0, backups: 0 };
             let (attempts, took, stopped) = (Attempts::new(tasks), Vec::new(), Vec::new());
             Self { now: at(0), tasks, attempts, took, stopped, cluster }
         }
 
-        /// The time of the check, and of the last reports of attempts added after this.
+        /// Sets the time of the check, which is also that of the last reports of attempts added later.
         pub(crate) fn at(mut self, seconds: u64) -> Self {
             self.now = at(seconds);
             self
         }
 
-        /// `count` more tasks have finished, in that time each.
+        /// Adds `count` finished tasks that took this time.
         pub(crate) fn finished(mut self, count: usize, took: u64) -> Self {
             self.took.extend(std::iter::repeat_n(Span::from_secs(took), count));
             self
@@ -313,14 +312,14 @@ pub(crate) mod fixture {
             self.add(task, since, score, reported_at, true)
         }
 
-        /// A further attempt that no node has claimed.
+        /// Adds an attempt that no node has claimed.
         pub(crate) fn waiting(mut self, task: u32) -> Self {
             let number = self.attempts.copies(task);
             self.attempts.add(Attempt::new(task, number, None, self.now, true));
             self
         }
 
-        /// An attempt whose last report is older.
+        /// Adds an attempt whose last report is older.
         pub(crate) fn silent(self, task: u32, since: u64, score: f64, reported_at: u64) -> Self {
             self.add(task, since, score, at(reported_at), false)
         }
@@ -335,7 +334,7 @@ pub(crate) mod fixture {
             self
         }
 
-        /// No core is free, and a task waits for one.
+        /// Sets that no core is free, and a task waits for a core.
         pub(crate) fn crowded(mut self) -> Self {
             self.cluster.waiting = 1;
             self.free(0)
@@ -367,7 +366,7 @@ pub(crate) mod fixture {
             actions
         }
 
-        /// Tasks that a rule wants backed up.
+        /// Tasks that a rule wants to back up.
         pub(crate) fn look(&self, rule: &mut impl Rule) -> Vec<u32> {
             let task = |action| match action {
                 Action::Backup(task) => task,
@@ -392,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_deviations_and_quantiles_equal_values_by_hand() {
+    fn means_deviations_and_quantiles_equal_hand_computed_values() {
         let times = [1, 3, 5, 7].map(Span::from_secs);
         assert_eq!(mean_and_deviation(&times), Some((4.0, 5.0f64.sqrt())));
         assert_eq!((mean(&[]), quantile(&mut [], 0.5)), (None, None));
@@ -407,7 +406,7 @@ mod attempts_tests {
     use super::*;
     use crate::base::{Rng, Span};
 
-    /// The table equals a plain list, through random additions and removals.
+    /// The table equals a plain list after random additions and removals.
     #[test]
     fn the_table_equals_a_plain_list() {
         let (mut table, mut list) = (Attempts::new(7), Vec::<Attempt>::new());
@@ -441,8 +440,12 @@ mod attempts_tests {
         assert_eq!((attempt.rate(at(10)), attempt.left(at(20))), (0.0, f64::INFINITY));
         attempt.score = Score(250_000_000);
         assert_eq!((attempt.rate(at(20)), attempt.left(at(20))), (0.025, 30.0));
-        assert_eq!((attempt.rate(at(30)), attempt.left(at(30))), (0.0125, 60.0), "silence is slowness");
+        assert_eq!(
+            (attempt.rate(at(30)), attempt.left(at(30))),
+            (0.0125, 60.0),
+            "missing reports lower the rate"
+        );
         attempt.waits = true;
-        assert_eq!((attempt.ran(at(30)), attempt.rate(at(30))), (0.0, 0.0), "waiting is not running");
+        assert_eq!((attempt.ran(at(30)), attempt.rate(at(30))), (0.0, 0.0), "a waiting attempt has not run");
     }
 }

@@ -1,4 +1,5 @@
-//! YARN's node manager: runs containers, reports its room with every heartbeat, suspends and resumes as ordered.
+//! YARN's node manager, which runs containers, reports its room with every heartbeat, and suspends and resumes on
+//! order.
 
 use std::collections::VecDeque;
 
@@ -8,14 +9,14 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport, Preemption, TaskRange};
 use crate::roles::heartbeats::Heartbeats;
 
-/// A container.
+/// A container on the node.
 #[derive(Clone, Copy, Debug)]
 struct HeldCopy {
     copy: CopyId,
     from: ActorId,
-    /// The last order about it.
+    /// Number of the last order about the container.
     turn: u32,
-    /// Work still missing when it was suspended; `None` before it first ran.
+    /// Work that was left at the suspension; `None` before the copy first ran.
     left: Option<Span>,
 }
 
@@ -23,7 +24,7 @@ struct HeldCopy {
 enum Held {
     Idle,
     Running(HeldCopy),
-    /// The worker was ordered to suspend it and has not answered yet.
+    /// The worker was ordered to suspend the copy and has not answered yet.
     Leaving(HeldCopy),
 }
 
@@ -31,15 +32,16 @@ enum Held {
 #[derive(Clone, Debug)]
 pub struct ContainerNode {
     cores: Box<[Held]>,
-    /// Copies that came, or are to resume, while all cores were busy, because the manager did not know of some.
+    /// Copies that arrived, or are to resume, while all cores were busy, because the manager did not know of some
+    /// copies.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// Orders that overtook the copies they concern, with their turns.
+    /// Orders that overtook their copies, with their turns.
     early: VecDeque<(CopyId, u32)>,
     beats: Heartbeats,
 }
 
-/// Capacity for early orders. Orders about copies that have ended are kept as well, so old ones are discarded.
+/// Capacity for early orders. Orders about ended copies are kept as well, so old orders are discarded.
 const EARLY: usize = 16;
 
 impl ContainerNode {
@@ -49,7 +51,7 @@ impl ContainerNode {
         Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), early: VecDeque::new(), beats }
     }
 
-    /// Containers that fit beside those that run.
+    /// Number of containers that fit beside the running ones.
     fn room(&self) -> u32 {
         let idle = self.cores.iter().filter(|held| matches!(held, Held::Idle)).count();
         idle.saturating_sub(self.waiting.len()) as u32
@@ -62,7 +64,7 @@ impl ContainerNode {
         }
     }
 
-    /// Gives idle cores the copies that wait.
+    /// Gives idle cores the waiting copies.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         while let Some(core) = self.cores.iter().position(|held| matches!(held, Held::Idle))
             && let Some(next) = self.waiting.pop_front()
@@ -78,13 +80,13 @@ impl ContainerNode {
         // A copy that has ended can no longer be suspended: the order is void.
         let held = std::mem::replace(&mut self.cores[core], Held::Idle);
         if let Held::Running(held) | Held::Leaving(held) = held {
-            debug_assert_eq!(held.copy, copy, "a core ended what it was not given");
+            debug_assert_eq!(held.copy, copy, "a core ended a copy that it was not given");
             fx.send(held.from, Launch::Completed { copy });
         }
         self.fill(fx);
     }
 
-    /// Carries out an order to suspend a copy. One that waits for a core is put aside as it is.
+    /// Carries out an order to suspend a copy. A copy that waits for a core is put aside unchanged.
     fn suspend(&mut self, copy: CopyId, turn: u32, fx: &mut Effects<'_>) {
         let known = |held: &HeldCopy| held.copy == copy && held.turn < turn;
         for core in 0..self.cores.len() {
@@ -105,7 +107,7 @@ impl ContainerNode {
         }
     }
 
-    /// Keeps an order about a copy that is not here.
+    /// Keeps an order about a copy that has not arrived.
     fn keep(&mut self, copy: CopyId, turn: u32) {
         if self.holds(copy) {
             return;
@@ -125,7 +127,7 @@ impl ContainerNode {
             || self.waiting.iter().chain(&self.suspended).any(|held| held.copy == copy)
     }
 
-    /// Takes a copy, in the state that the newest order about it asks for.
+    /// Takes a copy in the state that the newest order about it requires.
     fn arrive(&mut self, copy: CopyId, from: ActorId, fx: &mut Effects<'_>) {
         let turns = self.early.iter().filter(|early| early.0 == copy).map(|early| early.1);
         let held = HeldCopy { copy, from, turn: turns.max().unwrap_or(0), left: None };
@@ -151,7 +153,7 @@ impl ContainerNode {
         self.fill(fx);
     }
 
-    /// Carries out an order to resume a copy, or takes note of it where the one to suspend it has not come yet.
+    /// Carries out an order to resume a copy, or records it if the order to suspend the copy has not arrived yet.
     fn resume(&mut self, copy: CopyId, turn: u32, fx: &mut Effects<'_>) {
         let known = |held: &HeldCopy| held.copy == copy && held.turn < turn;
         if let Some(at) = self.suspended.iter().position(known) {
@@ -220,10 +222,10 @@ impl Machine for ContainerNode {
             }
             Input::Down { actor } => self.remove(|held| held.from == actor, fx),
             // The first heartbeat is armed below; a restarted scheduler knows nothing of this node; reports are
-            // datagrams; only ticks are armed; the other inputs are a worker's.
+            // datagrams; only ticks are armed; the other inputs are for workers.
             _ => {}
         }
-        // A node without room has nothing to offer.
+        // A node without room has nothing to report.
         self.beats.arm(self.room() == 0, fx);
     }
 }

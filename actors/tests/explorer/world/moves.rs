@@ -1,4 +1,4 @@
-//! The events that can come next, and what they change.
+//! The possible next events of a world, and their effects.
 
 use volary_actors::base::{ActorId, Time};
 use volary_actors::layout::Role;
@@ -19,7 +19,7 @@ pub(crate) enum Move {
     GiveUp(usize),
     /// It is lost.
     Lose(usize),
-    /// It arrives, and remains in flight.
+    /// The message arrives, and a duplicate remains in flight.
     Duplicate(usize),
     /// A timer goes off.
     Fire(ActorId, Timer),
@@ -29,7 +29,7 @@ pub(crate) enum Move {
     Crash(ActorId),
     /// The failure detector reports the crash.
     Report(ActorId),
-    /// The actor comes back; the crash is reported before, if it was not.
+    /// The actor comes back. If its crash was not reported, it is reported before.
     Restart(ActorId),
     /// The link between two actors is cut.
     Cut(ActorId, ActorId),
@@ -161,13 +161,13 @@ impl World<'_> {
         self.next().first().copied()
     }
 
-    /// Whether a node is down that others can replace.
+    /// Whether a node is down that other nodes can replace.
     pub(crate) fn lacks_node(&self) -> bool {
         let layout = &self.setting.layout;
         self.setting.has_spare_node() && (0..layout.nodes()).any(|node| !self.up(layout.node(node)))
     }
 
-    /// What happens after all jobs have finished: the last one arrives, once.
+    /// The move after all jobs have finished: the last job arrives, once.
     pub(crate) fn last_move(&self) -> Option<Move> {
         let waits = self.timers.iter().any(|timer| timer.0 == LAST);
         waits.then_some(Move::Last)
@@ -199,7 +199,7 @@ impl World<'_> {
         }
     }
 
-    /// Makes a move; random draws come from this stream.
+    /// Makes a move; its random draws come from this stream.
     pub(crate) fn make(&mut self, step: Move, stream: u64) -> Result<(), Failure> {
         (self.stream, self.drew) = (stream, false);
         match step {
@@ -258,7 +258,7 @@ impl World<'_> {
         }
     }
 
-    /// Records a fault, which is no actor's input.
+    /// Records a fault, which is not an input of any actor.
     fn record(&mut self, step: Move) {
         let row =
             Row { at: self.now, actor: ActorId(u32::MAX), input: self.describe(step), effects: Vec::new() };
