@@ -21,7 +21,7 @@ pub struct Parcel {
     pub to: ActorId,
     /// The message.
     pub msg: Message,
-    /// Whether it is returned to `from` because `to` crashed before it arrived.
+    /// Whether the message is returned to `from` because `to` crashed before it arrived.
     pub returned: bool,
 }
 
@@ -48,15 +48,15 @@ pub enum Seen {
 /// A message that crossed the emulated network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Time of sending, to the microsecond: the time at which it was due less its delay. If its receiver was paused
-    /// then, the end of the pause less its delay.
+    /// Time of sending, to the microsecond: the due time of the message less its delay. If the receiver was paused at
+    /// the due time, the end of the pause counts instead.
     pub sent: Time,
     /// The sender.
     pub from: ActorId,
     /// The receiver.
     pub to: ActorId,
-    /// Its kind, an index into [`KINDS`](volary_actors::message::KINDS).
+    /// Kind of the message, an index into [`KINDS`](volary_actors::message::KINDS).
     pub kind: u8,
-    /// The job that it concerns, if any.
+    /// The job that the message concerns, if any.
     pub job: Option<JobId>,
 }

@@ -60,8 +60,8 @@ pub struct Queue<T> {
     slab: Slab<T>,
 }
 
-/// Maximum size of a bucket that is announced to `visit_upcoming` as a whole: few enough events for what they need to
-/// stay in the cache until it is used, enough for their misses to overlap.
+/// Maximum size of a bucket that is announced to `visit_upcoming` as a whole. Prefetched state must stay in the cache
+/// until its use, and there must be enough events for their misses to overlap.
 const SOON: usize = 128;
 
 impl<T> Default for Queue<T> {
@@ -142,8 +142,8 @@ impl<T> Queue<T> {
         Some((rank.key(self.last), value))
     }
 
-    /// Calls `look` with upcoming events, each once and in no particular order, often none and at most `SOON`, so that
-    /// the state they touch can be prefetched.
+    /// Calls `look` with upcoming events, so that the state they touch can be prefetched. Each event is visited once,
+    /// in no particular order; most calls visit none, and no call visits more than `SOON`.
     #[inline]
     pub fn visit_upcoming(&mut self, mut look: impl FnMut(&T)) {
         for &slot in &self.soon {
@@ -384,17 +384,17 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Op {
-        /// Push this far after the last popped due time, from this source.
+        /// Push an event this far after the last popped due time, from this source.
         Push {
             ahead: u64,
             source: u32,
         },
-        /// Push at this absolute time, which may be before the last popped one.
+        /// Push an event at this absolute time, which may be before the last popped due time.
         PushAt {
             due: u64,
             source: u32,
         },
-        /// Push this many at one instant.
+        /// Push this many events at one instant.
         Burst {
             ahead: u64,
             many: u32,
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_the_next_due_time_leaves_room_for_earlier_events() {
+    fn events_due_before_the_time_that_due_returned_can_be_pushed() {
         let mut queue = Queue::new();
         queue.push(key(1000, 0, 0), "late");
         assert_eq!(queue.due(), Some(Time(1000)));
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_again() {
+    fn freed_slots_are_reused() {
         let mut queue = Queue::new();
         for round in 0..1_000u32 {
             for source in 0..10 {

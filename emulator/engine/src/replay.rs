@@ -23,9 +23,9 @@ use crate::world::{EngineError, World};
 pub struct Replayed {
     /// Id of the run.
     pub run: String,
-    /// Label of its policy.
+    /// Label of the run's policy.
     pub policy: String,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
     /// Number of shards that wrote the log.
     pub shards: u16,
@@ -51,7 +51,7 @@ impl Replayed {
         self.divergence.is_none()
     }
 
-    /// Whether the results are the recorded ones, as far as they can be compared.
+    /// Whether the results equal the recorded results, as far as they can be compared.
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }
@@ -112,9 +112,9 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
 pub struct Logged<'a> {
     /// Id of the run.
     pub run: &'a str,
-    /// Its time limit, and what it recorded.
+    /// Time limit of the run, and the data that it recorded.
     pub config: RunConfig,
-    /// Whether it was in real time.
+    /// Whether the run was in real time.
     pub real_time: bool,
     /// Number of shards.
     pub shards: u16,
@@ -228,7 +228,7 @@ fn earliest<I: Iterator<Item = LogRead>>(parts: &mut [Section<I>]) -> Option<&mu
 /// An event on a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// The time. In a file: since the previous entry, or since zero for the first entry of a frame.
+    /// Time of the event. In a file it counts from the previous entry; the first entry of a frame counts from zero.
     pub at: Time,
     /// The event.
     pub what: LogEvent,
@@ -297,7 +297,7 @@ impl<'a> ReplayedActors<'a> {
         if id < most {
             return Ok(());
         }
-        Err(format!("the log is damaged: it names {what} {id}, of {most} that there are"))
+        Err(format!("the log is damaged: it names {what} {id}, but the run has only {most}"))
     }
 
     /// Steps an actor and returns its effects.

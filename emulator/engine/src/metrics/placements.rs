@@ -22,8 +22,8 @@ pub struct Binder<'a> {
 #[derive(Debug)]
 struct PlacementState {
     count: u64,
-    /// The second of the last placement, the number of placements in it, and the maximum of any second. Notes arrive in
-    /// order of time.
+    /// The second of the last placement, the number of placements in that second, and the maximum number of any second.
+    /// Notes arrive in order of time.
     second: u64,
     within: u64,
     peak: u64,

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(planning.emulated_s, 1.0);
     }
 
-    /// Estimates of 10 s for jobs of 4, 5, 20 and 21 s.
+    /// Four jobs of 4, 5, 20 and 21 s each have an estimate of 10 s.
     #[test]
     fn estimates_are_judged_by_a_factor_of_two() {
         assert_eq!(fold(&[]).sections.prediction, None);

@@ -25,7 +25,7 @@ pub trait PolicyMetric {
     fn close(self, first: Time, end: Time, results: &mut PolicyResults);
 }
 
-/// Two metrics.
+/// Two metrics, each of which gets every call.
 impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {

@@ -9,7 +9,7 @@ use crate::scenario::quiet::SHORTEST;
 pub struct Recording {
     /// Approximate number of executions to sample over the whole run.
     pub copies: u32,
-    /// Sample one job in this many instead; 0 samples none.
+    /// If set, one job in this many is sampled instead; 0 samples none.
     pub one_in: Option<u32>,
     /// Cores drawn on the timeline.
     pub timeline_cores: u32,
@@ -21,7 +21,7 @@ pub struct Recording {
     pub timeline_messages: u32,
     /// Interval between observations of caches; zero if they are not observed.
     pub cache_interval: Span,
-    /// Maximum time beyond its longest task of a job that counts as unqueued; `None` if that is not measured.
+    /// A job counts as unqueued if it takes at most this much longer than its longest task; `None` if not measured.
     pub unqueued: Option<Span>,
     /// Number of nodes that caches cover, from node 0 on; all if `None`.
     pub cached_nodes: Option<u32>,

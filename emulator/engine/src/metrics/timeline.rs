@@ -14,11 +14,11 @@ use crate::results::LoadRow;
 /// The messages that the timeline shows: those from and to the nodes of its cores that are handled within its window.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MessageWindow {
-    /// Its end.
+    /// End of the window.
     until: Time,
     /// Id of the first node.
     first: u32,
-    /// Id behind that of the last drawn node.
+    /// Id after the last drawn node.
     end: u32,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct LoadSampler {
 }
 
 impl LoadSampler {
-    /// A sampler of the first `window` of a run; of zero length it samples nothing.
+    /// A sampler of the first `window` of a run. A window of zero length has no samples.
     pub(super) fn new(window: Span) -> Self {
         Self {
             next: if window > Span::ZERO { Time::ZERO } else { Time::MAX },
@@ -82,7 +82,7 @@ impl LoadSampler {
         }
     }
 
-    /// Whether the window is not over.
+    /// Whether the window is still open.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.next < Time::MAX

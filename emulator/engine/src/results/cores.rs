@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An interval of a real core with a copy on it: a degraded slot, or part of the healthy time between two. A row of
-/// `cores.parquet`.
+/// An interval of a real core with a copy on it: a degraded slot, or part of the healthy time between two slots. A row
+/// of `cores.parquet`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CoreRow {
     /// Number of the core.

@@ -8,8 +8,8 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
-/// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
-/// all response times.
+/// Defines structs of numbers. A number that could not be measured is NaN here and `null` in JSON, because zero would
+/// be the best of all response times.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident,)* })*) => {$(
         $(#[$doc])*

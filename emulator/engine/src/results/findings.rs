@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_keep_the_order_of_the_file() {
+    fn findings_keep_the_order_of_their_json_keys() {
         let text = r#"{"a < b [x=2]":{"holds":true},"a < b [x=10]":{"holds":false},"0 < a":{}}"#;
         let mut findings: Findings = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&findings).unwrap(), text);

@@ -77,7 +77,8 @@ impl<O: Observer> Shard<'_, O> {
             let kind = EventKind::Input(Input::Deliver { from: me, msg });
             self.push(self.now + after, me, Event { to, stamp: Stamp::delay(after), kind });
         } else {
-            // Strictly later than its cause on any clock: merging the notes of two shards relies on it.
+            // A delivery is strictly later than its cause on any clock, because merging the notes of two shards relies
+            // on it.
             let due = self.now + after.max(Span(1));
             let count = self.count_event(me);
             let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
@@ -122,7 +123,7 @@ impl<O: Observer> Shard<'_, O> {
 }
 
 impl<O: Observer> Shard<'_, O> {
-    /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
+    /// Sends a message to every other scheduler, as one event if the network delays all copies equally.
     pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
         let layout = self.parts.layout;
         let common = if self.parts.shared { self.parts.fabric.common_delay() } else { None };

@@ -116,7 +116,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 pub struct Traffic {
     /// Messages sent over the network, indexed as [`KINDS`].
     pub by_kind: [u64; KINDS.len()],
-    /// Number of these messages that repair losses.
+    /// Messages sent over the network that repair losses.
     pub recovery: u64,
     /// Datagrams lost and stream messages returned to their sender.
     pub dropped: u64,

@@ -38,11 +38,12 @@ pub struct Parts<'a> {
     pub observed: bool,
     /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,
-    /// Whether actors can look at the oracle of a policy that asks for one: in virtual time, where one shard owns all.
+    /// Whether actors can read the oracle of a policy that asks for it: only in virtual time, where one shard owns all
+    /// actors.
     pub oracle: bool,
     /// The actors that the shard owns.
     pub placement: Placement<'a>,
-    /// Times the schedulers of policies that plan; absent: nothing is timed.
+    /// Times the schedulers of policies that plan; without it nothing is timed.
     pub stopwatch: Option<Arc<Stopwatch>>,
 }
 
@@ -66,7 +67,7 @@ impl Parts<'_> {
 /// The partition of endpoints among shards, seen from one of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
-    /// The shard of every endpoint; empty if there is only one.
+    /// The shard of every endpoint; empty if there is only one shard.
     homes: &'a [u16],
     /// Index of this shard.
     me: u16,
@@ -120,7 +121,7 @@ impl Stopwatch {
         self.elapsed.load(Ordering::Relaxed)
     }
 
-    /// Wraps a machine that plans on timers, whose steps on them are timed.
+    /// Wraps a machine that plans on timers, and times its steps on them.
     pub(super) fn time(self: &Arc<Self>, machine: Box<dyn Machine>) -> Box<dyn Machine> {
         Box::new(TimedMachine { machine, stopwatch: Arc::clone(self) })
     }
