@@ -30,7 +30,6 @@ const SKEW: f64 = 2.0;
 /// The time without a copy after which a run of a point with these jobs is given up, once all jobs have arrived and all
 /// faults have healed; `None` for a point that cannot be run. It is at least a day. It covers the longest waits of
 /// policy and network, repeated as often in a row as messages can be lost, and all reservations claimed in vain.
-/// reservations claimed in vain.
 pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     let network = &point.resolved.network;
     let machines = point.resolved.cluster.machines(&point.policy, 0);

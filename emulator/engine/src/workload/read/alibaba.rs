@@ -54,14 +54,14 @@ struct BatchJob {
     rows: Vec<BatchTask>,
     /// Durations of the instances that were read, s.
     durations: Vec<f32>,
-    /// Its tasks: the instances that were read, and all instances of rows of which none was read.
+    /// Number of tasks: the instances that were read, and all instances of rows without an instance that was read.
     tasks: u32,
     failed: bool,
     stopped: bool,
     open: bool,
-    /// Whether a row waits for others.
+    /// Whether a row waits for other rows.
     ordered: bool,
-    /// Whether it is among the requested first jobs.
+    /// Whether the job is among the requested first jobs.
     chosen: bool,
 }
 
@@ -69,10 +69,10 @@ struct BatchJob {
 struct BatchTask {
     /// Hash of the text of the row.
     text: u64,
-    /// Number of its name, zero without `batch_instance`.
+    /// Number of the task's name, zero without `batch_instance`.
     name: u32,
     instances: u32,
-    /// Number of its instances that were read.
+    /// Number of instances of the row that were read.
     read: u32,
     /// Duration, s.
     seconds: f32,
@@ -80,7 +80,7 @@ struct BatchTask {
     cores: f32,
 }
 
-/// The jobs by the numbers of their names, less one.
+/// The jobs, indexed by the numbers of their names less one.
 #[derive(Default)]
 struct BatchJobs {
     names: WordNumbers,
@@ -310,7 +310,7 @@ impl BatchJob {
         )))
     }
 
-    /// Drops rows that repeat another one cell by cell: they are about the same task.
+    /// Drops rows that equal another row cell by cell, because they describe the same task.
     fn drop_repeated(&mut self, skipped: &mut Skipped) {
         let mut seen = BTreeSet::new();
         let tasks = &mut self.tasks;
@@ -318,7 +318,7 @@ impl BatchJob {
             let is_new = seen.insert(row.text);
             if !is_new {
                 *tasks -= row.instances;
-                skipped.count("of batch_task that repeat another one");
+                skipped.count("of batch_task that repeat another row");
             }
             is_new
         });
@@ -339,7 +339,7 @@ impl BatchJob {
         }
     }
 
-    /// Cores of all its tasks, if all rows state theirs.
+    /// Cores of all tasks of the job, if all rows state their cores.
     fn cores(&self) -> Option<f32> {
         let stated = self.rows.iter().all(|row| row.cores > 0.0);
         let of = |row: &BatchTask| row.cores * row.tasks() as f32;
@@ -376,7 +376,7 @@ impl BatchJob {
 }
 
 impl BatchTask {
-    /// Number of tasks that it adds to the job.
+    /// Number of tasks that the row adds to the job.
     const fn tasks(&self) -> u32 {
         if self.read > 0 { self.read } else { self.instances }
     }

@@ -1,11 +1,11 @@
-//! `.csv`: one row per job, below a header that names the columns. With it the features of the jobs of another
-//! file, one row per job in its order: `X.features.csv` beside `X.tr`.
+//! `.csv` files: one row per job, below a header that names the columns. A file of features, such as `X.features.csv`
+//! beside `X.tr`, has one row per job of the other file, in its order.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
-//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every
-//! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Lines above the
-//! header that begin with `#` are comments; below it there are none, since a user may be called `#1`.
+//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
+//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above the header
+//! that begin with `#` are comments, since a user may be called `#1`.
 
 use volary_actors::base::{Span, Time};
 
@@ -107,7 +107,7 @@ struct Times {
     submit: Time,
     wait: Option<Span>,
     run: Span,
-    /// Whether it started before it was submitted.
+    /// Whether the job started before it was submitted.
     is_early: bool,
 }
 
@@ -154,7 +154,7 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
     }
 }
 
-/// The clock of a file. Dates count by the zone of the first one, so that hours of the day are those of the cluster.
+/// The clock of a file. Dates count by the zone of the first date, so that hours of the day are those of the cluster.
 #[derive(Default)]
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.
@@ -173,9 +173,9 @@ impl Clock {
     }
 }
 
-/// The comment that says that the numbers of tasks are unknown, and each job counts as one.
+/// The comment that marks unknown numbers of tasks, so that each job counts as one task.
 pub const TASKS_UNKNOWN: &str = "tasks unknown";
-/// The comment that says that the jobs are those of Google's trace of 2011.
+/// The comment that marks jobs of Google's trace of 2011.
 pub const GOOGLE: &str = "google 2011";
 /// The beginning of the comment with the zone of dates, seconds east of Greenwich.
 pub const ZONE: &str = "zone ";

@@ -28,7 +28,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
 #[derive(Default)]
 struct OtherMeans {
     lines: u64,
-    /// The first of them, with both means.
+    /// The first such line, with both means.
     first: String,
 }
 
