@@ -325,7 +325,7 @@ async fn links_for_earlier_runs_are_dropped() {
     within(second.ended()).await;
     let late = fixture.call(&h2, 7).await;
     let end = within(late.ended()).await;
-    assert!(end.to_string().contains("that run is over here"), "{end}");
+    assert!(end.to_string().contains("the run of this link is over on this host"), "{end}");
     let third = fixture.call(&h2, 8).await;
     controller.leave().await;
     within(third.ended()).await;

@@ -208,7 +208,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     cluster.agents[1].kill().unwrap();
     let said = finish(run, 3);
     assert!(said.contains("host h2 was lost during the run"), "{said}");
-    assert!(said.contains("continuing without h2, on h1, h3"), "{said}");
+    assert!(said.contains("the study continues without h2, on h1, h3"), "{said}");
     assert!(said.contains("start its agent again") && said.contains("--resume --out r"), "{said}");
     let summary = cluster.summary("r");
     let names = |run: &Value| -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The assignment of actors to shards.
 //!
-//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short:
+//! The delay between two hosts can only be emulated if it is above the real delay, which is short within a rack:
 //!
 //! 1. Each shard gets a range of adjacent nodes in proportion to its weight.
 //! 2. With a topology, the cut between two shards moves to the nearest border between two regions, else pods, else
@@ -60,7 +60,7 @@ fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
     below(&ends, (f64::from(i) + 0.5) / f64::from(of))
 }
 
-/// The index of the first of `ends` above `at`; the last index if none is, because of rounding.
+/// The index of the first of `ends` above `at`; the last index if rounding leaves none above.
 fn below(ends: &[f64], at: f64) -> u16 {
     ends.partition_point(|&end| end <= at).min(ends.len() - 1) as u16
 }

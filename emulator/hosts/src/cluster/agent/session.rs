@@ -19,7 +19,7 @@ use crate::cluster::net::Control;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 
-/// Runs that may wait for the one before them to end.
+/// Number of runs that may wait for the end of the run before.
 const RUN_QUEUE: usize = 4;
 /// Maximum time within which a controller must send its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which log lines are sent.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Serves the controller that has claimed this host, until it is gone. `messages` and `queue` are the two ends of the
-/// queue of messages to it.
+/// Serves the controller that has claimed this host, until the controller is gone. `messages` and `queue` are the two
+/// ends of the queue of messages to the controller.
 pub(super) async fn serve(
     state: &Rc<AgentState>,
     control: Control<AgentMessage, ControllerMessage>,

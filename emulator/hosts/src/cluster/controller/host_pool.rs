@@ -31,7 +31,7 @@ use crate::real_time::clock::MonotonicClock;
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which busy hosts are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Interval at which hosts are sent the progress of the slowest one.
+/// Interval at which hosts are sent the progress of the slowest host.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of events of all hosts that may wait.
 const EVENT_QUEUE: usize = 256;
@@ -59,7 +59,7 @@ pub(super) struct HostPool {
     pub(super) over: Vec<(Cell, String)>,
 }
 
-/// An injection into an earlier run that is repeated in each later one.
+/// An injection into an earlier run that is repeated in each later run.
 #[derive(Clone, Debug)]
 pub(super) struct RepeatedInjection {
     pub(super) request: InjectRequest,
@@ -87,8 +87,8 @@ impl RunClock {
 
 impl HostPool {
     /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Busy
-    /// hosts are waited for until `patience` has passed, and none is claimed before all are free: an agent that serves
-    /// only one controller ends with its session, even without a run.
+    /// hosts are waited for until `patience` has passed. No host is claimed before all are free, because an agent that
+    /// serves only one controller ends with its session, even without a run.
     pub(super) async fn open(
         file: &Hosts,
         bundle: Bundle,
@@ -194,7 +194,7 @@ impl HostPool {
             }
             match timeout(PROGRESS_INTERVAL, self.next_event()).await {
                 Err(_) => {}
-                Ok(None) => return self.failed(slowest, "is gone".to_owned()),
+                Ok(None) => return self.failed(slowest, "the connection ended".to_owned()),
                 Ok(Some((i, HostEvent::Message(message)))) if done(&message) => missing[i] = false,
                 Ok(Some((i, HostEvent::Message(AgentMessage::Refused { run: of, why }))))
                     if of == run || of == 0 =>
@@ -209,7 +209,7 @@ impl HostPool {
                     });
                 }
                 Ok(Some((i, HostEvent::Gone(why)))) => {
-                    let error = self.failed(i, format!("is gone: {why}"));
+                    let error = self.failed(i, format!("the connection ended: {why}"));
                     self.lose(i, &why, false);
                     return error;
                 }
@@ -312,7 +312,7 @@ fn run_number() -> u64 {
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }
 
-/// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
+/// Asks hosts for their state until all are free. Fails if a host does not answer the first time, or is not free at
 /// `until`. After all hosts have `answered` once, a host may miss one request.
 async fn wait_until_free(
     file: &Hosts,

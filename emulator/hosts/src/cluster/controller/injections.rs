@@ -76,7 +76,7 @@ pub(super) struct Share {
     pub(super) from: Option<Time>,
     /// End, once the host has confirmed it.
     pub(super) until: Option<Time>,
-    /// Reason for its end.
+    /// Reason why the host ended its part.
     pub(super) ended: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl RunInjection {
     }
 
     /// The injection to repeat in later runs, with the ordered length unless the injector ended it earlier. `None` if
-    /// it is only for this run, or did not begin on all hosts.
+    /// the injection is only for this run, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
@@ -146,7 +146,7 @@ impl<'a> Injections<'a> {
         Self { world, held, clock, entries: Vec::new(), injectors }
     }
 
-    /// Repeats the injections into earlier runs that are for all runs.
+    /// Repeats the injections of earlier runs that were requested for all runs.
     pub(super) async fn repeat(&mut self, pool: &HostPool) {
         for RepeatedInjection { request, from, until } in &pool.repeated {
             match self.plan(pool, request, *from, *until) {
@@ -189,7 +189,7 @@ impl<'a> Injections<'a> {
         self.update(pool, i).await;
     }
 
-    /// Handles the loss of a host: its shares have ended.
+    /// Handles the loss of a host, which ends the host's parts of injections.
     pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
         for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
             share.ended.get_or_insert_with(|| "the host was lost".to_owned());
@@ -450,7 +450,7 @@ impl<'a> Injections<'a> {
     }
 }
 
-/// Answers an injector, if the injection has one: a repeated injection does not.
+/// Answers the injector of an injection; a repeated injection has no injector.
 fn answer(to: Option<&Injector>, reply: InjectReply) {
     match to {
         Some(injector) => injector.reply(reply),

@@ -1,8 +1,8 @@
 //! The execution of one run on the hosts: reports merged, hosts lost, and the end.
 //!
 //! The silence of a host is the time that it has been connected without a report. A host in a run reports twenty times
-//! a second, whether or not anything happens. A host that is stopped or cut off is given up after its lease; one whose
-//! machine answers but that does not report would hold up the run for ever.
+//! a second, whether or not anything happens. A host that is stopped or cut off is given up after its lease. A host
+//! whose machine answers but that does not report is given up too, because it would hold up the run for ever.
 
 use std::time::{Duration, Instant};
 
@@ -409,9 +409,9 @@ struct Silence {
 
 #[derive(Clone, Default, Debug)]
 struct SilentHost {
-    /// UDP datagrams received from it at the last check.
+    /// UDP datagrams received from the host at the last check.
     received: u64,
-    /// The emulated time up to which it has reported.
+    /// The emulated time up to which the host has reported.
     mark: Time,
     silence: Duration,
 }
@@ -421,7 +421,7 @@ impl Silence {
         Self { hosts: vec![SilentHost::default(); hosts], looked: now }
     }
 
-    /// A host has reported up to `mark`. A report that goes no further than the one before does not count.
+    /// A host has reported up to `mark`. A report that goes no further than the previous report does not count.
     fn reported(&mut self, host: usize, mark: Time) {
         let host = &mut self.hosts[host];
         if mark > host.mark {

@@ -34,7 +34,7 @@ pub struct Arrival {
 /// The events that a link delivers to its owner.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// Received parcels; those of the stream in the order of sending.
+    /// Received parcels. Parcels of the stream are in the order of sending.
     Parcels(Vec<Parcel>),
     /// The link has ended; nothing follows.
     Ended(End),
@@ -43,7 +43,7 @@ pub enum LinkEvent {
 /// The reason why parcels were not queued for sending.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SendError {
-    /// The queue is full, none were queued; retry after [`Link::room`].
+    /// The queue is full, and no parcel was queued; retry after [`Link::room`].
     #[error("{waiting} bytes wait for a slow peer")]
     Full { waiting: usize },
     /// The link has ended.
@@ -318,7 +318,7 @@ impl Deliver {
         }
     }
 
-    /// Waits for a batch; reads it and those that arrived with it.
+    /// Waits for a batch; reads it and further batches that arrived with it.
     async fn batches(
         &self,
         frames: &mut FrameReader,
@@ -399,7 +399,7 @@ impl Sequence {
         true
     }
 
-    /// Parcels before the latest one that have not been received so far.
+    /// Number of parcels before the latest parcel that have not been received so far.
     fn missing(&self) -> u64 {
         // Numbers of a faulty peer may overlap.
         self.end.saturating_sub(self.received)
@@ -435,7 +435,8 @@ mod tests {
     }
 
     proptest! {
-        /// Agrees with an unbounded set on every datagram within the window. The n-th datagram holds n % 7 + 1 parcels.
+        /// Duplicate detection agrees with an unbounded set on every datagram within the window. The n-th datagram
+        /// holds n % 7 + 1 parcels.
         #[test]
         fn duplicate_detection_agrees_with_an_unbounded_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
             let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
