@@ -1,4 +1,4 @@
-//! Links, both ends.
+//! Links of volary, with both ends.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -84,7 +84,8 @@ impl Pair {
         Self { from: End::new(called), to: End::new(came.unwrap()), _sockets: [server, client] }
     }
 
-    /// Sends so many batches and receives them; if told so, holds each message until it is due on the sender's clock.
+    /// Sends this many batches and receives them; with `hold`, keeps each message until it is due on the sender's
+    /// clock.
     pub(super) async fn pump(&mut self, batches: usize, hold: bool) {
         let send = async {
             let mut batch = batch();
@@ -112,7 +113,7 @@ impl Pair {
     }
 }
 
-/// A thread that sends back what comes.
+/// A thread that sends back all that it receives.
 pub(super) struct Echo {
     folder: TempDir,
     address: SocketAddr,

@@ -51,7 +51,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts three agents; `extra` are further arguments of the second.
+    /// Starts three agents; `extra` are further arguments of the second agent.
     pub fn start(extra: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -191,7 +191,7 @@ pub fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// `volary inject p.toml` in the background, once the injection has begun.
+/// Starts `volary inject p.toml` in the background; returns once the injection has begun.
 pub fn inject(folder: &Path, args: &str) -> Child {
     let args = format!("inject p.toml --hosts ids/hosts.toml {args}");
     let mut child = command(folder).args(args.split_whitespace()).stdout(Stdio::piped()).spawn().unwrap();

@@ -139,7 +139,7 @@ fn every_policy_finishes_when_the_network_between_hosts_loses_datagrams() {
     assert!(open(1) > 0 && open(2) == 0, "{} jobs are left open by actors that expect no loss", open(1));
 }
 
-/// In one process nothing changes; on several hosts, and where the experiment says so, actors repair losses.
+/// Actors repair losses on several hosts, and in one process only if the experiment expects loss.
 #[test]
 fn actors_expect_loss_on_more_than_one_host() {
     let text = poisson(8, 60, 3, 0.8, "sparrow = {}");
