@@ -56,7 +56,7 @@ impl From<&Parcel> for Plain {
     }
 }
 
-/// Both ends in one thread.
+/// A connection with both ends in one thread.
 pub(super) struct Pair {
     send: SendStream,
     receive: RecvStream,

@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// Both ends in one thread.
+/// A connection with both ends in one thread.
 pub(super) struct Pair {
     from: End,
     to: End,

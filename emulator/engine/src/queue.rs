@@ -100,7 +100,7 @@ impl<T> Queue<T> {
         self.len() == 0
     }
 
-    /// Adds an event. A due time before that of the last event popped is raised to it.
+    /// Adds an event. A due time earlier than the last popped due time is raised to it.
     ///
     /// # Panics
     /// When 2³² events are pending.
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn events_due_before_the_time_that_due_returned_can_be_pushed() {
+    fn events_earlier_than_a_returned_due_time_can_be_pushed() {
         let mut queue = Queue::new();
         queue.push(key(1000, 0, 0), "late");
         assert_eq!(queue.due(), Some(Time(1000)));

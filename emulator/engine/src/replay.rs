@@ -60,7 +60,7 @@ impl Replayed {
 /// The early end of a shard's log.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cut {
-    /// The shard.
+    /// Number of the shard.
     pub shard: u16,
     /// The shard's host, in a run on hosts.
     pub host: Option<String>,
@@ -68,7 +68,7 @@ pub struct Cut {
     pub at_s: Option<f64>,
 }
 
-/// A step whose effects differ from the logged ones.
+/// A step whose effects differ from the logged effects.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Divergence {
     /// Number of the step in the replay, from 1.
@@ -79,7 +79,7 @@ pub struct Divergence {
     pub actor: u32,
     /// The actor's role.
     pub role: String,
-    /// The input.
+    /// The input of the step, as text.
     pub input: String,
     /// Number of effects in the log.
     pub effects_logged: u32,
@@ -230,7 +230,7 @@ fn earliest<I: Iterator<Item = LogRead>>(parts: &mut [Section<I>]) -> Option<&mu
 pub struct LogEntry {
     /// Time of the event. In a file it counts from the previous entry; the first entry of a frame counts from zero.
     pub at: Time,
-    /// The event.
+    /// The kind of event.
     pub what: LogEvent,
 }
 
@@ -239,9 +239,9 @@ pub struct LogEntry {
 pub enum LogEvent {
     /// An actor processed an input.
     Step {
-        /// The actor.
+        /// The actor that processed the input.
         who: ActorId,
-        /// The input.
+        /// The processed input.
         input: Input,
         /// The digest of the effects.
         effects: Digest,
@@ -250,7 +250,7 @@ pub enum LogEvent {
     Crashed(u32),
     /// An endpoint restarted without state, and a node's workers with it.
     Restarted {
-        /// The endpoint.
+        /// The endpoint that restarted.
         who: ActorId,
         /// Number of its crashes so far.
         epoch: u32,

@@ -21,8 +21,8 @@ const MOST_IDLE: u64 = 1 << 30;
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// Looks at what was recorded by `now`, with the messages counted by then. Called every few milliseconds, and at
-    /// the end of the run.
+    /// Shows the state recorded by `now`, with the messages counted by then. Called every few milliseconds, and at the
+    /// end of the run.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
@@ -39,7 +39,7 @@ impl Progress for () {
 /// caller measures them.
 ///
 /// # Errors
-/// [`EngineError::Interrupted`] when `progress` stops the run, with what was measured by then;
+/// [`EngineError::Interrupted`] when `progress` stops the run, with the measurements by then;
 /// [`EngineError::Refused`] for errors that only appear under this seed.
 ///
 /// # Panics

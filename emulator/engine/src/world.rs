@@ -202,12 +202,12 @@ impl World {
         &self.machines.layout
     }
 
-    /// The machines.
+    /// The machines of the run.
     pub const fn machines(&self) -> &Machines {
         &self.machines
     }
 
-    /// The jobs.
+    /// The jobs of the run.
     pub const fn workload(&self) -> &Workload {
         &self.workload
     }
@@ -217,7 +217,7 @@ impl World {
         &self.point
     }
 
-    /// The seed.
+    /// The seed of the run.
     pub const fn seed(&self) -> u64 {
         self.seed
     }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_zero_microseconds() {
+    fn the_latency_limit_is_written_as_zero_microseconds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("latency");
         std::fs::write(&file, "").unwrap();

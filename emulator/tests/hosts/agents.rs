@@ -260,7 +260,7 @@ async fn a_bundle_of_very_many_texts_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_too_large_for_a_host_is_refused_before_it_is_built() {
+async fn a_cluster_too_large_for_a_host_is_refused_before_it_is_built() {
     let mut fixture = Fixture::new();
     let overrides = Overrides { set: vec!["cluster.nodes=33_000_000".to_owned()], ..Overrides::default() };
     fixture.experiment = Experiment::load(&fixture.net.folder("e.toml"), &overrides).unwrap();

@@ -180,7 +180,7 @@ pub fn run(folder: &Path, hosts: &str, out: &str, extra: &str) -> Child {
     command(folder).args(args.split_whitespace()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Sends SIGINT.
+/// Interrupts a process with SIGINT.
 pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
@@ -210,7 +210,7 @@ pub fn manifest(out: &Path) -> Value {
     serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// Waits until a run has ended by itself, and asserts its status; returns what it printed to stderr.
+/// Waits until a run has ended by itself, and asserts its status; returns its output on stderr.
 pub fn finish(mut run: Child, status: i32) -> String {
     let late = Instant::now() + PATIENCE;
     while run.try_wait().unwrap().is_none() {

@@ -296,7 +296,7 @@ async fn a_slow_reader_is_detected_and_loses_nothing() {
 
 /// A peer that stops without a close is lost after the idle timeout.
 #[test]
-fn a_silent_peer_is_noticed() {
+fn a_silent_peer_is_lost_after_the_idle_timeout() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (here, there) = (runtime(), runtime());
     let net = Net::new();

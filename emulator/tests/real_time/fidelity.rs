@@ -199,7 +199,7 @@ fn table_results_and_report_show_the_certificate() {
 }
 
 #[test]
-fn validate_compares_runtimes_and_checks() {
+fn validate_compares_runtimes_and_checks_their_differences() {
     let _machine = crate::machine();
     let folder = binary::folder();
     let at = folder.path();

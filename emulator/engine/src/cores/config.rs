@@ -314,7 +314,7 @@ impl Interference {
 
 /// Minimum length of a slot or stretch. Every stretch costs a draw, and shorter stretches are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
-/// Maximum slowdown: larger ones count as this, at which a core makes no visible progress.
+/// Maximum slowdown, at which a core makes no visible progress; larger slowdowns count as this value.
 pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {

@@ -19,14 +19,14 @@ use volary_actors::base::CoreSet;
 /// Another profile for some cores and a limited time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injection {
-    /// The profile. Its times are those of the run: slot k is the same as if the experiment named the profile,
-    /// regardless of when the injection begins.
+    /// The profile, in times of the run: slot k is the same as if the experiment named the profile, regardless of when
+    /// the injection begins.
     pub profile: Profile,
     /// Seed of the draws of the profile.
     pub seed: u64,
-    /// The cores.
+    /// The cores to which the profile applies.
     pub cores: CoreSet,
-    /// Start.
+    /// Start of the injection.
     pub from: Time,
     /// End of the injection; [`Time::MAX`] while the end is not known.
     pub until: Time,
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(cores.left(2, at(5.0)), Span(SECOND));
     }
 
-    /// The latest injection applies; when it ends, earlier ones apply again.
+    /// The latest of overlapping injections applies; when it ends, earlier injections apply again.
     #[test]
     fn the_latest_of_overlapping_injections_applies() {
         let base = load(r#"bernoulli = { slot = "1s", probability = 1.0, slowdown = 8.0 }"#);

@@ -56,7 +56,7 @@ impl WorkIntegral {
         Self { at, left: (work.0 as u128) << FRACTION }
     }
 
-    /// Whether nothing is left.
+    /// Whether no work is left.
     pub(super) const fn done(&self) -> bool {
         self.left == 0
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slowdowns_round_no_whole_number_of_nanoseconds() {
+    fn a_second_of_work_takes_exactly_sigma_seconds() {
         for sigma in [1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 1.5, 100.0] {
             let mut integral = WorkIntegral::new(5, Span::from_secs(1));
             integral.work(Rate::of(1.0 / sigma), u64::MAX);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_the_end_cuts_off_is_left() {
+    fn work_not_done_before_the_end_is_left() {
         let mut integral = WorkIntegral::new(0, Span(10));
         integral.work(Rate::of(0.5), 9);
         assert_eq!((integral.at, integral.left(), integral.done()), (9, Span(6), false), "5.5 ns are left");

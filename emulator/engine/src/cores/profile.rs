@@ -488,9 +488,9 @@ impl SeededProfile {
 /// A time in which a core is degraded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Burst {
-    /// Start.
+    /// Start of the burst.
     pub start: Time,
-    /// End.
+    /// End of the burst.
     pub end: Time,
     /// σ: the core works at 1 / σ of its speed.
     pub slowdown: f64,

@@ -136,7 +136,7 @@ impl SharedUse {
 pub(super) struct CopyShare {
     /// The copy's progress when its share last changed.
     pub(super) integral: WorkIntegral,
-    /// All of its work, ns.
+    /// All of the copy's work, ns.
     pub(super) work: u64,
     pub(super) claim: Claim,
     /// CPU that the copy is given, thousandths of a core.
@@ -166,7 +166,7 @@ pub(super) struct Shares {
     /// Nodes whose shares are to be computed again.
     pub(super) due: Vec<bool>,
     pub(super) total: SharedUse,
-    /// Reused buffers.
+    /// Reused buffer of claims.
     claims: Vec<Claim>,
     pub(super) given: Vec<f64>,
     order: Vec<u32>,
@@ -294,7 +294,7 @@ mod tests {
         /// No copy gets more than its demand, and the node's CPU is used up if there is demand for it. No copy with
         /// unmet demand has less CPU per unit of request than another copy.
         #[test]
-        fn sharing_is_fair_and_complete(
+        fn shares_use_all_cpu_and_exceed_no_demand(
             cpu in 1u32..64_000,
             claims in prop::collection::vec((1u32..16_000, 0u32..16_000), 1..40),
         ) {

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_injection_is_shown_from_its_begin() {
+    fn an_injection_is_shown_from_its_start() {
         let profile =
             profile("scripted = { slot = \"1s\", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }");
         let cores = "0,2-3".parse().unwrap();

@@ -40,7 +40,7 @@ pub struct Cores {
 pub(super) struct Run {
     /// Start of the running copy, [`IDLE`] when there is none.
     pub(super) since: u64,
-    /// Its work, ns.
+    /// The copy's work, ns.
     pub(super) work: u64,
     /// Time at which it finishes.
     pub(super) due: u64,
@@ -170,13 +170,13 @@ impl Cores {
         self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), at).left()
     }
 
-    /// Start of the work of a copy that was assigned at `since`: the core may first have to put another one away.
+    /// Start of the work of a copy that was assigned at `since`. The core may first have to put a preempted copy away.
     pub(super) fn begin(&self, core: u32, since: u64) -> u64 {
         self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
     }
 
-    /// Time from `now` until `core` can begin a new copy, because another one is being [put
-    /// away](Self::with_preemption).
+    /// Time from `now` until `core` can begin a new copy, because it is [putting away](Self::with_preemption) a
+    /// preempted copy.
     pub fn clearing(&self, core: u32, now: Time) -> Span {
         Span(self.begin(core, now.0) - now.0)
     }
@@ -494,7 +494,7 @@ impl Cores {
         std::mem::replace(&mut self.shares_mut().due[node as usize], true)
     }
 
-    /// Shares out the CPU of a node among its copies at `now`, and appends what changes to `changes`.
+    /// Shares out the CPU of a node among its copies at `now`, and appends the changed copies to `changes`.
     pub fn share_out(&mut self, node: u32, now: Time, changes: &mut Vec<Change>) {
         let shares = self.shares_mut();
         shares.due[node as usize] = false;

@@ -1,4 +1,4 @@
-//! Tests of finish times against hand-made numbers, against a slow integration, and against each other.
+//! Tests of finish times, compared with calculated values, with a slow integration, and with each other.
 
 use std::path::Path;
 
@@ -389,7 +389,7 @@ fn the_effect_is_the_sum_of_the_bursts() {
 
 /// A run with many slots is estimated from some of its cores.
 #[test]
-fn many_slots_are_sampled() {
+fn the_effect_of_many_slots_is_estimated_from_some_cores() {
     let cores = cores(r#"bernoulli = { slot = "10ms", probability = 0.3, slowdown = 3.0 }"#, 1_000);
     let (effect, counted) = cores.effect(Time::ZERO + Span::from_secs(100)).unwrap();
     assert_eq!(counted, 100);

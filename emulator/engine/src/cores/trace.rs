@@ -112,9 +112,9 @@ fn plural(n: usize, what: &str) -> String {
 /// Bounds of the length of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunLength {
-    /// Lower bound.
+    /// Lower bound of the length.
     pub least: Span,
-    /// Approximate upper bound.
+    /// Approximate upper bound of the length.
     pub most: Span,
 }
 

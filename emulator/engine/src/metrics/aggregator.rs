@@ -25,7 +25,7 @@ pub enum EndReason {
     Broken,
 }
 
-/// An observation that cannot be true after those before it.
+/// An observation that cannot be true after the observations before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FalseReport {
     /// The shard that reported it.
@@ -70,10 +70,10 @@ impl<'a> Aggregator<'a> {
         }
     }
 
-    /// Adds a report: observations in order of time, and the time before which no more will come.
+    /// Adds a report: observations in order of time, and the time before which no further observation follows.
     ///
     /// # Errors
-    /// The first observation that cannot be true after those before it; it and all later ones are dropped.
+    /// The first observation that cannot be true after earlier observations. It and all later observations are dropped.
     pub fn report(
         &mut self,
         shard: usize,
@@ -140,7 +140,7 @@ impl<'a> Aggregator<'a> {
         self.merge.slowest()
     }
 
-    /// The recorder, with what has been folded so far.
+    /// The recorder, with the observations folded so far.
     pub const fn recorder(&self) -> &Recorder<'a> {
         &self.recorder
     }

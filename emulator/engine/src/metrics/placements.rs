@@ -179,7 +179,7 @@ mod tests {
     /// A job of two tasks arrives at 1 s. Its tasks are bound at 1.5 and 1.7 s, the second again at 3.5 s; they start
     /// at 2 and 4 s and end at 5 and 9 s.
     #[test]
-    fn stages_are_folded_job_by_job() {
+    fn placement_times_are_summarised_per_job() {
         let jobs: Synthetic = toml::from_str("jobs = 2\ntasks = 2\ninterarrival = \"1s\"").unwrap();
         let service: Service = toml::from_str("demand = \"1s\"").unwrap();
         let spec = WorkloadSpec::Synthetic(jobs);

@@ -266,7 +266,7 @@ impl<'a> CacheTracker<'a> {
         }
     }
 
-    /// A scheduler replaced its cache entry by one that contains all updates made up to `made`.
+    /// A scheduler replaced its cache entry by an entry that contains all updates made up to `made`.
     fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
@@ -439,7 +439,7 @@ impl TrackerState {
         }
     }
 
-    /// Adds an update to the pending ones of all schedulers except its author.
+    /// Adds an update to the pending updates of all schedulers except its author.
     fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
         self.views.iter_mut().for_each(|view| view.made(now, origin, node, change));
     }

@@ -11,7 +11,7 @@ use super::Recording;
 use crate::parcel::Delivered;
 use crate::results::LoadRow;
 
-/// The messages that the timeline shows: those from and to the nodes of its cores that are handled within its window.
+/// The messages that the timeline shows: messages from and to the nodes of its cores, if handled within its window.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MessageWindow {
     /// End of the window.
@@ -101,7 +101,7 @@ impl LoadSampler {
         }
     }
 
-    /// Adds a sample, unless it equals the one before.
+    /// Adds a sample, unless it equals the previous sample.
     fn sample(&mut self, busy: u32) {
         let row = LoadRow { time: self.next.as_secs_f64(), waiting: self.waiting, busy };
         if self.rows.last().is_none_or(|last| (last.waiting, last.busy) != (row.waiting, row.busy)) {

@@ -95,7 +95,7 @@ pub struct Reason {
     pub threshold: f64,
     /// Both values in words.
     pub says: String,
-    /// The remedy.
+    /// Advice that would remove the departure.
     pub remedy: String,
     /// The speed that the remedy advises, if any.
     pub speed: Option<f64>,
@@ -232,7 +232,7 @@ pub struct DelaySummary {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClassFidelity {
-    /// Messages sent.
+    /// Number of messages sent.
     pub sent: u64,
     /// Share of transmissions lost to the distribution and to the real network; losses to faults and full buffers are
     /// excluded.

@@ -44,9 +44,9 @@ impl Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
-    /// The paper, which states a tolerance or a range.
+    /// The paper states a tolerance or a range.
     Paper,
-    /// This project.
+    /// This project chose the tolerance.
     Ours,
 }
 
@@ -67,15 +67,15 @@ pub enum Verdict {
 /// A claim with its verdict: a line of `claims.jsonl`, and an element of the last line of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
-    /// The statement.
+    /// The statement of the claim, in words.
     pub says: String,
-    /// Its origin.
+    /// Origin of the claim.
     #[serde(default)]
     pub origin: Origin,
-    /// Source of its tolerance, if it has one.
+    /// Source of the claim's tolerance, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// The verdict.
+    /// Verdict on the claim.
     pub verdict: Verdict,
     /// The numbers of each comparison, by its text and cell, in the order of the sweep: `left` and `right`, or `along`
     /// a swept key, and `holds`. `size` marks comparisons with published numbers, which decide only between `holds` and

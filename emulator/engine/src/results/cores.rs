@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct CoreRow {
     /// Number of the core.
     pub core: u32,
-    /// Start, s.
+    /// Start of the interval, s.
     pub start: f64,
-    /// End, s.
+    /// End of the interval, s.
     pub end: f64,
     /// The requested slowdown; 1 for a healthy core.
     pub asked: f64,

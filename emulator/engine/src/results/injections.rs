@@ -16,7 +16,7 @@ pub struct Injected {
     pub profile: BTreeMap<String, Value>,
     /// Seed of the draws of the profile.
     pub seed: u64,
-    /// Its targets as the user wrote them; empty for all cores.
+    /// Targets of the injection as the user wrote them; empty for all cores.
     pub targets: Vec<String>,
     /// The hosts that applied it, each to its own cores.
     pub hosts: Vec<Applied>,

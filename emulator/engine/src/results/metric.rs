@@ -12,7 +12,7 @@ pub type Reading = fn(&Summary) -> f64;
 /// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Seconds.
+    /// Seconds of emulated time.
     Seconds,
     /// Hours of work of nodes or cores.
     Hours,
@@ -161,7 +161,7 @@ pub fn censored_sections() -> impl Iterator<Item = &'static str> {
     plain.map(|metric| metric.key.split('.').next().unwrap_or_default())
 }
 
-/// Whether the number of a key, given in parts, covers only jobs that ended. The key may be that of a class.
+/// Whether the number of a key, given in parts, covers only jobs that ended. The key may belong to a class.
 pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
     let mut parts = key.into_iter();
     let first = parts.next();

@@ -60,7 +60,7 @@ pub struct PolicyResults {
 /// task that is bound again counts with its last binding.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Placements {
-    /// Number of bindings of tasks to nodes, repeated ones included.
+    /// Number of bindings of tasks to nodes, repeated bindings included.
     pub count: u64,
     /// Maximum number of bindings in a second of emulated time.
     pub peak_per_s: u64,
@@ -206,7 +206,7 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// No measurements.
+    /// Staleness of which nothing was measured.
     pub const UNMEASURED: Self = Self {
         age_of_synchronisation_s: Spread::UNMEASURED,
         out_of_sync: f64::NAN,

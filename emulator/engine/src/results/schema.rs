@@ -174,7 +174,7 @@ pub struct Summary {
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<Deadlines>,
-    /// Messages sent.
+    /// Counts of messages sent.
     pub messages: Messages,
     /// Sections that only some policies have.
     #[serde(flatten)]
@@ -354,7 +354,7 @@ pub struct Messages {
 /// Cost of the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Engine {
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
     /// Hash of the order of events, 16 hex digits; equal seeds give equal hashes in `virtual`.
     pub order_hash: String,
@@ -436,9 +436,9 @@ pub struct CopyRow {
     pub attempt: u32,
     /// Number of the core among all cores of the run.
     pub core: u32,
-    /// Start, s.
+    /// Start of the execution, s.
     pub start: f64,
-    /// End, s.
+    /// End of the execution, s.
     pub end: f64,
     /// The kind of its end.
     pub end_kind: CopyEnd,
@@ -477,7 +477,7 @@ pub struct MessageRow {
     pub delivered: f64,
     /// The sender, such as `scheduler 3`.
     pub from: String,
-    /// The receiver.
+    /// The receiver, such as `node 7`.
     pub to: String,
     /// Kind of the message, such as `probe.reserve`.
     pub kind: String,
@@ -488,7 +488,7 @@ pub struct MessageRow {
 /// The load of a cluster from a time on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LoadRow {
-    /// Time, s.
+    /// Time of the sample, s.
     pub time: f64,
     /// Tasks of arrived jobs that have not started.
     pub waiting: u64,

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_comparable_if_one_schedule_could_have_had_all_injections() {
+    fn runs_are_comparable_if_one_schedule_could_contain_their_injections() {
         let one = injected(&["0-3", "4-7"], [2.0, 5.0], false);
         assert_eq!(said(&[], &[]), None);
         assert_eq!(said(&[&one], &[&one]), None);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_injection_cut_by_the_end_of_its_run_equals_a_longer_one() {
+    fn a_cut_injection_equals_a_longer_injection() {
         let whole = injected(&["0"], [2.0, 5.0], false);
         let cut = injected(&["0"], [2.0, 3.5], true);
         assert_eq!(said(&[&whole], &[&cut]), None);

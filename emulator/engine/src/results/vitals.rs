@@ -69,11 +69,11 @@ pub struct PathLoss {
 pub struct TimerProbe {
     /// Number of firings.
     pub count: u64,
-    /// Median, s.
+    /// Median lateness, s.
     pub p50_s: f64,
-    /// 99th percentile, s.
+    /// 99th percentile of lateness, s.
     pub p99_s: f64,
-    /// Maximum, s.
+    /// Maximum lateness, s.
     pub max_s: f64,
 }
 

@@ -80,9 +80,9 @@ pub struct Slots {
 pub struct Samples {
     /// Number of values.
     pub count: u64,
-    /// Mean; zero without values.
+    /// Mean of the values; zero without values.
     pub mean: f64,
-    /// Standard deviation.
+    /// Standard deviation of the values.
     pub std: f64,
 }
 

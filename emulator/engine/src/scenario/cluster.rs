@@ -177,7 +177,7 @@ impl Cluster {
         resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
     }
 
-    /// Checks that the actors of a run, with those that a policy adds, are not too many.
+    /// Checks that a run does not have too many actors, including the actors that a policy adds.
     ///
     /// # Errors
     /// The reason and a remedy; `name` is the policy's name for an actor that it adds.
@@ -327,7 +327,7 @@ fn runs(cores: &[u32]) -> Vec<(u32, u32)> {
     cores.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0])).collect()
 }
 
-/// Maximum number of injections of an experiment: cores evaluate each of them whenever a copy begins.
+/// Maximum number of injections of an experiment, because cores evaluate each injection whenever a copy begins.
 const MOST: usize = 100;
 
 impl Machines {

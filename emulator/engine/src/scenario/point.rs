@@ -39,7 +39,7 @@ pub struct Point {
 /// The world that the policies of a cell share.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Resolved {
-    /// The machines.
+    /// The emulated machines.
     pub cluster: Cluster,
     /// The arriving jobs.
     pub workload: WorkloadSpec,

@@ -12,7 +12,7 @@ use crate::workload::Workload;
 /// The shortest time after which a run is given up.
 pub const SHORTEST: Span = Span::from_secs(24 * 3600);
 
-/// Messages that must arrive one after the other until a copy runs: a request, a claim, its answer, and one to spare.
+/// Messages that must arrive in sequence until a copy runs: a request, a claim, its answer, and a spare message.
 const IN_TURN: u32 = 4;
 
 /// Rounds without a copy when nothing fails: the current round, and the round that answers it.
@@ -37,7 +37,7 @@ pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     longest(point, workload, &machines, &faults)
 }
 
-/// Like [`longest_quiet`], with machines and faults that are resolved already.
+/// Calculates [`longest_quiet`] for machines and faults that are resolved already.
 pub(crate) fn longest(
     point: &Point,
     workload: &Workload,

@@ -420,9 +420,9 @@ fn lone(here: &[&str], there: &[&str]) -> KeyError {
 pub struct KeyError {
     /// Path of the key: names of tables, indices of array elements, then its own name.
     pub key: Vec<String>,
-    /// The error.
+    /// Description of the error.
     pub message: String,
-    /// The remedy.
+    /// Remedy for the error.
     pub help: String,
 }
 

@@ -132,7 +132,7 @@ pub struct Shard<'a, O> {
     pub(super) broadcasts: BroadcastLog,
     /// Copies on real cores, in runs that have them.
     pub(super) executor: Option<ExecutorState>,
-    /// The observer.
+    /// The observer that gets the shard's callbacks.
     pub observer: O,
 }
 

@@ -64,7 +64,7 @@ impl Parts<'_> {
     }
 }
 
-/// The partition of endpoints among shards, seen from one of them.
+/// The partition of endpoints among shards, seen from one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
     /// The shard of every endpoint; empty if there is only one shard.

@@ -18,7 +18,7 @@ const MOST_STAGES: usize = 1 << 10;
 /// Address of the draw of a job's class, below the job's own address of purpose `Shape`; `work` and `plan` use 1 to 3.
 const CLASS: u64 = 4;
 
-/// The dotted key of a class, or of one of its values.
+/// The dotted key of a class, or of a value of the class.
 fn class_key(class: usize, rest: &str) -> String {
     format!("workload.mix.class[{class}]{rest}")
 }
@@ -178,7 +178,7 @@ impl Mix {
     }
 }
 
-/// The stages of a run by job id, each chain's one after the other.
+/// The stages of a run by job id; the stages of a chain have consecutive ids.
 #[derive(Debug)]
 pub(super) struct Stages {
     rows: Vec<StageRow>,

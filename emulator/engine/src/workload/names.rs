@@ -24,8 +24,8 @@ const MEANS: u64 = 1 << 33;
 /// mean of 10,000 jobs varies by more than a tenth.
 const MOST_SPREAD: f64 = 10.0;
 
-/// Checks the keys of a class about users and names, in a mix of `jobs` jobs; the error is the key below that of the
-/// class, and the reason.
+/// Checks the keys of a class about users and names, in a mix of `jobs` jobs. The error is the key, relative to that of
+/// the class, and the reason.
 pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, String)> {
     let &MixClass { names, users, recurrence, spread, .. } = class;
     let Some(names) = names else {
@@ -330,7 +330,7 @@ mod tests {
     /// Means of names and factors do not change the mean of the distribution; tasks and copies vary around the mean of
     /// their job.
     #[test]
-    fn work_has_the_mean_of_the_distribution() {
+    fn work_of_named_jobs_has_the_mean_of_the_distribution() {
         let workload = build(mix(40_000, "names = 10\nrecurrence = 0\nspread = 0.5"), "", 4, 1);
         let means = [0, 1].map(|stage| {
             let jobs = by_name(&workload);
@@ -350,7 +350,7 @@ mod tests {
         assert!((tasks - 1.0).abs() < 0.03, "{tasks}");
     }
 
-    /// Without recurrence and spread, each job has exactly the work that it has without names.
+    /// Without recurrence and spread, each job has exactly the same work as without names.
     #[test]
     fn unique_names_without_spread_change_no_draw() {
         let (named, plain) =

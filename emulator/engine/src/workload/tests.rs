@@ -320,7 +320,7 @@ fn trace(file: &str) -> TraceSpec {
 }
 
 #[test]
-fn jobs_of_a_trace_are_those_of_the_file() {
+fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
     let traces = OneFile("a.tr", "10 2 3.0 2.0 4.0\n11.5 1 7 7.5\n13 1 1 1\n");
     let spec = TraceSpec { jobs: Some(2), cutoff: Some(Span::from_secs(5)), ..trace("a.tr") };
     let spec = WorkloadSpec::Trace(spec);
@@ -405,7 +405,7 @@ impl TraceSource for Held {
 
 /// If a trace states CPU requests, its tasks have these requests, and the load of shared nodes counts the tasks' CPU.
 #[test]
-fn requests_of_a_trace_are_taken_over() {
+fn tasks_request_the_cpu_that_their_trace_states() {
     let mut stated = Trace::new(Path::new("a.tr"), Format::Tr);
     stated.push_rigid(Time(0), Span::from_secs(1), 4);
     stated.detail(0, &Details { cores: Some(6.0), memory: Some(8.0), ..Details::default() });

@@ -294,7 +294,7 @@ impl Trace {
         self.columns.memory(job.index())
     }
 
-    /// Whether the numbers of tasks are those of the source.
+    /// Whether the numbers of tasks come from the source.
     pub const fn counts_tasks(&self) -> bool {
         !self.jobs_only
     }
@@ -512,7 +512,7 @@ pub enum WorkloadError {
     /// The file cannot be opened, read or written.
     #[error("{}: {source}", .file.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,

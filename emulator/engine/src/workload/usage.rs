@@ -11,15 +11,15 @@ use volary_actors::catalog::Usage;
 
 use super::trace::WorkloadError;
 
-/// Addresses of draws below that of a name.
+/// Addresses of draws below the address of a name.
 const CPU: u64 = 0;
 const MEMORY: u64 = 1;
 const CPU_REQUEST: u64 = 2;
 const MEMORY_REQUEST: u64 = 3;
-/// Addresses of draws below that of a job.
+/// Addresses of draws below the address of a job.
 const CPU_SPREAD: u64 = 4;
 const MEMORY_SPREAD: u64 = 5;
-/// Addresses of the segments of a task below that of its job.
+/// Addresses of the segments of a task below the address of its job.
 const SEGMENTS: u64 = 1 << 32;
 /// Addresses of jobs without a name. Addresses of names are smaller.
 const UNNAMED: u64 = 1 << 33;
@@ -436,7 +436,7 @@ mod tests {
         assert!((1..500).any(|job| (cpu(job) / mean - 1.0).abs() > 0.09));
     }
 
-    /// Segments follow each other without a gap, vary around the mean of the job, and never exceed its maximum.
+    /// Segments are contiguous, vary around the mean of the job, and never exceed its maximum.
     #[test]
     fn segments_vary_around_the_mean() {
         let uses = uses("cpu = 4\nmemory = 8\nvariation = 0.5\nsegment = \"10s\"");

@@ -71,7 +71,7 @@ impl Demand {
 pub(super) struct JobDemand<'a> {
     demand: &'a Demand,
     job: JobId,
-    /// Mean work of a copy, in place of that of the distribution.
+    /// Mean work of a copy, in place of the mean of the distribution.
     mean: Option<Span>,
 }
 
@@ -184,9 +184,9 @@ pub(super) fn task_count(
 pub struct Share(f64);
 
 impl Share {
-    /// All jobs.
+    /// Share that includes all jobs.
     pub const ALL: Self = Self(1.0);
-    /// No job.
+    /// Share that includes no job.
     pub const NONE: Self = Self(0.0);
 
     /// The share `part`; `None` if it is not in [0, 1].

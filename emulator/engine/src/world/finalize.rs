@@ -21,7 +21,7 @@ use crate::world::World;
 /// Counters that shards update while they run. The counters of several shards are added.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
     /// Hash of the order of events.
     pub hash: u64,

@@ -16,7 +16,7 @@ fn three_jobs(request: &str, policy: &str) -> Measured {
 /// Cycles end every 15 s. Two jobs fit at once by their use, and one job fits by its request, which is a whole node.
 /// Without a history the estimates follow the requests.
 #[test]
-fn estimates_decide_how_many_share_a_node() {
+fn estimates_decide_how_many_jobs_share_a_node() {
     let both = (14.0 + 13.0 + 57.0) / 3.0 + 30.02;
     let each = (14.0 + 58.0 + 102.0) / 3.0 + 30.02;
     for (request, policy, expected) in [
@@ -55,7 +55,7 @@ fn jobs_finish_although_their_memory_was_underestimated() {
 /// Most tasks fit on only one node of four, although several are expected to fit on each other node. Nodes that have
 /// evicted a task are avoided for a while.
 #[test]
-fn tasks_that_fit_on_few_nodes_end_there() {
+fn tasks_finish_on_the_few_nodes_that_fit_them() {
     for (seed, policy) in [(1, "{}"), (2, "{}"), (3, "{}"), (4, "{ cycle = \"1s\" }")] {
         let text = format!(
             "seed = {seed}\n[cluster]\nshared = true\n[[cluster.kind]]\nnodes = 3\ncpu = 1\nmemory = \"4 \

@@ -93,7 +93,7 @@ fn a_node_back_before_the_peer_timeout_runs_the_task_again() {
 }
 
 #[test]
-fn a_node_gone_for_longer_is_replaced_at_the_peer_timeout() {
+fn a_lost_node_is_replaced_at_the_peer_timeout() {
     for policy in EARLY {
         let victim = usual(policy);
         for lasting in ["", r#", for = "60s""#] {

@@ -231,7 +231,8 @@ fn a_core_is_idle_for_a_heartbeat_at_most() {
     assert_eq!(measured.summary.copies.suspensions, 0);
 }
 
-/// Long jobs fill the cluster; Big-C suspends some of their tasks for short ones and loses nothing, or kills them.
+/// Long jobs fill the cluster. For short jobs Big-C suspends some tasks of long jobs without loss of work, or kills
+/// them.
 #[test]
 fn big_c_makes_room_for_short_jobs() {
     let policies = r#"

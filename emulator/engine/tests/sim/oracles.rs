@@ -82,7 +82,7 @@ fn mean_times_of_small_systems_equal_closed_forms() {
     check_all(COPIES);
 }
 
-/// Tasks that never wait for each other: service models of the latin-square paper, Table IV.
+/// Service models of the latin-square paper (Table IV) for tasks that never wait for each other.
 #[test]
 fn response_times_at_light_load_equal_closed_forms() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();

@@ -100,7 +100,7 @@ fn messages(run: &Measured, kind: &str) -> u64 {
 /// F tasks over N masters cause at most min(F, N) messages with tasks; each task causes a run, a result and an idle
 /// worker.
 #[test]
-fn a_job_of_f_tasks_makes_at_most_min_f_n_and_3_f_messages() {
+fn a_job_causes_no_more_messages_than_the_formula() {
     for (tasks, masters) in [(3, 10), (10, 10), (95, 10)] {
         let set = format!("workload.synthetic.tasks={tasks}");
         let run = run(&with(&one_task(40, 2, "pigeon = { group = 4 }", ""), &[&set]));
@@ -182,7 +182,7 @@ fn a_worker_that_is_master_takes_back_nodes_that_it_had_given_up() {
     }
 }
 
-/// Jobs of one task on one group: the share that waits for no worker, and the mean wait, are those of M/M/n.
+/// Jobs have one task on one group. The share of jobs that do not wait, and the mean wait, equal those of M/M/n.
 #[test]
 fn single_tasks_wait_as_in_an_m_m_n_queue() {
     let text = r#"

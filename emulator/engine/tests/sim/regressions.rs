@@ -47,7 +47,7 @@ fn all_finished(measured: &Measured) -> bool {
 
 /// Heartbeats that launch copies come every 50 hours, although queues are observed every second.
 #[test]
-fn a_run_goes_on_through_waits_that_its_policy_asks_for() {
+fn a_run_survives_long_waits_of_its_policy() {
     for policy in ["yarn-fifo = { heartbeat = \"50h\" }", "big-c = { heartbeat = \"50h\", monitor = \"1s\" }"]
     {
         let measured = at_once(1, 1, 1, 1, "", policy);
@@ -83,7 +83,7 @@ fn a_stuck_run_is_given_up_at_the_same_time_regardless_of_its_events() {
     assert!(often == seldom && more > 100 * fewer, "{often} s, {seldom} s, {more} events, {fewer}");
 }
 
-/// Lost reservations of copies requested late in a job are repeated after the same time as those of its first copies.
+/// Lost reservations of late copies of a job are repeated after the same time as those of its first copies.
 #[test]
 fn lost_reservations_of_late_copies_are_repeated_soon() {
     let measured = run("seed = 1\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 300\n\
@@ -280,7 +280,7 @@ fn a_master_of_pigeon_keeps_the_tasks_of_the_next_scheduler() {
     assert!(all_finished(&run(text)));
 }
 
-/// Two schedulers have a job from different submissions. One drops rows at a node that the other still waits for.
+/// Two schedulers have a job from different submissions. A scheduler drops only rows of its own submission at a node.
 #[test]
 fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
     let crash =

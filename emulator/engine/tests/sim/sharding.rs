@@ -120,7 +120,7 @@ fn several_shards_give_the_results_of_one() {
     }
 }
 
-/// The emulated network loses nothing, so that only the number of hosts says that something can be lost.
+/// The emulated network loses nothing, so actors can expect losses only because of the number of hosts.
 #[test]
 fn every_policy_finishes_when_the_network_between_hosts_loses_datagrams() {
     for card in PolicySpec::cards() {

@@ -72,7 +72,7 @@ impl Machine for FirstNodes {
     }
 }
 
-/// All tasks of a gang take longer if its scheduler says that one of them runs elsewhere, and start and end together.
+/// All tasks of a gang take longer if the scheduler says that a task runs elsewhere, and they start and end together.
 #[test]
 fn all_tasks_of_a_gang_are_slowed_down_together() {
     let slo = "slo = { share = true, slack = 1, preference = { kinds = 4, of = 3, slowdown = 1.5 } }";
@@ -146,7 +146,7 @@ fn deadlines_are_met_missed_or_open() {
 
 /// Several shards give the results of one under loss, duplicates, crashes, preferences, history and stages.
 #[test]
-fn several_shards_agree_on_goals_and_history() {
+fn several_shards_agree_on_deadlines_preferences_and_history() {
     let slo = "slo={ share = 0.5, slack = [0.2, 8], preference = { kinds = 4, of = 2, slowdown = 2 } }";
     let set = [format!("workload.synthetic.{slo}"), "workload.synthetic.pretrain=20".to_owned()];
     for policy in ["random = {}", "sparrow = {}", "kairos = {}", "late = {}"] {

@@ -1,4 +1,4 @@
-//! Speculation under every rule and binding: copies and messages of a task are bounded, whatever is lost.
+//! Speculation under every rule and binding: copies and messages of a task are bounded, also when messages are lost.
 
 use std::collections::BTreeMap;
 

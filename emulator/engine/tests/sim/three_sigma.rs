@@ -99,7 +99,7 @@ prio = { cycle = "1s" }
 /// All tasks of an attempt begin together on idle cores, within the delay of their launch. Preempted work is lost and
 /// counted.
 #[test]
-fn gangs_start_together_and_nothing_queues() {
+fn gangs_start_together_on_idle_cores() {
     for run in runs(GANGS, 5).0 {
         let label = &run.summary.policy;
         let mut launches: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();

@@ -101,7 +101,7 @@ pub struct RunStatus {
     pub clock_error_s: Option<f64>,
 }
 
-/// Maximum length of a name in a [`RunStatus`], in characters; longer ones are cut.
+/// Maximum length of a name in a [`RunStatus`], in characters; longer names are cut.
 const NAME: usize = 200;
 
 impl RunStatus {
@@ -268,14 +268,14 @@ pub struct FinalReport {
     pub cores: Option<Worked>,
 }
 
-/// Real datagrams between two hosts as one of them counted them, in messages.
+/// Real datagrams between two hosts as counted by one host, in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Datagrams {
     /// Messages sent to the other host.
     pub sent: u64,
     /// Messages of `sent` that were dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
-    /// Messages of the other host that were not received, although later ones were.
+    /// Messages of the other host that were not received, although later messages were received.
     pub missing: u64,
     /// Messages received from the other host.
     pub received: u64,

@@ -52,7 +52,7 @@ impl fmt::Display for HostStatus {
     }
 }
 
-/// The run of a host in words: a line, and one more on its clock and deliveries in a timed run.
+/// The run of a host in words: a line, and a second line on its clock and deliveries in a timed run.
 fn described(run: &RunStatus) -> String {
     let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];

@@ -220,7 +220,7 @@ pub(super) const PERIOD: f64 = 2e6;
 /// The state of a slot, as the control law sees it. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct SlotState {
-    /// Time left.
+    /// Time left in the slot.
     pub(super) rest: f64,
     /// Time with a copy so far.
     pub(super) busy: f64,

@@ -57,7 +57,7 @@ pub(super) enum ChunkEnd {
 pub(super) struct CoreCounters {
     /// Time with a copy, ns.
     pub(super) busy: u64,
-    /// Rounds done.
+    /// Number of rounds done.
     pub(super) rounds: u64,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct CoreShared {
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
-    /// The time for which the rounds done are requested, then those rounds; see [`record_edge`](Self::record_edge).
+    /// The time for which a count of rounds is requested, then that count; see [`record_edge`](Self::record_edge).
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
     /// The ticket of the last finished copy, zero if it was taken, and the time of its end in ns since the origin. A
@@ -387,7 +387,7 @@ mod tests {
 
     /// Rounds at an edge are exact, however late they are read.
     #[test]
-    fn the_first_chunk_after_an_edge_records_it() {
+    fn the_first_chunk_after_an_edge_records_the_edge() {
         let (core, calibration) = (core(), Calibration::new(2.0));
         core.start_copy(1, 1000);
         let (copy, _) = core.current_copy().unwrap();

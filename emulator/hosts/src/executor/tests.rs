@@ -139,7 +139,7 @@ fn a_copy_is_either_finished_or_halted() {
 }
 
 #[test]
-fn threads_are_pinned_and_end() {
+fn threads_are_pinned_to_their_cpus_and_end() {
     let cpus = free_cpus();
     let names: Vec<_> = cpus.iter().flat_map(|cpu| [format!("burn-{cpu}"), format!("rival-{cpu}")]).collect();
     let burners = burners(&cpus);

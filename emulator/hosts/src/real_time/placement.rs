@@ -83,7 +83,7 @@ fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     cuts
 }
 
-/// Indices of nodes whose area differs from that of the node before.
+/// Indices of nodes whose area differs from the area of the previous node.
 fn borders(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> Vec<f64> {
     let of = |node: u32| links.place(Endpoint(layout.node(node).0)).map(area);
     (1..layout.nodes()).filter(|&node| of(node) != of(node - 1)).map(f64::from).collect()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_come_before_racks() {
+    fn cuts_prefer_borders_of_pods_to_borders_of_racks() {
         // Four pods of two racks of two nodes. The first cut is at 6, where a rack ends, the second at 7.5, near 8.
         let (pods, pod) = ("[shape.fat-tree]\nk = 4", "[link.pod]\none_way = \"1ms\"");
         let of = |weights: &[f64]| sizes(&homes(&format!("{pods}\n{pod}"), 1, weights).1);

@@ -65,7 +65,7 @@ fn work_of_open_copies_is_neither_useful_nor_wasted() {
     assert_eq!((used.used - used.in_progress, used.useful), (u128::from(60_000 * SECOND), 0), "lost");
 }
 
-/// A copy alone on a node runs as on a core of its own, whatever it uses.
+/// A copy alone on a node runs as fast as on a core of its own, whatever its demand.
 #[test]
 fn a_copy_alone_on_a_node_runs_at_full_speed() {
     let mut cores = node(8000, 110);
@@ -113,7 +113,7 @@ proptest! {
     /// Work is conserved. A copy has done all of its work, to the nanosecond, when it is due, however often shares
     /// change. The CPU-time of all copies equals what their work needs.
     #[test]
-    fn work_is_conserved(
+    fn a_due_copy_has_done_exactly_its_work(
         cpu in 500u32..4000,
         copies in prop::collection::vec((0u64..5_000, 1u64..4_000, 1u32..3000, 1u32..3000), 1..12),
     ) {

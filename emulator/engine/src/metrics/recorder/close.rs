@@ -49,7 +49,7 @@ pub struct Accounts {
     pub notes: Vec<String>,
     /// Every job that arrived.
     pub rows: Vec<JobRow>,
-    /// Sampled executions.
+    /// Rows of the sampled executions.
     pub sample: Vec<CopyRow>,
     /// One job in this many is sampled.
     pub sampled_one_in: u32,

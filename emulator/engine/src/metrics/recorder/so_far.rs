@@ -14,9 +14,9 @@ pub struct SoFar {
     pub jobs: JobCounts,
     /// Numbers of tasks, by outcome.
     pub tasks: TaskCounts,
-    /// Copies that have started, and those that have ended.
+    /// Numbers of copies that have started and that have ended.
     pub copies: CopyCounts,
-    /// Running copies.
+    /// Number of running copies.
     pub running: u32,
     /// Submitted tasks that have neither finished nor a running copy.
     pub waiting: u64,

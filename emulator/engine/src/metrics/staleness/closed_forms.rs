@@ -7,7 +7,7 @@ use volary_actors::base::{Address, Purpose};
 
 use super::*;
 
-/// A rising sequence of events: time (s), and what happens.
+/// A rising sequence of events, each with its time in seconds.
 type Agenda = BinaryHeap<Reverse<(u64, AgeEvent)>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,7 +41,7 @@ impl Exponential {
 }
 
 /// The ages of receivers that are observed every `every` seconds. `react` is given the time (ns) of each event, and
-/// adds those that it causes. A receiver ignores snapshots older than what it has.
+/// adds the events that follow from it. A receiver ignores snapshots older than its latest snapshot.
 fn simulate(
     receivers: u32,
     sources: u32,

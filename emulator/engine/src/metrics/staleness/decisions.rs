@@ -16,7 +16,7 @@ const SAMPLE: usize = 4096;
 pub(super) struct Decision {
     pub(super) now: Time,
     pub(super) node: u32,
-    /// Its place among the tasks of a node.
+    /// The task's place among the tasks of a node.
     pub(super) rank: Rank,
     /// The wait that the scheduler expects there, s.
     pub(super) believed: f64,

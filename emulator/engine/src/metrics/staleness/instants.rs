@@ -1,4 +1,4 @@
-//! Instants of observation: one in each of equal intervals, uniform within it.
+//! Instants of observation: one instant, uniformly distributed, in each of equal intervals.
 //!
 //! Equally spaced observations can fall in step with periodic arrivals; random instants see every phase equally often.
 
@@ -113,7 +113,7 @@ mod tests {
 
     /// Intervals of 1 s meet all phases of a period of 250 ms equally often, also after they are doubled.
     #[test]
-    fn every_phase_is_met_equally_often() {
+    fn observations_meet_every_phase_equally_often() {
         let mut instants = Instants::new(7, Time(3_000_000_000), Span::from_secs(1));
         for stride in [1u32, 2, 4] {
             let mut phases = [0u32; 10];

@@ -37,7 +37,7 @@ fn long_runs_are_observed_less_often() {
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// One node and two schedulers, one of which is down from 10 s to 20 s.
+/// One node and two schedulers, of which `scheduler` is down from 10 s to 20 s.
 fn crash_of(scheduler: u32) -> (Layout, Faults) {
     let layout = Layout::new(2, 0, vec![1]);
     let mut groups = Groups::new(layout.endpoints());

@@ -74,7 +74,7 @@ struct BatchTask {
     instances: u32,
     /// Number of instances of the row that were read.
     read: u32,
-    /// Duration, s.
+    /// Duration of the row, s.
     seconds: f32,
     /// Cores of an instance; zero if they are not stated.
     cores: f32,
@@ -401,7 +401,7 @@ fn unusable_by_status(status: &str) -> Option<Reason> {
     }
 }
 
-/// Whether a task waits for others by its name, such as `R2_1` or `J3_1_2`; those called `task_…` are independent.
+/// Whether a task waits for others by its name, such as `R2_1` or `J3_1_2`; tasks called `task_…` are independent.
 fn waits(task: &str) -> bool {
     task.split('_').nth(1).is_some_and(|other| !other.is_empty() && other.bytes().all(|c| c.is_ascii_digit()))
         && !task.starts_with("task_")

@@ -76,7 +76,7 @@ fn counts_tasks(header: &Header) -> bool {
     header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
 }
 
-/// Refuses a header without what a job needs; `named` says whether the user named the columns.
+/// Refuses a header that lacks a required column; `named` says whether the user named the columns.
 fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), WorkloadError> {
     let has = |meaning| header.has(meaning);
     let lacking = if !has(Meaning::Submit) {
@@ -144,8 +144,8 @@ fn wait_until(start: Time, submit: Time) -> Option<Span> {
     (start >= submit).then(|| start.since(submit))
 }
 
-/// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is
-/// blank.
+/// The number of tasks of a row: its tasks, or else its nodes. It is one if the file has no such column, and `None` if
+/// the cell is blank.
 fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadError> {
     match row.count(Meaning::Tasks)? {
         Some(tasks) => Ok(Some(tasks)),

@@ -1,4 +1,4 @@
-//! Columns of `.csv` files: what their names mean, their cells, and the numbering of their words.
+//! Columns of `.csv` files: the meanings of their names, their cells, and the numbering of their words.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use super::lines::{At, TraceLine, cells, short};
 use super::time::{SECONDS, TimeUnit, instant};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
-/// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
-/// sockets of four cores (Park's thesis, section 2.4.1).
+/// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
+/// capacity, and has two sockets of four cores (Park's thesis, section 2.4.1).
 pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
 /// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
@@ -108,7 +108,7 @@ const HEADINGS: [(&str, Meaning); 22] = [
 const SECOND_CHOICE: [(&str, Meaning); 2] =
     [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
 
-/// Names of the columns of a file for what they mean, as `--columns user=user_ID,submit=submit_time` gives them.
+/// The user's names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnNames(Vec<(Meaning, String)>);
 
@@ -143,7 +143,7 @@ impl std::str::FromStr for ColumnNames {
 /// A column that is read.
 struct Column {
     meaning: Meaning,
-    /// Its position in a row, from zero.
+    /// Position of the column in a row, from zero.
     index: usize,
     name: String,
     /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.

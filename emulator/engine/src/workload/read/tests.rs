@@ -196,7 +196,7 @@ fn a_file_without_a_known_suffix_is_recognised_by_its_content() {
 }
 
 #[test]
-fn reading_stops_after_the_jobs_asked_for() {
+fn reading_stops_after_the_requested_jobs() {
     let data = Cursor::new(b"1 1 1 1\n2 1 1 1\nbroken".to_vec());
     let trace = Trace::parse(Path::new("a.tr"), data, Some(2)).unwrap();
     assert_eq!(trace.jobs().len(), 2);
@@ -206,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_bytes_never_panic(
+    fn arbitrary_bytes_never_panic_a_parser(
         start in prop::sample::select(vec![&b""[..], b"1 1 1 1\n"]),
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         name in prop::sample::select(vec!["a.tr", "a.swf", "a.csv", "a"]),
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn nearly_right_text_never_panics(
+    fn nearly_valid_text_never_panics_a_parser(
         words in prop::collection::vec("[-0-9.eEna,; \n\t#]{0,8}", 0..60),
         name in prop::sample::select(vec!["a.tr", "a.swf", "a.csv", "a"]),
     ) {
@@ -419,7 +419,7 @@ fn with_features(features: &'static str, jobs: Option<u32>) -> Result<Trace, Wor
 }
 
 #[test]
-fn features_are_read_from_beside_a_tr_file() {
+fn features_of_a_tr_file_are_read_from_a_second_file() {
     let trace = with_features("line,user,cpu_req,job_end\n1,u5,0.25,KILL\n2,u3,0.5,FINISH\n", None).unwrap();
     // The second line arrives first.
     assert_eq!(trace.jobs()[0].arrival, Time(3_000_000_000));

@@ -84,7 +84,7 @@ fn offset(zone: &str) -> Option<i64> {
 pub(super) struct TimeUnit {
     /// Length of the unit, ns.
     pub(super) ns: u64,
-    /// Its name in messages.
+    /// Name of the unit in messages.
     pub(super) plural: &'static str,
     /// Last words of column names that state the unit, in small letters.
     words: &'static [&'static str],

@@ -5,8 +5,8 @@ use toml::{Table, Value};
 /// Maximum number of experiments that are tried.
 const MOST_TRIES: u32 = 2000;
 
-/// The smallest experiment that `fails`, of those reached from a failing one by leaving out keys, faults and digits,
-/// lowering whole numbers, and replacing distributions by constants.
+/// The smallest failing experiment that is reached from `text` by leaving out keys, faults and digits, lowering whole
+/// numbers, and replacing distributions by constants.
 pub(crate) fn smallest(text: &str, mut fails: impl FnMut(&str) -> bool) -> String {
     let mut best: Value = toml::from_str::<Table>(text).unwrap().into();
     let mut tries = 0;

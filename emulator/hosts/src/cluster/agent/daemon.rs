@@ -68,7 +68,7 @@ impl Agent {
         self.transport.address()
     }
 
-    /// Serves controllers until SIGTERM or Ctrl-C, with `once` until the first one is gone.
+    /// Serves controllers until SIGTERM or Ctrl-C; with `once` until the first controller is gone.
     ///
     /// # Errors
     /// When signals cannot be waited for.
@@ -129,7 +129,7 @@ async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
     }
 }
 
-/// Serves a controller until it is gone, unless another one is served.
+/// Serves a controller until it is gone, unless another controller is served.
 async fn claim(
     state: &Rc<AgentState>,
     who: &PeerInfo,
@@ -171,7 +171,7 @@ async fn accept_link(state: &AgentState, peer: Peer) {
     }
 }
 
-/// The first message of a peer. A peer that does not send one in time is disconnected.
+/// The first message of a peer. A peer that does not send a message in time is disconnected.
 async fn first<S: Serialize, R: DeserializeOwned>(
     who: &PeerInfo,
     connection: &Connection,

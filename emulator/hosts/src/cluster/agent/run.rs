@@ -331,7 +331,7 @@ async fn stop_when_closed(context: Rc<RunContext>, messages: mpsc::Sender<AgentM
     context.stop();
 }
 
-/// Samples the controller's clock: at short intervals first, then at longer ones.
+/// Samples the controller's clock, at short intervals first and at longer intervals later.
 async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {

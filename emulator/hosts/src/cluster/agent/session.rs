@@ -1,4 +1,4 @@
-//! The session of one controller: its experiment planned, then one run after the other.
+//! The session of one controller: its experiment is planned, and then its runs are executed in turn.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ async fn send_all(mut outgoing: ControlSender<AgentMessage>, mut queue: mpsc::Re
     }
 }
 
-/// The context of the latest run. Its run ends when the next one is prepared or the controller is gone.
+/// The context of the latest run. The run ends when the next run is prepared or the controller is gone.
 struct Latest(Rc<RunContext>);
 
 impl Drop for Latest {

@@ -1,6 +1,6 @@
 //! The settings of an agent, the state that all its tasks share, and the state that the tasks of a run share.
 //!
-//! The tasks are local to the thread, and are aborted with their owner; a panic of one is caught and reported.
+//! The tasks are local to the thread, and are aborted with their owner. A panic of a task is caught and reported.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -135,7 +135,7 @@ impl AgentState {
         Ok(SessionGuard(Rc::clone(self)))
     }
 
-    /// Drops links for runs before `run`, and refuses them from now on.
+    /// Drops links for runs before `run`, and refuses such links from now on.
     pub(super) fn expect_run(&self, run: u64) {
         self.run.set(run);
         self.links.borrow_mut().retain(|_, (of, _)| *of >= run);

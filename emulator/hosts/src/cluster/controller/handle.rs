@@ -91,7 +91,7 @@ impl Controller {
         Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the remaining ones.
+    /// Removes the lost hosts, so that the next run is placed on the remaining hosts.
     pub fn remove_lost_hosts(&mut self) {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
@@ -247,7 +247,7 @@ fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVit
     reports.iter().enumerate().filter_map(of).collect()
 }
 
-/// Number of datagrams that were sent and not received, including those on their way.
+/// Number of datagrams that were sent and not received, including datagrams on their way.
 fn unaccounted(reports: &[Option<Box<FinalReport>>]) -> u64 {
     let between = |from: usize, to: usize| {
         let one = |of: usize, with: usize| reports[of].as_ref()?.datagrams.get(with).copied();

@@ -21,7 +21,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::timing::at_least;
 
-/// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
+/// Maximum number of injections into one run. Cores evaluate each injection whenever a copy begins, and some profiles
 /// keep state per core.
 const MAX_INJECTIONS: usize = 100;
 /// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.

@@ -304,7 +304,8 @@ impl<'a> ControlledRun<'a> {
         Ok(())
     }
 
-    /// Records the reason why a host cannot continue. Its own reason replaces those reported by other hosts.
+    /// Records the reason why a host cannot continue. The host's own reason replaces the reasons reported by other
+    /// hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
         (self.done[host], self.reports[host]) = (true, None);
         if self.broken.is_none() || self.accused == Some(host) {

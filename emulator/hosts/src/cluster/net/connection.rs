@@ -70,7 +70,7 @@ pub enum End {
     #[error("the peer closed the connection normally")]
     Done,
     /// The peer closed the connection without a reason: it ended, or it cancelled the handshake in favour of another
-    /// one.
+    /// handshake.
     #[error("the peer closed the connection without a reason")]
     Dropped,
     /// The peer closed the connection with another code; its text, without control characters.

@@ -76,7 +76,7 @@ impl IssueRequest {
     }
 }
 
-/// Makes a new authority, the controller's identity and those of the hosts.
+/// Makes a new authority, and identities of the controller and the hosts.
 fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {

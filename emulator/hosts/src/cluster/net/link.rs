@@ -64,7 +64,7 @@ pub struct LinkStats {
     pub received: u64,
     /// Parcels of `received` that arrived as datagrams.
     pub datagram_received: u64,
-    /// Datagram parcels of the peer that have not arrived, although later ones have.
+    /// Datagram parcels of the peer that have not arrived, although later parcels have arrived.
     pub datagram_missing: u64,
     /// Duplicate datagrams, which were not delivered.
     pub datagrams_repeated: u64,
@@ -366,7 +366,7 @@ impl Deliver {
     }
 }
 
-/// Datagrams in the window; older ones count as duplicates.
+/// Number of datagrams in the window; older datagrams count as duplicates.
 const WINDOW: usize = 64;
 
 /// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram
@@ -377,7 +377,7 @@ struct Sequence {
     recent: VecDeque<u64>,
     /// One more than the largest number received.
     end: u64,
-    /// Parcels received.
+    /// Number of parcels received.
     received: u64,
 }
 
