@@ -126,13 +126,13 @@ impl Pair {
     }
 }
 
-/// A thread that sends back all that it receives.
+/// A thread that sends back everything that it receives.
 pub(super) struct Echo {
     address: SocketAddr,
     certificate: CertificateDer<'static>,
 }
 
-/// The other end of an echo.
+/// The calling end of an echo.
 pub(super) struct Caller {
     send: SendStream,
     receive: RecvStream,

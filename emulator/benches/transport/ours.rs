@@ -113,13 +113,13 @@ impl Pair {
     }
 }
 
-/// A thread that sends back all that it receives.
+/// A thread that sends back everything that it receives.
 pub(super) struct Echo {
     folder: TempDir,
     address: SocketAddr,
 }
 
-/// The other end of an echo.
+/// The calling end of an echo.
 pub(super) struct Caller {
     end: End,
     _socket: Transport,

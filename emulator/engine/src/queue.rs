@@ -26,7 +26,7 @@ struct Entry {
     slot: u32,
 }
 
-/// Entries whose due time first differs from the last one popped in one particular bit.
+/// Entries whose due time differs first in one particular bit from the last popped due time.
 #[derive(Debug, Default)]
 struct Bucket {
     entries: Vec<Entry>,
@@ -143,7 +143,7 @@ impl<T> Queue<T> {
     }
 
     /// Calls `look` with upcoming events, so that the state they touch can be prefetched. Each event is visited once,
-    /// in no particular order; most calls visit none, and no call visits more than `SOON`.
+    /// in no particular order. Many calls visit no event, and no call visits more than `SOON` events.
     #[inline]
     pub fn visit_upcoming(&mut self, mut look: impl FnMut(&T)) {
         for &slot in &self.soon {
@@ -198,7 +198,7 @@ impl<T> Queue<T> {
                 self.ready.push((self.slab.rank(entry.slot), entry.slot));
             } else {
                 let below = highest_bit(differs);
-                debug_assert!(below < b, "dealing out a bucket fills only those below it");
+                debug_assert!(below < b, "dealing out a bucket fills only buckets below it");
                 self.occupied |= 1 << below;
                 self.buckets[below].push(entry, &self.slab, || self.slab.rank(entry.slot));
             }

@@ -64,7 +64,7 @@ pub struct Cut {
     pub shard: u16,
     /// The shard's host, in a run on hosts.
     pub host: Option<String>,
-    /// Time of its last entry, in emulated seconds; null if it has none.
+    /// Time of the shard's last entry, in emulated seconds; null for an empty log.
     pub at_s: Option<f64>,
 }
 
@@ -118,7 +118,7 @@ pub struct Logged<'a> {
     pub real_time: bool,
     /// Number of shards.
     pub shards: u16,
-    /// The results of the run, if it has any.
+    /// The results of the run; `None` for a run without results.
     pub recorded: Option<&'a Summary>,
 }
 
@@ -252,7 +252,7 @@ pub enum LogEvent {
     Restarted {
         /// The endpoint that restarted.
         who: ActorId,
-        /// Number of its crashes so far.
+        /// Number of the endpoint's crashes so far.
         epoch: u32,
     },
     /// The shard ended normally; nothing follows.

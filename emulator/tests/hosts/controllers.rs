@@ -32,7 +32,7 @@ use crate::net::{Net, relay, request, within};
 /// Two runs that end at their time limit.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
-/// The folder of a run, and agents that listen in it: the test decides what they send.
+/// The folder of a run, and agents that listen in the folder: the test decides what the agents send.
 struct Fixture {
     net: Net,
     listeners: Vec<(Transport, Accepted)>,

@@ -1,6 +1,6 @@
 //! Runs on two agents whose UDP datagrams go through proxies that lose, repeat and delay them.
 //!
-//! The emulated network of these runs loses nothing, so that all losses are those of the real one.
+//! The emulated network of these runs loses nothing, so that all losses are those of the real network.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

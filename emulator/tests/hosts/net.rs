@@ -169,7 +169,7 @@ pub(super) fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A listening h1, a connected h2, a link and a control stream.
+/// A connection from h2 to h1, which listens, with a link and a control stream.
 pub struct Rig {
     pub net: Net,
     pub server: Transport,

@@ -11,8 +11,8 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
-/// Maximum time that a machine of two loaded cores adds to a response or makespan, in emulated seconds, which equal
-/// real ones here.
+/// Maximum time that a machine of two loaded cores adds to a response or makespan. Emulated seconds equal real seconds
+/// here.
 const MACHINE_BUDGET_S: f64 = 1.0;
 /// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;

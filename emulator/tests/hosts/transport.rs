@@ -224,7 +224,7 @@ async fn invalid_frames_end_only_their_link() {
     rig.exchange(100).await;
 }
 
-/// Losses are counted in parcels, because a datagram holds several.
+/// Losses are counted in parcels, because a datagram holds several parcels.
 #[tokio::test]
 async fn losses_are_counted_in_parcels() {
     let mut rig = Rig::new(Options::default()).await;

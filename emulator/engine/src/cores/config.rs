@@ -83,7 +83,7 @@ pub struct InjectionSpec {
     /// Nodes to which the injection applies, each with all of its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub who: Vec<Target>,
-    /// Numbers of the cores to which it applies, counted across all nodes, such as `0-5,8`.
+    /// Numbers of the cores to which the injection applies, counted across all nodes, such as `0-5,8`.
     #[serde(default, skip_serializing_if = "CoreSet::is_empty")]
     #[schemars(with = "String")]
     pub cores: CoreSet,
@@ -265,7 +265,7 @@ impl Interference {
             && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
         {
             return Err(ProfileError::Keys(format!(
-                "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
+                "a gap and a burst of the renewal together last less than {SHORTEST} on average; make them longer"
             )));
         }
         if let Some(scripted) = &self.scripted

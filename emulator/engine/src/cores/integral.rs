@@ -24,7 +24,7 @@ pub(super) struct CoreRate {
 pub(super) struct WorkIntegral {
     /// Time up to which work is counted.
     pub(super) at: u64,
-    /// Work left at that time, in units of 2⁻⁴⁸ ns.
+    /// Work left at the time `at`, in units of 2⁻⁴⁸ ns.
     left: u128,
 }
 

@@ -30,12 +30,12 @@ pub(super) struct Cursor {
     /// The stretch is [start, end), in ns; `end` is the maximum when nothing follows.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// σ, 1 when healthy.
+    /// Slowdown σ; 1 in a healthy stretch.
     pub(super) slowdown: f64,
 }
 
 impl Cursor {
-    /// The initial cursor: later than every query, so that the first one counts from the start.
+    /// The initial cursor, later than every query, so that the first query counts from the start.
     pub(super) const NOWHERE: Self = Self { index: 0, start: u64::MAX, end: u64::MAX, slowdown: 1.0 };
 
     const fn healthy(index: u64, start: u64, end: u64) -> Self {
@@ -45,7 +45,7 @@ impl Cursor {
 
 /// A process of one kind; `at`, `start` and `end` are nanoseconds since the run's start.
 pub(super) trait Process {
-    /// Whether locating a stretch is slow without the cursor of an earlier one.
+    /// Whether locating a stretch is slow without the cursor of an earlier stretch.
     const REMEMBERS: bool;
 
     /// The stretch that contains `at`. `known` is any stretch of this unit, or [`Cursor::NOWHERE`].
@@ -259,7 +259,8 @@ impl Process for Renewal {
 pub(super) struct Bursts {
     /// All bursts, sorted by (unit, start) and without overlaps.
     pub(super) rows: Vec<TraceRow>,
-    /// The time after which the bursts begin again; no row ends later. `None` if they do not repeat.
+    /// The time after which the bursts begin again, at or after the end of every row; `None` for bursts without
+    /// repetition.
     pub(super) period: Option<Span>,
 }
 
@@ -372,7 +373,7 @@ impl Interference {
             Self { renewal: Some(p), .. } => AnyProcess::Renewal(p.clone()),
             Self { scripted: Some(p), .. } => AnyProcess::Scripted(p.clone()),
             Self { trace: Some(p), .. } => AnyProcess::Trace(p.process()),
-            Self { .. } => return Err(ProfileError::Keys("no process is named".into())),
+            Self { .. } => return Err(ProfileError::Keys("the profile names no process".into())),
         };
         let (from, until) = self.window();
         Ok(Profile {
@@ -437,7 +438,7 @@ impl SeededProfile {
     }
 
     /// Advances `integral` at the rate of a core until `limit` or until no work is left. `cursor` is the stretch in
-    /// which the integral begins, or an earlier one, and is advanced as well.
+    /// which the integral begins, or an earlier stretch, and is advanced as well.
     pub(super) fn work(
         &self,
         unit: ScopeUnit,

@@ -1,4 +1,4 @@
-//! Shared nodes: copies that share the CPU of their node, and their use of it.
+//! Shared nodes: copies that share the CPU of their node, and the CPU and memory that they use.
 //!
 //! A copy on a shared node passes through segments. Each segment has a duration, the CPU that the copy would use (its
 //! *demand*) and memory. The node's CPU is divided in proportion to requests. CPU that a copy does not need goes to the
@@ -66,7 +66,7 @@ pub enum Next {
 /// A change to a copy when the CPU of its node was [shared out](super::Cores::share_out).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
-    /// The core that runs it.
+    /// The core that runs the copy.
     pub core: u32,
     /// The copy's next event, and its time in nanoseconds; `None` if unchanged.
     pub next: Option<(Next, u64)>,
@@ -150,7 +150,7 @@ pub(super) struct CopyShare {
     pub(super) next: (Next, u64),
     /// CPU-time so far, thousandths of a core × ns.
     pub(super) used: u128,
-    /// Whether its use has changed since the CPU was last shared out.
+    /// Whether the copy's use has changed since the CPU was last shared out.
     pub(super) changed: bool,
 }
 
@@ -291,8 +291,8 @@ mod tests {
     }
 
     proptest! {
-        /// No copy gets more than its demand, and the node's CPU is used up if there is demand for it. No copy with
-        /// unmet demand has less CPU per unit of request than another copy.
+        /// No copy gets more than its demand, and demand leaves no CPU of the node unused. No copy with unmet demand
+        /// has less CPU per unit of request than another copy.
         #[test]
         fn shares_use_all_cpu_and_exceed_no_demand(
             cpu in 1u32..64_000,

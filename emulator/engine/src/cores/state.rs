@@ -38,11 +38,11 @@ pub struct Cores {
 /// The copy of a core, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// Start of the running copy, [`IDLE`] when there is none.
+    /// Start of the running copy; [`IDLE`] without a running copy.
     pub(super) since: u64,
     /// The copy's work, ns.
     pub(super) work: u64,
-    /// Time at which it finishes.
+    /// Time at which the copy finishes.
     pub(super) due: u64,
 }
 
@@ -272,8 +272,8 @@ impl Cores {
 
 /// Methods that make injections and measure their effect.
 impl Cores {
-    /// Overrides the interference profile of some cores. Where injections overlap, the most recent one applies. An
-    /// injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
+    /// Overrides the interference profile of some cores. Where injections overlap, the most recent injection applies.
+    /// An injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
     /// the number of the injection, for [`lift`](Self::lift).
     pub fn inject(&mut self, injection: &Injection) -> usize {
         self.plain = false;

@@ -161,7 +161,7 @@ impl BurstTrace {
         Bursts { rows: self.rows.clone(), period: end }
     }
 
-    /// Reads the file, if one is named, into the rows; sorts and checks them, and applies the offset.
+    /// Reads the file into the rows, if a file is named; sorts and checks the rows, and applies the offset.
     pub(super) fn load(
         &mut self,
         folder: &Path,
@@ -279,7 +279,7 @@ fn fields(line: &str) -> Fields<'_> {
 
 /// Positions of the columns of a file.
 struct BurstColumns {
-    /// Whether a header line names them.
+    /// Whether a header line names the columns.
     header: bool,
     /// Number of columns.
     all: usize,
@@ -389,8 +389,7 @@ fn lasting(mut samples: Vec<Sample>) -> Result<Vec<Placed<TraceRow>>, Placed<Str
     let mut rows: Vec<Placed<TraceRow>> = Vec::new();
     for of_unit in samples.chunk_by(|a, b| a.unit == b.unit) {
         if let [Sample { line, unit, .. }] = of_unit {
-            let why =
-                "has one sample, and a sample lasts until the next one of its unit; add one where it ends";
+            let why = "has one sample, and a sample lasts until the next of its unit; add a sample where it ends";
             return Err((*line, format!("unit {unit} {why}")));
         }
         for pair in of_unit.windows(2) {

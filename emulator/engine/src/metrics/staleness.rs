@@ -316,7 +316,7 @@ impl<'a> CacheTracker<'a> {
         self.state.as_ref().map_or_else(|| self.copies.cache_samples(), |state| &state.samples.rows)
     }
 
-    /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
+    /// Cached load, true load and the sum of pending updates (ns of work) for every watched scheduler and every node.
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(state) = &self.state else { return Vec::new() };
         let nodes = 0..self.layout.nodes();

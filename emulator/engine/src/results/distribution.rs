@@ -33,7 +33,7 @@ macro_rules! numbers {
 numbers! {
     /// Mean, spread and exact percentiles.
     Distribution {
-        /// Mean.
+        /// Mean of the values.
         mean,
         /// Standard deviation of the population.
         std,
@@ -43,7 +43,7 @@ numbers! {
         p10,
         /// 25th percentile.
         p25,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
@@ -53,15 +53,15 @@ numbers! {
         p99,
         /// 99.9th percentile.
         p999,
-        /// Maximum.
+        /// Maximum of the values.
         max,
     }
 
     /// Mean and three percentiles.
     Brief {
-        /// Mean.
+        /// Mean of the values.
         mean,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
@@ -71,15 +71,15 @@ numbers! {
 
     /// Mean, three percentiles of three significant digits, and maximum.
     Spread {
-        /// Mean.
+        /// Mean of the values.
         mean,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
         /// 99th percentile.
         p99,
-        /// Maximum.
+        /// Maximum of the values.
         max,
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Findings(Vec<(String, Value)>);
 
 impl Findings {
-    /// Adds the numbers of a comparison, or replaces its previous ones.
+    /// Adds the numbers of a comparison, or replaces the comparison's previous numbers.
     pub fn insert(&mut self, name: String, numbers: Value) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = numbers,

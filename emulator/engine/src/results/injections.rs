@@ -33,13 +33,14 @@ pub struct Applied {
     pub from_s: f64,
     /// End, in emulated seconds.
     pub until_s: f64,
-    /// Reason for the end of the injection, and a note if a later injection replaced it on some cores for a time.
+    /// Reason for the end of the injection, and a note if a later injection replaced this injection on some cores for a
+    /// time.
     pub ended: String,
-    /// Whether the end of the run cut it short.
+    /// Whether the end of the run cut the injection short.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// Share of the time of the injection in which it degraded the cores. Null if there are too many slots to count, or
-    /// if a later injection replaced it on some cores for a time.
+    /// Share of the time of the injection in which the injection degraded the cores. Null if there are too many slots
+    /// to count, or if a later injection replaced this injection on some cores for a time.
     pub degraded: Option<f64>,
 }
 

@@ -174,7 +174,7 @@ pub struct Staleness {
     /// Age of information: age of the newest snapshot that a receiver has of a source, from the first snapshot on.
     /// Measured over time, receivers and sources (Kaul, Yates and Gruteser 2012), and only where snapshots are sent.
     pub age_of_information_s: Spread,
-    /// Age of information just before a new snapshot replaces the old one.
+    /// Age of information just before a new snapshot replaces the old snapshot.
     pub peak_age_of_information_s: Spread,
     /// Absolute difference between the cached and the true load of a node: over time, schedulers and nodes.
     pub error_s: Spread,

@@ -526,7 +526,7 @@ pub struct Measured {
     pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
-    /// Work of real cores, by core and time; empty if copies burnt none.
+    /// Work of real cores, by core and time; empty if copies burnt no real cores.
     pub cores: Vec<CoreRow>,
     /// Notes for reports: faults, injections, warnings.
     pub notes: Vec<String>,

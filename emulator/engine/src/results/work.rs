@@ -167,7 +167,7 @@ fn class(value: f64, per_octave: f64) -> i64 {
 }
 
 impl Slots {
-    /// Relative excess of the achieved slowdown over the requested one.
+    /// Relative excess of the achieved slowdown over the requested slowdown.
     pub fn off(&self) -> f64 {
         self.achieved / self.asked - 1.0
     }

@@ -58,7 +58,7 @@ pub struct ClusterSection {
     /// Share of the memory of a shared node above which it evicts copies, above 0 and at most 1; 0.95 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// Period in which shared nodes report the use of copies, for policies that ask for it; "15s" if absent.
+    /// Period in which shared nodes report the use of copies, for policies that ask for reports; "15s" if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Span>,
     /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
@@ -97,7 +97,7 @@ impl ClusterSection {
             return Err(KeyError::new(
                 &["cluster", "request_rate"],
                 format!("a controller cannot make {rate} requests a second"),
-                "write a number from 0.001 to 1e9, or leave it out for no limit",
+                "write a number from 0.001 to 1e9, or leave the key out for no limit",
             ));
         }
         let given = [
@@ -113,7 +113,7 @@ impl ClusterSection {
             Some((key, _)) => Err(KeyError::new(
                 &["cluster", key],
                 format!("the topology states `{key}` already"),
-                "leave it out here, or leave out `topology`",
+                "leave the key out here, or leave out `topology`",
             )),
             None => Ok(()),
         }
@@ -245,7 +245,7 @@ impl Needs {
 pub(super) struct NodeRuns {
     /// Runs of equal adjacent nodes: their number, and how many tasks each runs at once.
     pub runs: Vec<(u32, u32)>,
-    /// Capacities, if tasks reserve any.
+    /// Capacities, if tasks reserve resources.
     pub room: Option<Room>,
 }
 
@@ -314,7 +314,8 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
             return Err(KeyError::new(&at, "a shared node needs `cpu`", "write for example cpu = 8"));
         }
         if kind.memory == Some(Size(0)) {
-            let help = "write for example memory = \"32GiB\", or leave it out, so that nothing is evicted";
+            let help =
+                "write for example memory = \"32GiB\", or leave memory out, so that nothing is evicted";
             return Err(KeyError::new(&key("memory"), "no copy fits into a node without memory", help));
         }
         runs.push((kind.nodes, pods));
@@ -360,7 +361,7 @@ pub(super) fn check_unshared(section: &ClusterSection) -> Result<(), KeyError> {
         Some((key, _)) => Err(KeyError::new(
             &["cluster", key],
             format!("`cluster.{key}` is about shared nodes"),
-            "add shared = true to [cluster], or leave it out",
+            "add shared = true to [cluster], or leave the key out",
         )),
     }
 }
@@ -388,7 +389,7 @@ fn kinds(section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, KeyEr
         return Err(KeyError::new(
             &["cluster", key],
             format!("each `cluster.kind` states its own `{key}`"),
-            "leave it out here, or leave out [[cluster.kind]]",
+            "leave the key out here, or leave out [[cluster.kind]]",
         ));
     }
     let path = |i: usize| vec!["cluster".into(), "kind".into(), i.to_string()];

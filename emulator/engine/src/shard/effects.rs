@@ -399,8 +399,9 @@ impl<O: Observer> Shard<'_, O> {
         self.plan_sharing(core);
     }
 
-    /// Plans to share out the CPU of a core's node after all that its workers do at this instant: use that changes at
-    /// one instant is one change. Otherwise a node would evict for memory that its copies never use at the same time.
+    /// Plans to share out the CPU of a core's node after all actions of its workers at this instant, so that uses that
+    /// change at one instant are one change. Otherwise a node would evict for memory that copies never use at the same
+    /// time.
     pub(super) fn plan_sharing(&mut self, core: u32) {
         let layout = self.parts.layout;
         let node = layout.node_of_core(core);
@@ -452,7 +453,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Queues the next event of the copy of a core. An earlier one becomes void.
+    /// Queues the next event of the copy of a core. An event queued before becomes void.
     fn schedule_next(&mut self, core: u32, (next, at): (Next, u64)) {
         let worker = self.parts.layout.worker_of_core(core);
         self.actors[worker.index()].epoch += 1;

@@ -95,7 +95,7 @@ pub(super) struct ActorSlot {
 
 const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
 
-/// Number of actors above which they do not fit into the cache and prefetching pays.
+/// Number of actors above which actors do not fit into the cache and prefetching pays.
 pub(super) const LARGE: u32 = 20_000;
 
 /// Number of steps within one instant and one node above which a conversation counts as endless.
@@ -120,7 +120,7 @@ pub struct Shard<'a, O> {
     /// The copy last started on each core; `None` unless injections are expected or nodes are shared.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
-    /// does not prefer; `None` if no job prefers any.
+    /// does not prefer; `None` if no job prefers some nodes.
     pub(super) elsewhere: Option<Box<[bool]>>,
     /// Changes to copies when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
     pub(super) share_changes: Option<Vec<Change>>,
@@ -332,7 +332,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
     }
 
-    /// Steps an actor, then the actors of the same node that have local inputs, until there are none left.
+    /// Steps an actor, then the actors of the same node that have local inputs, until no local input is left.
     pub(super) fn dispatch(&mut self, to: ActorId, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some((to, input));

@@ -28,7 +28,7 @@ pub struct Parts<'a> {
     pub fabric: Fabric,
     /// The emulated cores.
     pub cores: Cores,
-    /// Whether the emulated network, or the real one between hosts, can lose datagrams.
+    /// Whether the emulated network, or the real network between hosts, can lose datagrams.
     pub lossy: bool,
     /// Whether faults pause any endpoint.
     pub pauses: bool,
@@ -58,7 +58,7 @@ impl Parts<'_> {
         }
     }
 
-    /// The oracle, if the policy asks for it and there is one.
+    /// The oracle, if the policy asks for an oracle that exists.
     pub fn oracle(&self) -> Option<Oracle> {
         self.policy.traits().oracle.filter(|_| self.oracle).map(|_| Oracle::new(self.workload.jobs()))
     }

@@ -100,8 +100,8 @@ pub struct Synthetic {
     /// as `volary plan` prints it. Arrival times are scaled to reach this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// A job whose estimate (the mean over its tasks) is at least this long is of the long class; without
-    /// it all jobs are short.
+    /// A job whose estimate (the mean over its tasks) is at least this long is of the long class. Without a cutoff all
+    /// jobs are short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cutoff: Option<Span>,
     /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task
@@ -115,7 +115,7 @@ pub struct Synthetic {
     /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
-    /// Leave out the gangs with more tasks than the cluster has cores.
+    /// Whether gangs with more tasks than the cluster has cores are left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
@@ -124,7 +124,7 @@ pub struct Synthetic {
     pub pretrain: u32,
 }
 
-/// `[workload.mix]`: jobs of several classes, as the mixes of the Kairos paper (Table 1) are.
+/// `[workload.mix]`: jobs of several classes, like the mixes of the Kairos paper (Table 1).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
@@ -146,7 +146,7 @@ pub struct Mix {
     /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
-    /// Leave out the gangs with more tasks than the cluster has cores.
+    /// Whether gangs with more tasks than the cluster has cores are left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
@@ -248,7 +248,7 @@ macro_rules! following {
             /// has cores is refused.
             #[serde(default, skip_serializing_if = "is_false")]
             pub gang: bool,
-            /// Leave out the gangs with more tasks than the cluster has cores.
+            /// Whether gangs with more tasks than the cluster has cores are left out.
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
             /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of

@@ -62,10 +62,10 @@ impl Mix {
         self.class.iter().map(|class| class.weight).sum()
     }
 
-    /// Checks all that does not depend on the seed.
+    /// Checks every key that does not depend on the seed.
     pub(super) fn check(&self, service: &Service) -> Result<(), WorkloadError> {
         if service.demand.is_some() {
-            let why = "the stages of a mix state their own `demand`; leave it out here";
+            let why = "the stages of a mix state their own `demand`; leave the key out here";
             return Err(WorkloadError::config("service.demand", why));
         }
         if let Some(file) = &self.classes {

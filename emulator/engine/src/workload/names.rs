@@ -24,7 +24,7 @@ const MEANS: u64 = 1 << 33;
 /// mean of 10,000 jobs varies by more than a tenth.
 const MOST_SPREAD: f64 = 10.0;
 
-/// Checks the keys of a class about users and names, in a mix of `jobs` jobs. The error is the key, relative to that of
+/// Checks the keys of a class about users and names, in a mix of `jobs` jobs. The error is the key, below the key of
 /// the class, and the reason.
 pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, String)> {
     let &MixClass { names, users, recurrence, spread, .. } = class;
@@ -44,7 +44,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
         return Err((".names", why));
     }
     if let Some(users) = users.filter(|users| !(1..=names).contains(users)) {
-        let why = "each user needs a name; write fewer, or leave it out";
+        let why = "each user needs a name; write fewer users, or leave the key out";
         return Err((
             ".users",
             format!("{users} users are not between 1 and the number of names, {names}: {why}"),
@@ -157,7 +157,7 @@ struct ClassNames {
     first_name: u32,
     first_user: u32,
     recurrence: Share,
-    /// Distribution of the factor between a job and the mean of its name; `None` if it is always one.
+    /// Distribution of the factor between a job and the mean of its name; `None` for a constant factor of one.
     factor: Option<DistributionSpec<f64>>,
 }
 

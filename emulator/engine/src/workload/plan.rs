@@ -491,7 +491,8 @@ impl Plan {
             return Ok(Past { chains, jobs: 0 });
         }
         if chains >= all {
-            let why = format!("{chains} of {all} jobs are history, so none would run; lower it, or add jobs");
+            let why =
+                format!("{chains} of {all} jobs are history, so none would run; lower the key, or add jobs");
             return Err(WorkloadError::config(format!("{}.pretrain", self.section), why));
         }
         Ok(Past { chains, jobs: shapes.jobs_of(chains).start })
@@ -532,7 +533,7 @@ impl Plan {
     fn uses(&mut self, drawn: &Drawn, seed: u64, site: Site) -> Result<Option<Uses>, WorkloadError> {
         let section = self.service.usage.take();
         let Some(largest) = site.largest else {
-            let why = "is about shared nodes; write cluster.shared = true, or leave it out";
+            let why = "is about shared nodes; write cluster.shared = true, or leave the key out";
             let lone = section.map(|_| WorkloadError::config("service.usage", why));
             return lone.map_or(Ok(None), Err);
         };

@@ -244,12 +244,12 @@ impl Arrived<'_> {
     }
 }
 
-/// Deadlines and preferences of the jobs of a run. Takes no memory if there are none.
+/// Deadlines and preferences of the jobs of a run. Takes no memory without deadlines and preferences.
 #[derive(Debug)]
 pub(super) struct Goals {
-    /// The deadline of each chain, [`Time::MAX`] for none; empty if no job has a deadline.
+    /// The deadline of each chain, [`Time::MAX`] for no deadline; empty if no job has a deadline.
     deadlines: Vec<Time>,
-    /// Preferred kinds of nodes by chain, a bit each; empty if no job prefers any.
+    /// Preferred kinds of nodes by chain, a bit each; empty if no job prefers some nodes.
     kinds: Vec<u32>,
     slowdown: f64,
 }

@@ -106,14 +106,18 @@ impl UsageSection {
                 );
             }
             if distribution.mean().is_nan() || distribution.mean() <= 0.0 {
-                return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
+                return refuse(
+                    key,
+                    "is always zero; write a positive number, or leave the key out".to_owned(),
+                );
             }
         }
         self.check_series(largest)?;
         let (used, memory) = self.least();
         if self.series.is_empty() && used > cores {
-            let why =
-                format!("no node has {used} cores, the largest has {cores}; lower it, or raise cluster.cpu");
+            let why = format!(
+                "no node has {used} cores, the largest has {cores}; lower the key, or raise cluster.cpu"
+            );
             return refuse("cpu", why);
         }
         let factor = self.request.as_ref().and_then(|distribution| distribution.bounds().0).unwrap_or(0.0);
@@ -179,7 +183,7 @@ impl UsageSection {
             }
             if !(0.001..=cores).contains(&cpu) {
                 return refuse(format!(
-                    "entry {i} uses {cpu} cores; write 0.001 to {cores}, what the largest node has"
+                    "entry {i} uses {cpu} cores; write 0.001 to {cores}, the CPU of the largest node"
                 ));
             }
             if !(memory >= 0.0 && memory * GIB <= largest.memory as f64) {
@@ -236,7 +240,7 @@ pub(super) struct Uses {
 pub(super) struct Drawee {
     /// The number under which the job is drawn.
     pub(super) job: JobId,
-    /// The number of the job's name, 0 if it has none.
+    /// The number of the job's name, 0 for a job without a name.
     pub(super) name: u32,
     /// Request of each task of the job as stated by a trace: CPU in cores, and memory in GiB.
     pub(super) requested: [Option<f64>; 2],
@@ -279,7 +283,7 @@ impl Uses {
         Usage { mean: Amount { cpu: cpu.0, memory: memory.0 }, max: Amount { cpu: cpu.1, memory: memory.1 } }
     }
 
-    /// Mean and maximum of a quantity of a stated series, over the part of it that `work` reaches.
+    /// Mean and maximum of a quantity of a stated series, over the part of the series that `work` reaches.
     fn stated(&self, work: Span, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
         let (mut begun, mut sum, mut most) = (Span::ZERO, 0.0, 0);
         for segment in &self.series {
@@ -405,7 +409,7 @@ mod tests {
         Drawee { job: JobId(job), name, requested: [None; 2] }
     }
 
-    /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
+    /// Figure 5.1: 74 % of requests are above the use, and 20 % are within a factor of two of the use.
     #[test]
     fn requests_deviate_from_the_use_as_published() {
         let distribution = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
@@ -533,7 +537,7 @@ mod tests {
             ("segment = \"1us\"", "segment", "1ms or longer"),
             ("series = [[\"15s\", 4, 1]]\ncpu = 1", "series", "keep one of the two"),
             ("series = [[\"0s\", 4, 1]]", "series", "1ms or longer"),
-            ("series = [[\"15s\", 20, 1]]", "series", "what the largest node has"),
+            ("series = [[\"15s\", 20, 1]]", "series", "the CPU of the largest node"),
             ("series = [[\"15s\", 4, 99]]", "series", "more than any node allows"),
         ] {
             let section: UsageSection = toml::from_str(text).unwrap();

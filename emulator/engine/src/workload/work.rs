@@ -26,14 +26,14 @@ pub(super) struct Demand {
     shape: Address,
 }
 
-/// The root of the draws of the stages with this number; jobs without stages draw as first stages. Addresses of jobs
-/// are smaller than those of stages.
+/// The root of the draws of the stages with this number. Jobs without stages draw like first stages. Addresses of jobs
+/// are smaller than addresses of stages.
 pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Address {
     let root = Address::new(seed, purpose);
     if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
 }
 
-/// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`.
+/// Address of the draw whether copies of a job's tasks are correlated, below the job's own address of purpose `Shape`.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 

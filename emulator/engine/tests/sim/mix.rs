@@ -57,7 +57,7 @@ fn a_chain_alone_takes_the_sum_of_its_stages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A chain takes as long as its stages one by one as jobs of their own, in however many waves.
+    /// A chain takes as long as the same stages as single jobs, in any number of waves.
     #[test]
     fn a_chain_takes_as_long_as_its_stages_run_as_single_jobs(
         nodes in 1..5u32,

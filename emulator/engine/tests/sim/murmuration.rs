@@ -127,8 +127,8 @@ impl Observer for Audit<'_> {
     }
 }
 
-/// O-M4: e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event, for all delays; and 0 when no update is
-/// in flight.
+/// O-M4: the error of a cache is e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event and for all
+/// delays. It is 0 when no update is in flight.
 #[test]
 fn updates_in_flight_explain_every_error_of_a_cache() {
     for (one_way, policy) in [

@@ -132,8 +132,8 @@ fn rejected_probes_of_eagle_do_not_multiply() {
     }
 }
 
-/// A place moves with the answer to the newest offer of it. The scheduler has restarted, and its empty bitmap names
-/// nodes free of long work that reject every offer.
+/// A place moves with the answer to its newest offer. The scheduler has restarted, and its empty bitmap names nodes
+/// free of long work that reject every offer.
 #[test]
 fn places_that_move_among_rejecting_nodes_do_not_multiply() {
     let probes = |rounds: u32| {
@@ -232,7 +232,7 @@ fn a_row_sent_to_a_node_that_is_down_runs_once() {
     }
 }
 
-/// Copies that ended while the scheduler cannot learn of it are ordered again, and do not run again.
+/// Copies that ended while the scheduler could not learn of their end are ordered again, and do not run again.
 #[test]
 fn a_gang_node_runs_no_copy_twice() {
     let partition = "one_way = \"1ms\"\n[[network.fault]]\n\

@@ -10,7 +10,7 @@ use volary_engine::virtual_time::measure;
 
 use crate::common::{poisson, with, world};
 
-/// A run of 10 nodes with all of it on the timeline.
+/// Runs 10 nodes, with the whole run on the timeline.
 fn drawn(policy: &str, set: &[&str], recording: Recording) -> Measured {
     let text = with(&poisson(10, 60, 4, 0.8, policy), &[&["network.one_way=\"10ms\""], set].concat());
     measure("test", &world(&text), &RunConfig { until: None, recording }, &()).unwrap()

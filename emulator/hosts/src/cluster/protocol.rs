@@ -67,13 +67,13 @@ pub struct AgentStatus {
 const SERVES: &str = "runs for ";
 
 impl AgentStatus {
-    /// The state of an agent that serves this controller, or none.
+    /// The state of an agent that serves this controller, or no controller.
     pub fn new(version: String, controller: Option<SocketAddr>, run: Option<RunStatus>) -> Self {
         let doing = controller.map_or_else(|| "idle".to_owned(), |peer| format!("{SERVES}{peer}"));
         Self { version, doing, run }
     }
 
-    /// The address of the controller that it serves; `None` if it is free.
+    /// The address of the controller that the agent serves; `None` if the agent is free.
     pub fn controller(&self) -> Option<&str> {
         self.doing.strip_prefix(SERVES)
     }
@@ -134,7 +134,7 @@ pub struct Assignment {
 pub enum ControllerMessage {
     /// Plan this experiment. Always the first message.
     Load(Box<Bundle>),
-    /// Build this host's shard of a run, and links to the others.
+    /// Build this host's shard of a run, and links to the other hosts.
     Prepare(Box<Assignment>),
     /// Begin when the controller's clock reads `at`, ns.
     Start { at: i64 },

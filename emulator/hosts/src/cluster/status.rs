@@ -71,7 +71,7 @@ fn described(run: &RunStatus) -> String {
 /// Asks every agent of a hosts file for its state.
 ///
 /// # Errors
-/// The hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
+/// When the hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
 pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let file = Hosts::load(hosts)?;
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;

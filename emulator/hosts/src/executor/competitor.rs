@@ -127,7 +127,7 @@ impl Competitor {
     }
 }
 
-/// A moving average of the work that a burner does per time in which the CPU is left to it.
+/// A moving average of a burner's work per time in which the competitor leaves it the CPU.
 #[derive(Debug)]
 struct Gain {
     mean: f64,
@@ -303,7 +303,7 @@ struct Stretch {
     slowdown: f64,
 }
 
-/// Readings of past stretches, and the counters at the start of the current one.
+/// Readings of past stretches, and the counters at the start of the current stretch.
 #[derive(Default, Debug)]
 pub(super) struct ReadingLog {
     /// Each stretch, whether it ended as planned, and its counters.

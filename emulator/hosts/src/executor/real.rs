@@ -33,7 +33,7 @@ use super::cpu::{self, BurnError, CpuId, failed, set_idle_priority};
 use super::shared::{ChunkEnd, CoreCounters, CoreShared, DegradedSlot};
 use crate::real_time::clock::Clock;
 
-/// Real time for which burners know their slots in advance; they are updated when half of it has passed.
+/// Real time for which burners know their slots in advance; slots are updated when half of this time has passed.
 const HORIZON: Duration = Duration::from_secs(3);
 
 /// Minimum length of degraded stretches that are accurate to a hundredth even if they were cut short.

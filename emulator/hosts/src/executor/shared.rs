@@ -14,7 +14,7 @@ use super::calibration::{Calibration, MAX_ROUNDS};
 
 /// Bits of [`CoreShared::copy`] for the rounds left; the bits above identify the copy.
 const ROUND_BITS: u32 = MAX_ROUNDS.count_ones();
-/// Set in [`CoreShared::presence`] while there is a copy.
+/// Bit of [`CoreShared::presence`] that is set while there is a copy.
 const PRESENT: u64 = 1 << 63;
 /// No edge, or an edge that has been recorded.
 const NO_EDGE: u64 = u64::MAX;
@@ -267,7 +267,7 @@ impl CoreShared {
         self.presence.load(Ordering::SeqCst) & PRESENT != 0
     }
 
-    /// Requests to be unparked when a copy starts. Returns whether there is still none.
+    /// Requests to be unparked when a copy starts. Returns whether there is still no copy.
     pub(super) fn request_wake(&self) -> bool {
         self.wake_competitor.store(true, Ordering::SeqCst);
         !self.is_busy()

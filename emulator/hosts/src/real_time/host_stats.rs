@@ -207,7 +207,7 @@ impl ShardSampler {
         Self { due: Instant::now() + SAMPLE_INTERVAL, meter: with_vitals.then(VitalsMeter::start) }
     }
 
-    /// The next sample, if one is due.
+    /// The next sample, if a sample is due.
     pub fn sample(&mut self, shard: &Shard<'_, RealTimeObserver>) -> Option<ShardSample> {
         let now = Instant::now();
         if now < self.due {

@@ -485,7 +485,7 @@ impl<'a> Recorder<'a> {
         STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
     }
 
-    /// The reason for which open jobs do not progress at `now`; `None` if they do.
+    /// The reason why open jobs do not progress at `now`; `None` if they progress.
     pub(super) fn stall(&self, now: Time) -> Option<String> {
         // A copy that has run all the time will end.
         let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);

@@ -12,7 +12,7 @@ pub(super) struct Ages {
     out_of_sync: Gauge,
     versions: Gauge,
     information: Gauge,
-    /// Ages of information just before a snapshot replaces another.
+    /// Ages of information just before a snapshot replaces an earlier snapshot.
     peaks: Gauge,
 }
 

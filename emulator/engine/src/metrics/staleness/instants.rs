@@ -68,7 +68,7 @@ impl Instants {
     }
 }
 
-/// The observations of a run, and the time of the next one.
+/// The observations of a run, and the time of the next observation.
 #[derive(Debug)]
 pub(super) struct CacheSamples {
     instants: Instants,

@@ -71,7 +71,7 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) scheduler: u32,
-    /// Number of nodes that it covers, from node 0 on.
+    /// Number of nodes that the cache covers, from node 0 on.
     cached: u32,
     /// Expected work at every node, ns.
     work: Vec<i64>,
@@ -84,7 +84,7 @@ pub(super) struct View {
     datagrams: Vec<VecDeque<(u32, u32)>>,
     /// Number of pending updates.
     in_flight: u64,
-    /// Time of the last snapshot of each node; zero before the first.
+    /// Time of the last snapshot of each node; zero before the first snapshot.
     informed: Vec<Time>,
     /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
     pub(super) since: Time,
@@ -158,8 +158,8 @@ impl View {
         self.drop(node, void);
     }
 
-    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` says whether the origin
-    /// has crashed since a time: updates made before the crash that have no number are lost, and take none.
+    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` tells whether the origin has
+    /// crashed since a time. Updates from before a crash without a number are lost, and take no number.
     pub(super) fn numbered(
         &mut self,
         (origin, node): (u32, u32),

@@ -196,7 +196,9 @@ impl BatchJobs {
             }
             job.add(line.at, instances)?;
             if self.rows == MOST_ROWS {
-                return Err(line.at.wrong(format!("exceeds the limit of {MOST_ROWS} tasks; split the file")));
+                return Err(line.at.wrong(format!(
+                    "brings the table above the limit of {MOST_ROWS} tasks; split the file"
+                )));
             }
             self.rows += 1;
             let name = match &mut self.tasks {
@@ -224,7 +226,9 @@ impl BatchJobs {
         let index = self.names.number(name).ok_or_else(|| wrong(TOO_LONG))? as usize - 1;
         if index == self.jobs.len() {
             if index >= MOST_JOBS {
-                return Err(cells.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs; split the file")));
+                return Err(cells
+                    .at
+                    .wrong(format!("brings the table above the limit of {MOST_JOBS} jobs; split the file")));
             }
             self.jobs.push(BatchJob::default());
         }
@@ -275,7 +279,7 @@ impl BatchJobs {
             job.durations.push((end - start) as f32);
             all += 1;
             if all > MOST_DURATIONS {
-                let why = format!("exceeds the limit of {MOST_DURATIONS} instances; {FEWER}");
+                let why = format!("brings the table above the limit of {MOST_DURATIONS} instances; {FEWER}");
                 return Err(line.at.wrong(why));
             }
         }
@@ -324,7 +328,7 @@ impl BatchJob {
         });
     }
 
-    /// The position of the first row with a name, once they are sorted.
+    /// The position of the first row with a name, once the rows are sorted.
     fn row(&self, name: u32) -> Option<usize> {
         let at = self.rows.partition_point(|row| row.name < name);
         self.rows.get(at).is_some_and(|row| row.name == name).then_some(at)
@@ -401,7 +405,7 @@ fn unusable_by_status(status: &str) -> Option<Reason> {
     }
 }
 
-/// Whether a task waits for others by its name, such as `R2_1` or `J3_1_2`; tasks called `task_…` are independent.
+/// Whether a task waits for other tasks by its name, such as `R2_1` or `J3_1_2`; tasks called `task_…` are independent.
 fn waits(task: &str) -> bool {
     task.split('_').nth(1).is_some_and(|other| !other.is_empty() && other.bytes().all(|c| c.is_ascii_digit()))
         && !task.starts_with("task_")

@@ -64,7 +64,7 @@ pub(super) fn read(
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
     } else {
         trace.without_tasks();
-        let why = if names.is_some() { "no column named says" } else { "the file does not say" };
+        let why = if names.is_some() { "no named column states" } else { "the file does not state" };
         trace.note(format!(
             "{why} how many tasks jobs have: each job counts as one; --columns tasks=COLUMN names such a column"
         ));

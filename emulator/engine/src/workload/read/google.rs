@@ -122,7 +122,9 @@ impl GoogleJobs {
             let index = *self.index.entry(cells.id()?).or_insert(next);
             if index == next {
                 if self.states.len() >= MOST_JOBS {
-                    return Err(line.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs")));
+                    return Err(line
+                        .at
+                        .wrong(format!("brings the table above the limit of {MOST_JOBS} jobs")));
                 }
                 self.states.push(JobState::default());
             }

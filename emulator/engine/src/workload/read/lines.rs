@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
         self.file
     }
 
-    /// The next line without its end, or `None` after the last.
+    /// The next line without its end, or `None` after the last line.
     pub(super) fn next(&mut self) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         if !std::mem::take(&mut self.peeked) && !self.advance()? {
             return Ok(None);
@@ -248,7 +248,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field's text, if there is one.
+    /// The text of the next field; `None` after the last field.
     pub(super) fn take(&mut self) -> Option<&'a str> {
         let field = self.fields.next()?;
         self.taken += 1;

@@ -188,7 +188,7 @@ fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) ->
     number.ok_or_else(|| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
 }
 
-/// A number that is −1 if it is unknown; requested times may have a fraction.
+/// A number; −1 stands for an unknown number, and requested times may have a fraction.
 fn decimal(
     line: TraceLine<'_>,
     field: usize,

@@ -193,7 +193,8 @@ impl Header {
                 if let Some((_, unit)) = stated {
                     if !meaning.is_time() {
                         let (name, word) = (short(name), meaning.name());
-                        let why = format!("--columns {word}={name}: only times have a unit; leave it out");
+                        let why =
+                            format!("--columns {word}={name}: only times have a unit; leave the unit out");
                         return Err(line.at.wrong(why));
                     }
                     column.unit = Ok(unit);

@@ -86,7 +86,7 @@ fn edge(dice: &mut Dice, file: &mut Table) {
     }
 }
 
-/// A section, made if there is none.
+/// A section of the file, which is made if it is missing.
 fn at<'a>(file: &'a mut Table, section: &str) -> &'a mut Table {
     let entry = file.entry(section).or_insert_with(|| Table::new().into());
     entry.as_table_mut().expect("sections are tables")

@@ -43,7 +43,7 @@ const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Maximum number of nodes and cores of a cluster. Every host has tables for all of them, 2 GB at this size.
 const MOST_MACHINES: u64 = 4_000_000;
-/// Pings before a run, and the interval between them.
+/// Number of pings before a run, and the interval between pings.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
 /// Interval of pings during a run.
@@ -395,7 +395,7 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
 
 /// Number of messages that may wait for the controller; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;
-/// Bytes that may wait for one other host; from half of it the shard waits.
+/// Bytes that may wait for one other host; the shard waits when half of this number wait.
 const LINK_QUEUE: usize = 8 << 20;
 /// Frames of logged inputs that may wait; with more the shard waits.
 const INPUT_QUEUE: usize = 64;
@@ -403,7 +403,7 @@ const INPUT_QUEUE: usize = 64;
 /// The [`ShardIo`] of a shard on an agent.
 struct QuicIo {
     context: Rc<RunContext>,
-    /// Links to the other hosts, by shard; none to itself.
+    /// Links to the other hosts, by shard; no link to the host itself.
     links: Vec<Option<Link>>,
     messages: mpsc::Sender<AgentMessage>,
     /// Observations that have not yet been queued as messages.

@@ -85,7 +85,7 @@ async fn run_all(
             let _ = messages.send(AgentMessage::Log(text)).await;
         }
         if messages.send(message).await.is_err() {
-            return Err("the controller does not listen any more".to_owned());
+            return Err("the controller has stopped listening".to_owned());
         }
         let Some((assignment, context)) = runs.recv().await else { return Ok(()) };
         let (latest, run) = (Rc::clone(&context), assignment.run);

@@ -60,7 +60,7 @@ impl Drop for Controller {
         // The next controller of these hosts listens on the same socket.
         self.injectors.close();
         // Without a close the hosts would stay busy until their leases expire.
-        self.runtime.block_on(self.pool.close("the controller is done"));
+        self.runtime.block_on(self.pool.close("the controller has finished"));
     }
 }
 
@@ -110,7 +110,7 @@ impl Controller {
         nothing_held(self.members())
     }
 
-    /// The actors that each host holds in a run, and the hosts lost in it.
+    /// The actors that each host holds in a run, and the hosts that were lost in the run.
     pub fn held(&self, world: &World, run: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, run);
         self.pool.lost_in(run).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
@@ -322,7 +322,7 @@ impl Spawned {
         self.folder.path().join("hosts")
     }
 
-    /// Starts an agent, with CPUs of its own if there are any; returns its address.
+    /// Starts an agent, with CPUs of its own unless `cpus` is empty; returns its address.
     fn agent(&mut self, name: &str, cpus: &str) -> Result<SocketAddr, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut command = Command::new(program);

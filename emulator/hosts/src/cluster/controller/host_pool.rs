@@ -190,7 +190,7 @@ impl HostPool {
             }
             if Instant::now() > late {
                 return self
-                    .failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
+                    .failed(slowest, format!("it took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
             }
             match timeout(PROGRESS_INTERVAL, self.next_event()).await {
                 Err(_) => {}
@@ -248,8 +248,8 @@ impl HostPool {
         }
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the others, and returns their names. If no host would
-    /// remain, none is removed.
+    /// Removes the lost hosts, so that the next run is placed on the other hosts, and returns the names of the lost
+    /// hosts. If no host would remain, no host is removed.
     pub(super) fn remove_lost_hosts(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
         if !kept.contains(&true) {
@@ -381,7 +381,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
     Ok(busy)
 }
 
-/// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
+/// A transport with the identity of a hosts file's controller. It opens connections and accepts no connections.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
     // QUIC applies the shorter idle timeout of two peers; the longest one here leaves the choice to the host's lease.
@@ -460,7 +460,7 @@ impl HostConnection {
         let _ = self.messages.send(message).await;
     }
 
-    /// Queues a message that a later one supersedes, unless the queue is half full.
+    /// Queues a message that a later message supersedes, unless the queue is half full.
     pub(super) fn send_if_idle(&self, message: ControllerMessage) {
         offer(&self.messages, message);
     }

@@ -52,7 +52,7 @@ struct RunInjection {
     injector: Option<Injector>,
     /// The state of the injection as last reported to the injector.
     phase: Phase,
-    /// Whether the hosts have been ordered to end it.
+    /// Whether the hosts have been ordered to end the injection.
     lifted: bool,
     /// Nodes, cores and hosts as requested, for the record.
     targets: Vec<String>,
@@ -289,7 +289,9 @@ impl<'a> Injections<'a> {
         let invalid = |why| (Refusal::Invalid, why);
         if request.profile.len() > MESSAGE_FRAME / 2 {
             let most = MESSAGE_FRAME >> 21;
-            return Err(invalid(format!("the profile is longer than {most} MiB: hosts take shorter ones")));
+            return Err(invalid(format!(
+                "the profile is longer than {most} MiB: hosts accept only shorter profiles"
+            )));
         }
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
         let cores = self.cores(pool, request).map_err(invalid)?;
@@ -338,7 +340,7 @@ impl<'a> Injections<'a> {
     fn cores_of_targets(&self, targets: &[String]) -> Result<CoreSet, String> {
         if targets.len() > MAX_TARGETS || targets.iter().any(|target| target.len() > MAX_TARGET_BYTES) {
             return Err(format!(
-                "more than {MAX_TARGETS} targets, or one of more than {MAX_TARGET_BYTES} bytes: name ranges or racks"
+                "more than {MAX_TARGETS} targets, or a target above {MAX_TARGET_BYTES} bytes: name ranges or racks"
             ));
         }
         let mut cores = CoreSet::default();

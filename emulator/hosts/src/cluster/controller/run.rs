@@ -158,7 +158,7 @@ impl<'a> ControlledRun<'a> {
                 }
             };
             let Some((host, event)) = event else {
-                self.broken = Some("no host is left".to_owned());
+                self.broken = Some("no host of the run is left".to_owned());
                 return EndReason::Broken;
             };
             if let Err(lost) = self.on_event(host, event).await {
@@ -201,7 +201,7 @@ impl<'a> ControlledRun<'a> {
                     let name = &self.pool.members[slowest].name;
                     return tracing::warn!("host {name} has not stopped in time: its counts are missing");
                 }
-                None => self.on_gone(slowest, "sent no final report in time").await,
+                None => self.on_gone(slowest, "it sent no final report in time").await,
             };
             if let Err((host, why)) = handled {
                 if self.pool.hosts[host].lost.is_none() {
@@ -354,7 +354,7 @@ impl<'a> ControlledRun<'a> {
     }
 }
 
-/// Has every host build its shard of a run and connect to the others.
+/// Has every host build its shard of a run and connect to the other hosts.
 async fn prepare(
     pool: &mut HostPool,
     world: &World,

@@ -154,7 +154,7 @@ fn explain(code: TransportErrorCode, error: &ConnectionError, rejected: Rejected
             Rejected::Own => "this side showed no certificate",
             Rejected::Theirs => "the other side showed no certificate",
         },
-        Some(120) => "the other side is not volary, or another version",
+        Some(120) => "the other side is not volary, or runs another version",
         Some(_) => "the handshake failed",
         None => return sanitize::line(&error.to_string()).into_owned(),
     };

@@ -179,7 +179,7 @@ impl<S: Serialize> ControlSender<S> {
     /// connection as it was. Not cancel-safe: a part of the frame may have been sent.
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         codec::encode(frame, self.limit, &mut self.buffer)
-            .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
+            .map_err(|error| End::Broken(format!("cannot send this frame: {error}")))?;
         let sent = self.stream.write_all(&self.buffer).await;
         self.buffer.clear();
         self.buffer.shrink_to(codec::PARCEL_FRAME);

@@ -47,7 +47,7 @@ pub struct Issued {
     pub hosts: PathBuf,
 }
 
-/// Maximum lag of the clocks of hosts behind this machine's.
+/// Maximum lag of the clocks of hosts behind the clock of this machine.
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
@@ -215,7 +215,7 @@ fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -
     params
 }
 
-/// Makes a folder that only its owner can enter, or restricts an existing one to its owner.
+/// Makes a folder that only its owner can enter, or restricts an existing folder to its owner.
 fn make_folder(path: &Path) -> Result<(), FileError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error(path))

@@ -82,9 +82,9 @@ struct LinkState {
     connection: Connection,
     queue_limit: usize,
     queue: Mutex<SendQueue>,
-    /// The queue is no longer empty.
+    /// Notified when the queue is no longer empty.
     wake: Notify,
-    /// The queue became shorter, or the link ended.
+    /// Notified when the queue became shorter, or the link ended.
     moved: Notify,
     stats: Mutex<LinkStats>,
 }
