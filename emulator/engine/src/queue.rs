@@ -45,7 +45,7 @@ struct Bucket {
 pub struct Queue<T> {
     /// Due time of the last event popped.
     last: u64,
-    /// Events due at `last` when it was reached, in reverse order.
+    /// Events that were due at `last` when the queue reached that time, in reverse order.
     ready: Vec<(Rank, u32)>,
     /// Events pushed since then that are due at `last`.
     fresh: BinaryHeap<Reverse<(Rank, u32)>>,
@@ -173,8 +173,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves `last` to the next due time, redistributes the lowest bucket into those below it, and returns the slot of
-    /// the first event; `None` if that time is after `limit`. Only called when nothing is due at `last`.
+    /// Moves `last` to the next due time, redistributes the lowest bucket into the buckets below it, and returns the
+    /// slot of the first event; `None` if the next due time is after `limit`. Only called when nothing is due at
+    /// `last`.
     fn advance(&mut self, limit: u64) -> Option<u32> {
         let b = self.lowest()?;
         let first = &self.buckets[b];

@@ -51,7 +51,7 @@ impl Replayed {
         self.divergence.is_none()
     }
 
-    /// Whether the results equal the recorded results, as far as they can be compared.
+    /// Whether the results equal the recorded results, for all results that can be compared.
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }

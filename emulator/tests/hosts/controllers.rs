@@ -172,7 +172,7 @@ async fn finish(run: Child, status: i32) -> String {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
+async fn a_host_that_refuses_a_run_takes_part_in_the_next_run() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };

@@ -34,7 +34,7 @@ pub enum ProfileError {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interference {
-    /// Path of a profile file with these same keys, relative to the file that names it.
+    /// Path of a profile file with the same keys, relative to the file that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PathBuf>,
     /// Each slot is degraded independently of all others.

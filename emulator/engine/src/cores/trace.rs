@@ -389,7 +389,8 @@ fn lasting(mut samples: Vec<Sample>) -> Result<Vec<Placed<TraceRow>>, Placed<Str
     let mut rows: Vec<Placed<TraceRow>> = Vec::new();
     for of_unit in samples.chunk_by(|a, b| a.unit == b.unit) {
         if let [Sample { line, unit, .. }] = of_unit {
-            let why = "has one sample, and a sample lasts until the next of its unit; add a sample where it ends";
+            let why = "has one sample, and a sample lasts until the next sample of its unit; add a sample \
+                       at its end";
             return Err((*line, format!("unit {unit} {why}")));
         }
         for pair in of_unit.windows(2) {

@@ -64,7 +64,7 @@ pub(super) struct LoadSampler {
     interval: Span,
     /// Tasks that have begun, of jobs that arrived within the window and are not finished.
     begun: BTreeMap<JobId, TaskSet>,
-    /// Tasks of these jobs that have not started.
+    /// Tasks that have not started, of the jobs in `begun`.
     waiting: u64,
     rows: Vec<LoadRow>,
 }
@@ -133,7 +133,7 @@ impl LoadSampler {
         }
     }
 
-    /// The samples, and the state at the end of the run if that is within the window.
+    /// The samples, and the state at the end of the run if the end is within the window.
     pub(super) fn close(&mut self, now: Time, busy: u32) -> Vec<LoadRow> {
         self.observe(now, busy);
         if self.is_open() && now < self.next {

@@ -231,8 +231,8 @@ impl Summary {
 /// The times of all jobs, or of the jobs of a class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobTimes {
-    /// Response times of finished jobs: from the arrival at the client until the client learns of the end of the job,
-    /// which is the end of its last stage.
+    /// Response times of finished jobs: from the arrival at the client until the client learns of the end of the job
+    /// or, with several stages, of its last stage.
     pub response_s: Distribution,
     /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
@@ -249,7 +249,7 @@ pub struct JobTimes {
     #[schemars(with = "Option<f64>")]
     pub over_10x: f64,
     /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
-    /// absent if that key is not set.
+    /// absent without `run.record.unqueued`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<f64>,
 }

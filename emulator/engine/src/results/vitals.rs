@@ -30,7 +30,7 @@ pub struct HostVitals {
     pub timer: Option<TimerProbe>,
     /// Messages that this host had to send to other hosts as datagrams.
     pub datagrams_sent: u64,
-    /// Number of these datagrams that the real network lost, or did not accept fast enough.
+    /// Number of datagrams that the real network lost, or did not accept fast enough.
     pub datagrams_lost: u64,
     /// Losses by receiving host; hosts without losses are omitted.
     pub lost_to: Vec<PathLoss>,
@@ -57,9 +57,9 @@ impl HostVitals {
 pub struct PathLoss {
     /// The receiving host.
     pub to: String,
-    /// Number of datagrams sent to that host.
+    /// Number of datagrams sent to the receiving host.
     pub sent: u64,
-    /// Number of these datagrams that were lost.
+    /// Number of sent datagrams that were lost.
     pub lost: u64,
 }
 

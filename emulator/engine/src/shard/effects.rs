@@ -86,8 +86,8 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Accepts a message from another shard at `now`. It is delivered when it is due, immediately if that time has
-    /// passed.
+    /// Accepts a message from another shard at `now`. The message is delivered when it is due, or immediately if it is
+    /// overdue.
     pub fn receive(&mut self, now: Time, parcel: &Parcel) {
         let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
         self.observer.received(now.since(due));

@@ -19,8 +19,8 @@ pub trait CoreExecutor {
     fn left(&self, core: u32) -> Span;
     /// A core and ticket whose work is finished, and the time at which it finished.
     fn finished(&mut self) -> Option<(u32, u64, Time)>;
-    /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed when that time is over,
-    /// or at once if the plan has `changed`.
+    /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed after this time, or at
+    /// once if the plan has `changed`.
     fn degrade(&mut self, cores: &Cores, now: Time, changed: bool);
     /// Ends all work and returns the work of the cores, without the copies.
     fn end(&mut self) -> Worked;

@@ -243,9 +243,9 @@ macro_rules! following {
             /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub slo: Option<Slo>,
-            /// Whether jobs are gangs: all tasks of a job have equal work, which is the mean over the tasks of the
-            /// trace, and a policy that knows about gangs starts them together. A job with more tasks than the cluster
-            /// has cores is refused.
+            /// Whether jobs are gangs: all tasks of a job have equal work, the mean over the tasks of the trace, and a
+            /// policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
+            /// refused.
             #[serde(default, skip_serializing_if = "is_false")]
             pub gang: bool,
             /// Whether gangs with more tasks than the cluster has cores are left out.

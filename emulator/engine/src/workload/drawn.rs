@@ -31,7 +31,7 @@ pub(super) struct Drawn {
     pub(super) estimate: Estimate,
     /// Unit to which estimates are rounded down; zero if estimates are not rounded.
     pub(super) estimate_unit: Span,
-    /// Whether all tasks of a job have equal work, which is the mean of the work that its trace or generator states.
+    /// Whether all tasks of a job have equal work, the mean of the work that its trace or generator states.
     pub(super) gang: bool,
     pub(super) addresses: Addresses,
     pub(super) means: Means,

@@ -247,7 +247,7 @@ impl Stages {
         self.first[..self.first.len() - 1].partition_point(|first| first.0 < from) as u32
     }
 
-    /// The stage before this one.
+    /// The stage of the chain before the given stage.
     pub(super) fn before(&self, job: JobId) -> Option<JobId> {
         (self.rows[job.index()].stage > 0).then(|| JobId(job.0 - 1))
     }

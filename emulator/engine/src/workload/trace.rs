@@ -246,7 +246,7 @@ impl Trace {
         self.columns.has(feature)
     }
 
-    /// Whether this is Google's trace of 2011, by the form of the file.
+    /// Whether the form of the file shows that the trace is Google's trace of 2011.
     pub const fn is_google(&self) -> bool {
         self.google
     }
@@ -339,7 +339,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that a file states: as one letter (F K X E L), or as SLURM, MOAB and Google's event names do.
+    /// The outcome that a file states: as a letter (F K X E L), or as an event name of SLURM, MOAB or Google.
     pub(super) fn of(text: &str) -> Option<Self> {
         Some(match state(text).as_str() {
             "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
@@ -517,7 +517,7 @@ pub enum WorkloadError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A trace that is damaged, malformed or empty: the file, with the line, what is wrong, and the remedy.
+    /// A trace that is damaged, malformed or empty: the file, with the line, the error, and the remedy.
     #[error("{0}")]
     Trace(String),
     /// An invalid key of the experiment.

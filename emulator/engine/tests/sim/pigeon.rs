@@ -135,7 +135,7 @@ fn a_crash_of_the_master_delays_jobs_and_loses_none() {
 }
 
 /// The master of two nodes is down for good, and a node becomes master. The other node crashes and comes back, or is
-/// cut off for a while. Then the first node crashes for good. Both orders are tried, since the new master is random.
+/// cut off. Then the first node crashes for good. Both orders are tried, since the new master is random.
 #[test]
 fn a_worker_that_is_master_takes_back_nodes_that_it_had_given_up() {
     let world = |faults: String| {

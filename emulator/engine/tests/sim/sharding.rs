@@ -97,7 +97,7 @@ fn step_together(
 }
 
 #[test]
-fn several_shards_give_the_results_of_one() {
+fn several_shards_give_the_results_of_one_shard() {
     let set = ["cluster.schedulers=3", "workload.synthetic.jobs=150"];
     let timeout = "network.peer_timeout=300ms";
     let pigeon = "pigeon = { group = 6, standby = true, push = \"20ms\", declare_after = \"400ms\" }";

@@ -49,7 +49,7 @@ fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
     assert!((part - 0.7 * 2.0 / 3.0).abs() < 0.1, "{slowed:?}");
 }
 
-/// A scheduler that starts each job on the first nodes at once, and says so if the job does not prefer all of them.
+/// A scheduler that starts each job on the first nodes at once, and tells nodes if the job does not prefer all of them.
 #[derive(Clone, Debug)]
 struct FirstNodes(JobTable<OpenJob>);
 

@@ -59,7 +59,7 @@ fn can_be_met(deadlines: &[Time]) -> bool {
 
 /// All deadlines that can be met together are met, if run times are known, or constant and learnt from a past job.
 #[test]
-fn with_known_run_times_all_deadlines_are_met_if_they_can_be() {
+fn all_feasible_deadlines_are_met_with_known_run_times() {
     let mut feasible = 0;
     for seed in 0..24 {
         let (runs, deadlines) = runs(BATCH, seed);

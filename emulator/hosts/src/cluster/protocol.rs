@@ -185,7 +185,7 @@ pub enum AgentMessage {
     },
     /// An injection has ended, or could not begin.
     Lifted { id: u64, until: Time, why: String },
-    /// The shard in the middle of the run, every second.
+    /// A sample of the shard during the run, every second.
     Sample(Box<ShardSample>),
     /// The measurements of a run. Always the run's last message.
     FinalReport(Box<FinalReport>),

@@ -238,7 +238,7 @@ pub(super) struct SlotState {
 pub(super) struct Step {
     /// Time for which the competitor occupies the CPU.
     pub(super) occupy: f64,
-    /// Time for which the competitor leaves the CPU after that, before the next step.
+    /// Time for which the competitor then leaves the CPU to the burner, before the next step.
     pub(super) leave: f64,
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use volary_actors::base::{Span, Time};
 
-/// A clock in nanoseconds since it was made. Tests give it an offset and a drift.
+/// A clock that counts nanoseconds from its creation. Tests give it an offset and a drift.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     anchor: Instant,
@@ -84,7 +84,7 @@ impl Clock {
         Time((real as f64 * self.speed) as u64)
     }
 
-    /// Real time until the clock shows `due`; zero if that has passed.
+    /// Real time until the clock shows `due`; zero after `due`.
     pub fn until(&self, due: Time) -> Duration {
         let real = due.0 as f64 / self.speed;
         let passed = (self.monotonic.now() - self.start_ns.get()) as f64;

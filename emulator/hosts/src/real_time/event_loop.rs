@@ -310,7 +310,7 @@ fn run_slice(
     SliceEnd::More
 }
 
-/// Expirations closer together than this are treated as equal: setting a timer takes longer.
+/// Expirations closer together than this count as equal, because setting a timer takes longer.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
 /// A timerfd on the current thread's runtime. On virtual machines setting a timer is the most expensive operation of a

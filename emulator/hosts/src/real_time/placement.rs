@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn racks_stay_together_where_weights_allow_it() {
+    fn cuts_between_shards_keep_racks_together_within_the_slack() {
         let racks =
             |racks: u32, each: u32| format!("[shape.leaf-spine]\nracks = {racks}\nnodes_per_rack = {each}");
         // Thirds would be 33.3 nodes: four racks of eight each and one more.

@@ -111,7 +111,7 @@ fn interference_slows_the_work_of_a_share_and_keeps_the_share() {
 
 proptest! {
     /// Work is conserved. A copy has done all of its work, to the nanosecond, when it is due, however often shares
-    /// change. The CPU-time of all copies equals what their work needs.
+    /// change. The CPU-time of all copies equals the need of their work.
     #[test]
     fn a_due_copy_has_done_exactly_its_work(
         cpu in 500u32..4000,

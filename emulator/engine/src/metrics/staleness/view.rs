@@ -86,7 +86,7 @@ pub(super) struct View {
     in_flight: u64,
     /// Time of the last snapshot of each node; zero before the first snapshot.
     informed: Vec<Time>,
-    /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
+    /// Time from which the cache is valid. A later crash of the scheduler makes it invalid.
     pub(super) since: Time,
 }
 

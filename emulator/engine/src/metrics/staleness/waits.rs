@@ -79,7 +79,7 @@ impl TrueWaits {
         Self { nodes: (0..layout.nodes()).map(node).collect(), choices: choices as usize }
     }
 
-    /// A task is placed on a node, which is up as far as its scheduler knows.
+    /// A task is placed on a node, which its scheduler believes to be up.
     pub(super) fn placed(&mut self, node: u32, task: TaskId, rank: Rank, work: Span) {
         let tasks = &mut self.nodes[node as usize];
         tasks.up = true;

@@ -139,7 +139,7 @@ fn times(
     Ok(Ok(Times { submit, wait, run: end.since(start), is_early: wait.is_none() }))
 }
 
-/// The wait of a job, which is unknown where it started before it was submitted.
+/// The wait of a job; unknown for a job that started before it was submitted.
 fn wait_until(start: Time, submit: Time) -> Option<Span> {
     (start >= submit).then(|| start.since(submit))
 }

@@ -31,7 +31,7 @@ struct Row {
 }
 
 impl Row {
-    /// The processors that the job used or, if these are unknown, requested.
+    /// The number of processors that the job used or, if unknown, requested.
     const fn tasks(&self) -> i64 {
         if self.processors > 0 { self.processors } else { self.requested }
     }

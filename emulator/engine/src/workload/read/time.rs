@@ -115,7 +115,7 @@ const UNITS: [TimeUnit; 7] = [
     TimeUnit { ns: 86_400_000_000_000, plural: "days", words: &["d", "day", "days"] },
 ];
 
-/// Last words of names that describe a time without its unit, which is then seconds.
+/// Last words of names that describe a time without its unit. The unit is then seconds.
 const NO_UNIT: [&str; 24] = [
     "time",
     "times",

@@ -273,7 +273,8 @@ fn executions(world: &World, measured: &Measured) {
     assert!(!finished || (totals.in_progress, totals.in_progress_s) == (0, 0.0), "{totals:?}");
 }
 
-/// No more CPU is used than nodes have, or wasted than is used; copies are evicted only where memory can be short.
+/// Nodes have at least the CPU that is used, and at most the used CPU is wasted. Copies are evicted only where memory
+/// can be short.
 fn sharing(world: &World, measured: &Measured) {
     let Some(shared) = measured.summary.shared else {
         return assert!(world.layout().sharing().is_none());

@@ -54,7 +54,7 @@ fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     fault(text, "crash", &format!("who = [{who}]"), at, None, "");
 }
 
-/// A crash, sometimes of an actor that is paused before, meanwhile or after.
+/// A crash, sometimes of an actor that is paused before, during or after the crash.
 fn crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64, lasting: f64) {
     let who = match dice.below(4) {
         0 => format!("\"{}\"", dice.pick(site.nodes_at)),

@@ -39,7 +39,7 @@ use crate::real_time::host_stats::{HostStats, ShardSampler};
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Time before that timeout at which a link is tried for the last time. The error names the host that does not answer.
+/// Time before the timeout at which a link is tried for the last time. The error names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Maximum number of nodes and cores of a cluster. Every host has tables for all of them, 2 GB at this size.
 const MOST_MACHINES: u64 = 4_000_000;

@@ -71,7 +71,7 @@ pub(super) struct RepeatedInjection {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunClock {
     pub(super) ticks: MonotonicClock,
-    /// The common start on that clock, ns.
+    /// The common start on the controller's clock, ns.
     pub(super) start: i64,
     /// Emulated seconds per real second.
     pub(super) speed: f64,
@@ -110,7 +110,7 @@ impl HostPool {
         }
     }
 
-    /// Claims the hosts of a file and has them load what `opening` contains, once.
+    /// Claims the hosts of a file, without a second attempt, and has them load the content of `opening`.
     async fn claim(file: &Hosts, opening: Bytes, control: &StudyControl) -> Result<Self, HostsError> {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
         let mut pool = Self::new(file, events)?;

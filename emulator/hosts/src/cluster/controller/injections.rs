@@ -410,7 +410,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that time has passed.
+    /// Orders the hosts to end the injection of entry `i` at a time, or at once if the time has passed.
     async fn lift_entry(&mut self, pool: &HostPool, i: usize, at: Time, why: &str) {
         let entry = &mut self.entries[i];
         entry.lifted = true;

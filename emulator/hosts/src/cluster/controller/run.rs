@@ -32,7 +32,7 @@ const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// Timeout for the final report where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
-/// Maximum number of observations that wait until every host has reported as far; they take some hundred megabytes.
+/// Maximum number of observations that wait for reports of slower hosts; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
 /// A run in progress, and its outcome.

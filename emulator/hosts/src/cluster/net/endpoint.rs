@@ -314,7 +314,7 @@ impl HelloExchange {
     }
 }
 
-/// The peer after the hellos. If they failed, closes the connection with the reason.
+/// The peer after the exchange of hellos. If the exchange failed, closes the connection with the reason.
 fn peer(
     connection: Connection,
     subject: Subject,
