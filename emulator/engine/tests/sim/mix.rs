@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// A mix of one class of one stage is the synthetic workload, event by event.
+/// A mix of one class of one stage runs like the synthetic workload, event by event.
 #[test]
 fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
     for policy in ["sparrow = {}", "hawk = {}", "murmuration = {}", "central-queue = {}"] {

@@ -97,8 +97,8 @@ fn messages(run: &Measured, kind: &str) -> u64 {
     json["messages"]["by_kind"][kind].as_u64().unwrap_or(0)
 }
 
-/// F tasks over N masters cause at most min(F, N) messages with tasks; each task causes a run, a result and an idle
-/// worker.
+/// F tasks over N masters cause at most min(F, N) messages with tasks. Each task causes three more messages: to run it,
+/// with its result, and about an idle worker.
 #[test]
 fn a_job_causes_no_more_messages_than_the_formula() {
     for (tasks, masters) in [(3, 10), (10, 10), (95, 10)] {

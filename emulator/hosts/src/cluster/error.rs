@@ -27,7 +27,7 @@ pub enum HostsError {
     Large {
         /// Size of the experiment, MiB.
         mib: usize,
-        /// The limit, MiB.
+        /// Maximum size of the experiment, MiB.
         limit: usize,
     },
     /// An operation of the operating system failed.

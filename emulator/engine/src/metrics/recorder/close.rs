@@ -105,7 +105,7 @@ impl Recorder<'_> {
         assert_eq!(
             started,
             finished + preempted + lost + in_progress,
-            "started copies do not equal their outcomes"
+            "the number of started copies differs from that of their outcomes"
         );
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {

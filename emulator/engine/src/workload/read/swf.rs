@@ -105,9 +105,9 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
 /// The clock of submit times, as the header states it.
 #[derive(Default)]
 struct HeaderClock {
-    /// Unix time of second zero.
+    /// Unix time of second zero of the file.
     unix: Option<i64>,
-    /// Seconds east of Greenwich.
+    /// Time zone of the file, in seconds east of Greenwich.
     zone: Option<i64>,
 }
 
