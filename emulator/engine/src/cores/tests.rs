@@ -328,7 +328,7 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
         ("0 2 1 2\n", "bursts.csv:1:", "not after its start"),
         ("0 1 2 0.5\n", "bursts.csv:1:", "below 1"),
         ("-1 1 2 2\n", "bursts.csv:1:", "unit `-1`"),
-        ("0 1 3 2\n1 1 3 2\n0 2 4 2\n", "bursts.csv:3:", "that of 1 has"),
+        ("0 1 3 2\n1 1 3 2\n0 2 4 2\n", "bursts.csv:3:", "line or row 1"),
         ("# nothing\n", "bursts.csv", "no burst"),
     ] {
         let error = load(text).unwrap_err();

@@ -439,7 +439,9 @@ fn sorted(mut rows: Vec<Placed<TraceRow>>) -> Result<Vec<TraceRow>, Placed<Strin
     for pair in rows.windows(2) {
         let [(first, before), (second, after)] = [pair[0], pair[1]];
         if before.unit == after.unit && after.start < before.end {
-            let why = format!("the burst starts before the end of burst {first} of the same unit");
+            let why = format!(
+                "the burst starts before the end of the burst in line or row {first} of the same unit"
+            );
             return Err((second, why));
         }
     }

@@ -158,8 +158,8 @@ impl View {
         self.drop(node, void);
     }
 
-    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` tells whether the origin has
-    /// crashed since a time. Updates from before a crash without a number are lost, and take no number.
+    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` tells whether the origin
+    /// has crashed since a time. Updates from before a crash without a number are lost, and take no number.
     pub(super) fn numbered(
         &mut self,
         (origin, node): (u32, u32),
