@@ -29,8 +29,8 @@ pub enum ProfileError {
 /// Performance interference: x_i(t) = 1 while unit i is degraded. A degraded core keeps working at 1 / σ of
 /// its speed and does not stop (latin-square paper, section I, fig. 1 and table I).
 ///
-/// Exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted` and `trace` is given. What is
-/// written beside `profile` overrides the same key of the file.
+/// Exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted` and `trace` is given. A key
+/// beside `profile` overrides the same key of the file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interference {

@@ -33,7 +33,7 @@ pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Addre
     if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
 }
 
-/// Address of the draw whether copies of a job's tasks are correlated, below the job's own address of purpose `Shape`.
+/// Address of the draw that decides if a job's copies are correlated, below the job's address of purpose `Shape`.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 

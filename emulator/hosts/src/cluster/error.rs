@@ -33,7 +33,7 @@ pub enum HostsError {
     /// An operation of the operating system failed.
     #[error("{0}")]
     System(io::Error),
-    #[error("interrupted before the hosts were ready, so nothing was run")]
+    #[error("the study was interrupted before the hosts were ready, so nothing was run")]
     Interrupted,
     #[error("host {host}: {why}")]
     Host { host: String, why: String },
