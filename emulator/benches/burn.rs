@@ -1,9 +1,9 @@
 //! The accuracy of degraded cores: achieved against configured slowdown, and the speed of an undisturbed core.
 //!
-//! `cargo bench --bench burn [-- hash | memory | cache]`, ten seconds each; without arguments all three kernels. A copy
-//! without end runs on each of two cores. One of them is degraded by each σ in slots of each length, a second of
-//! consecutive slots each; the other is left alone. `all` is the slowdown over all slots of a kind, and `off` its
-//! deviation from the configured one; the other columns are quantiles over single slots.
+//! `cargo bench --bench burn [-- hash | memory | cache]` takes ten seconds per kernel, and runs all three kernels
+//! without arguments. A copy without end runs on each of two cores. One core is degraded by each σ in slots of each
+//! length, with a second of consecutive slots each; the other core is left alone. `all` is the slowdown over all slots
+//! of a kind, and `off` its deviation from the configured slowdown; the other columns are quantiles over single slots.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -41,7 +41,7 @@ fn measure(kernel: Kernel) -> Vec<CoreReading> {
     let burners = Burners::start(kernel, &cpus).unwrap_or_else(|error| panic!("{error}"));
     (0..burners.cores()).for_each(|core| burners.run(core, 1, Duration::from_secs(3600)));
     let (slots, end) = slots(Instant::now() + Duration::from_millis(100));
-    // The last core, so that one CPU suffices.
+    // The last core is degraded, so that one CPU suffices.
     burners.degrade(burners.cores() - 1, slots);
     std::thread::sleep(end.saturating_duration_since(Instant::now()));
     burners.end()

@@ -1,8 +1,8 @@
-//! The local runtime: messages per CPU-second through its shards, beside bare actix mailboxes; how late
-//! deliveries are, beside bare timers of the machine; what a cluster costs before anything happens in it.
+//! The local runtime: messages per CPU-second through its shards, beside bare actix mailboxes; the lateness of
+//! deliveries, beside bare timers of the machine; and the cost of a cluster before any event.
 //!
-//! `cargo bench --bench local [-- messages | lateness | start]`. CPU time is the process's; what is compared
-//! takes turns, and medians are reported.
+//! `cargo bench --bench local [-- messages | lateness | start]`. CPU time is that of the process. Compared candidates
+//! take turns, and medians are reported.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -35,11 +35,11 @@ use volary_hosts::real_time::clock::{Clock, MonotonicClock};
 use volary_hosts::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
 use volary_netem::{Fabric, Faults, Links};
 
-/// Rounds of which the median counts.
+/// Number of rounds, of which the median counts.
 const ROUNDS: usize = 5;
-/// How long a round lasts.
+/// Duration of a round.
 const ROUND: Duration = Duration::from_millis(700);
-/// Messages on their way at any time, per thread.
+/// Number of messages on their way at any time, per thread.
 const BALLS: u32 = 1000;
 
 fn plan(text: &str) -> Experiment {
@@ -56,7 +56,7 @@ fn cluster(nodes: u32, one_way: &str) -> Experiment {
 
 // Bare mailboxes.
 
-/// As large as a parcel.
+/// A message as large as a parcel.
 #[derive(Clone, Debug)]
 struct Ball([u64; 8]);
 
@@ -64,7 +64,7 @@ impl actix::Message for Ball {
     type Result = ();
 }
 
-/// Tells an actor where the other is.
+/// Gives an actor the address of its peer.
 struct Peer(Addr<Player>);
 
 impl actix::Message for Peer {
@@ -78,7 +78,7 @@ impl actix::Message for Serve {
     type Result = ();
 }
 
-/// Sends each ball to the other, as long as the game lasts.
+/// Sends each ball to its peer until the game ends.
 struct Player {
     peer: Option<Addr<Self>>,
     over: Arc<AtomicBool>,
@@ -154,7 +154,7 @@ fn mailboxes(arbiters: usize) -> f64 {
 
 // Shards.
 
-/// A node that sends a message on to its neighbour: of another shard, if there are several.
+/// A node that sends each message on to its neighbour, which is on another shard if there are several shards.
 #[derive(Clone, Debug)]
 struct Thrower {
     nodes: u32,
@@ -188,7 +188,7 @@ impl Handler<Wake> for WakeActor {
     }
 }
 
-/// What the shards of a game share.
+/// State that the shards of a game share.
 struct Game {
     layout: Layout,
     homes: Vec<u16>,
@@ -268,7 +268,7 @@ impl ShardIo for BenchIo {
     }
 }
 
-/// What a shard reports: first its mailbox, in the end its events and how late it was.
+/// A report of a shard: first its mailbox, and in the end its events and their lateness.
 enum Word {
     Ready(usize, Addr<WakeActor>),
     End(u64, Box<LatenessHistograms>),
@@ -296,7 +296,7 @@ async fn inhabit(
     let _ = words.send(Word::End(shard.events(), Box::new(std::mem::take(&mut shard.observer.gauge))));
 }
 
-/// Plays for a while: messages per CPU-second, and how late they were.
+/// Plays for a while; returns messages per CPU-second and their lateness.
 fn play(shards: u16, balls: u32, one_way: &str, lasts: Duration) -> (f64, f64, LatenessHistograms) {
     let game = Arc::new(Game::new(shards, balls, one_way));
     System::new().block_on(async {
@@ -360,7 +360,7 @@ fn messages() {
     println!("{:<24} {across:>8.2} {shards:>8.2} {:>8.2}", "between two arbiters", shards / across);
 }
 
-/// How late a thread is that sleeps on a timer for exponential times of that mean.
+/// Lateness of a thread that sleeps on a timer for exponential times of this mean.
 fn bare_timer(mean: Duration, lasts: Duration) -> SpanHistogram {
     let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
     let fd = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
@@ -399,13 +399,13 @@ fn lateness() {
             &late,
             (process_cpu_s() - cpu) / lasts.as_secs_f64() * 100.0,
         );
-        // Twenty milliseconds of delay, and as many balls as that takes.
+        // The delay is twenty milliseconds, with as many balls as that takes.
         let (_, cpu, gauge) = play(2, rate / 50, "{ exponential = { mean = \"20ms\" } }", lasts);
         line(&format!("shards, {rate} messages/s"), &gauge.deliveries, cpu / lasts.as_secs_f64() * 100.0);
     }
 }
 
-/// Tells a child that its part is to start so many nodes.
+/// Environment variable that makes a child start this number of nodes.
 const NODES: &str = "VOLARY_BENCH_NODES";
 
 fn child(nodes: u32) {

@@ -1,8 +1,8 @@
-//! The event queue beside plain heaps: million events (one pop and one push) per CPU-second.
+//! The event queue beside plain heaps, in million events (one pop and one push) per CPU-second.
 //!
-//! `cargo bench --bench queue [-- pending…]`. Each cell is the median of five rounds in which the three queues
-//! take turns, so that a noisy machine hurts all alike. The hold model keeps the number pending constant:
-//! each event popped pushes another, an increment later.
+//! `cargo bench --bench queue [-- pending…]`. Each cell is the median of five rounds in which the three queues take
+//! turns, so that a noisy machine affects all alike. The hold model keeps the number of pending events constant: each
+//! event popped pushes another event, an increment later.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -13,7 +13,7 @@ use std::hint::black_box;
 use volary_actors::base::{ActorId, Rng, Time};
 use volary_engine::queue::{Key, Queue};
 
-/// As large as an event of the shard: an input and its destination.
+/// A payload as large as an event of the shard: an input and its destination.
 type Payload = [u64; 6];
 
 const ROUNDS: usize = 5;
@@ -86,7 +86,7 @@ impl Pending for HeapAndSlab {
     }
 }
 
-/// How far ahead the next event lies, ns.
+/// Distance of the next event, ns.
 #[derive(Clone, Copy)]
 enum Increment {
     /// Exponential with mean 1 ms.
@@ -96,7 +96,7 @@ enum Increment {
 }
 
 impl Increment {
-    /// Drawn beforehand: the draws are no part of what is measured.
+    /// Increments drawn beforehand, so that draws are not measured.
     fn table(self) -> Vec<u64> {
         let mut rng = Rng::new(1, 1, 0);
         let mut draw = || match self {
@@ -107,8 +107,8 @@ impl Increment {
     }
 }
 
-/// CPU time of this process, which has one thread: clock ticks would be too coarse, the scheduler's own
-/// account has nanoseconds. Where there is none, wall time since the first call.
+/// CPU time of this process, which has one thread. The scheduler's account has nanoseconds, and clock ticks would be
+/// too coarse. Without such an account, wall time since the first call.
 fn cpu_seconds() -> f64 {
     use std::sync::OnceLock;
     use std::time::Instant;
@@ -118,7 +118,7 @@ fn cpu_seconds() -> f64 {
     ns.map_or_else(|| START.get_or_init(Instant::now).elapsed().as_secs_f64(), |ns| ns * 1e-9)
 }
 
-/// The hold model; million events per second.
+/// Runs the hold model; returns million events per second.
 fn hold(queue: &mut impl Pending, pending: u32, increments: &[u64]) -> f64 {
     let mask = increments.len() - 1;
     for source in 0..pending {
@@ -160,13 +160,13 @@ fn burst(queue: &mut impl Pending, size: u32) -> f64 {
     f64::from(popped) / (cpu_seconds() - start) / 1e6
 }
 
-/// One row of the table: `cell` runs queue 0, 1 or 2 and says how fast it was.
+/// Prints one row of the table: `cell` runs queue 0, 1 or 2 and returns its speed.
 fn compare(name: &str, pending: u32, mut cell: impl FnMut(usize) -> f64) {
     let [volary, heap, slab] = medians(&mut cell);
     println!("{name:<12} {pending:>9}  {volary:>8.1} {heap:>12.1} {slab:>14.1}");
 }
 
-/// Five rounds of three, interleaved; the median of each.
+/// Runs five rounds of the three queues in turn; returns the median of each queue.
 fn medians(cell: &mut impl FnMut(usize) -> f64) -> [f64; 3] {
     let mut seen = [[0.0; ROUNDS]; 3];
     for round in 0..ROUNDS {

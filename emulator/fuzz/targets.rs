@@ -1,5 +1,5 @@
-//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote, a disk may
-//! have spoilt or a peer sent. Errors are fine, panics are not.
+//! Targets of the fuzzer and of the replay of its corpus: every parser of input that a user wrote, a disk may have
+//! damaged or a peer sent. Errors are fine, panics are not.
 
 use std::io::{BufRead, Cursor};
 use std::iter::Empty;
@@ -30,7 +30,7 @@ use volary_hosts::cluster::protocol::{AgentMessage, InjectReply, InjectorMessage
 use volary_hosts::cluster::report_check::ReportCheck;
 use volary_netem::{TopologyFile, Windows};
 
-/// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
+/// An experiment file, as in a bundle. Whatever it names, no file of this machine is opened.
 pub(crate) fn experiment(data: &[u8]) {
     let name = "fuzz.toml";
     let files = Pack { folders: Vec::new(), files: [(name.into(), data.to_vec())].into() };
@@ -47,8 +47,8 @@ pub(crate) fn trace(data: &[u8]) {
     }
 }
 
-/// A table of jobs; its first byte chooses what the rest is: a file with known headings, one whose columns are named,
-/// features beside a trace, one of Google's or Alibaba's tables, or one with units of its own.
+/// A table of jobs. Its first byte chooses the kind of the rest: a file with known headings, a file whose columns are
+/// named, features beside a trace, a table of Google or Alibaba, or a file with units of its own.
 pub(crate) fn table(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let input = |bytes: &[u8]| -> Box<dyn BufRead> { Box::new(Cursor::new(bytes.to_vec())) };
@@ -96,7 +96,7 @@ pub(crate) fn claim(data: &[u8]) {
     let _ = Check::parse(&String::from_utf8_lossy(data)).map_err(|e| e.message);
 }
 
-/// A frame from a peer: a prefix, a value of some type, and a batch of parcels, which comes back as it was.
+/// A frame from a peer: a prefix, a value of some type, and a batch of parcels, which is encoded again without change.
 pub(crate) fn wire(data: &[u8]) {
     let _ = data.first_chunk().map(|prefix| codec::length(*prefix, codec::PARCEL_FRAME));
     let _ = codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
@@ -132,7 +132,7 @@ pub(crate) fn interference(data: &[u8]) {
     );
 }
 
-/// A file of bursts or samples, as it is, from an offset on, and repeated.
+/// A file of bursts or samples: unchanged, from an offset on, and repeated.
 fn bursts(data: &[u8]) {
     for (offset, repeat) in [(None, false), (Some(Span::from_secs(1)), true)] {
         let trace = BurstTrace { file: Some("t".into()), offset, repeat, ..BurstTrace::default() };
@@ -148,7 +148,7 @@ fn bursts(data: &[u8]) {
     }
 }
 
-/// Small worlds under policies whose notes differ: caches that are sums, snapshots, copies that are suspended.
+/// Small worlds under policies with different notes: caches that are sums, snapshots, and suspended copies.
 pub(crate) fn report_worlds() -> &'static [World] {
     static WORLDS: LazyLock<Vec<World>> = LazyLock::new(|| {
         let text = r#"
@@ -183,8 +183,8 @@ pub(crate) fn report_worlds() -> &'static [World] {
     &WORLDS
 }
 
-/// Takes messages of two hosts as a controller does, and makes results of them, which can be read again. Returns why
-/// each host was given up, and the counts of jobs.
+/// Takes messages of two hosts as a controller does, and makes results of them, which can be read again. Returns the
+/// reason why each host was given up, and the counts of jobs.
 pub(crate) fn fold_reports(
     world: &World,
     messages: impl Iterator<Item = (usize, AgentMessage)>,
@@ -230,7 +230,7 @@ pub(crate) fn fold_reports(
             refused[shard] = Some(why);
         }
     }
-    // The rest of a host that is left; the copies of one that is not are lost.
+    // The remaining reports of both hosts are merged, and the copies on half of the cores are lost.
     for host in 0..2 {
         let _ = aggregator.end(host);
     }
@@ -253,7 +253,7 @@ pub(crate) fn fold_reports(
     (refused, jobs)
 }
 
-/// Messages of two hosts in a cell: the world, and then host, length and frame of each.
+/// Messages of two hosts in a run: the world, and then host, length and frame of each message.
 pub(crate) fn reports(data: &[u8]) {
     let Some((&world, mut rest)) = data.split_first() else { return };
     let mut messages = Vec::new();
@@ -268,8 +268,8 @@ pub(crate) fn reports(data: &[u8]) {
     fold_reports(&worlds[usize::from(world) % worlds.len()], messages.into_iter());
 }
 
-/// A log of inputs: as it is, and once more as payloads of frames whose checksums are right, each preceded by
-/// its section and its length.
+/// A log of inputs: unchanged, and as payloads of frames with correct checksums, each preceded by its section and its
+/// length.
 pub(crate) fn inputs(data: &[u8]) {
     read(data);
     let (mut log, mut rest) = (prefix(), data);
@@ -293,8 +293,8 @@ fn read(data: &[u8]) {
     let _ = log.damage().map(|e| e.to_string());
 }
 
-/// A log of runs: as it is, and as the parts of whole frames, a line each but for the last, which are together as long
-/// as two bytes before them say.
+/// A log of runs: unchanged, and as the parts of whole frames. Each part is a line except for the last, and the two
+/// bytes before the parts state their total length.
 pub(crate) fn runs(data: &[u8]) {
     read_runs(data);
     let (mut log, mut rest) = (begin(), data);

@@ -1,7 +1,7 @@
-//! The engine: events per CPU-second, alone and in whole experiments, and what size costs.
+//! The engine: events per CPU-second, alone and in whole experiments, and the cost of size.
 //!
-//! `cargo bench --bench engine [-- phold | cells | sizes]`. CPU time is the thread's own, so other load on the
-//! machine disturbs little; what is compared takes turns, and medians are reported.
+//! `cargo bench --bench engine [-- phold | cells | sizes]`. CPU time is that of the thread, so other load on the
+//! machine disturbs little. Compared candidates take turns, and medians are reported.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -14,7 +14,7 @@ use volary_engine::workload::Workload;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::workload::Traces;
 
-/// Rounds of which the median counts.
+/// Number of rounds, of which the median counts.
 const ROUNDS: usize = 5;
 
 /// Runs each candidate once per round, in turn, and takes the median of each.

@@ -1,8 +1,8 @@
-//! PHOLD: the number of pending events stays constant, each event makes the next, an exponential time later.
+//! PHOLD: the number of pending events stays constant, because each event causes one event an exponential time later.
 //!
-//! Three loops take turns: std's heap with the same payload and the same draws and nothing else; the shard
-//! with a machine per node that arms timers; the shard with machines that send each message to another node
-//! over the emulated network. The first is what an engine could at best hope for with that heap.
+//! Three loops take turns: std's heap with the same payload and draws and nothing else; the shard with a machine per
+//! node that arms timers; and the shard with machines that send each message to another node over the emulated network.
+//! The first loop is the best that an engine could reach with that heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,25 +23,25 @@ use volary_netem::{Fabric, Faults, Links};
 
 use super::{medians, plan, workload};
 
-/// As large as an event of the shard: an input and its destination.
+/// A payload as large as an event of the shard: an input and its destination.
 type Payload = [u64; 6];
 
-/// Mean time from an event to the one it makes.
+/// Mean time from an event to the event that it causes.
 const MEAN_S: f64 = 1e-3;
 
 /// Events measured per round.
 const EVENTS: u64 = 1_000_000;
 
-/// What an event does next.
+/// The action of an event.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    /// Arms a timer, exponential.
+    /// Arms a timer for an exponential time.
     Timer,
-    /// Sends to a random node; the network delays it.
+    /// Sends a message to a random node, which the network delays.
     Anyone,
-    /// Sends to one of 16 neighbours, as nodes that know each other do.
+    /// Sends a message to one of 16 neighbours, like nodes that know each other.
     Neighbour,
-    /// Arms a timer for a fixed time, so that all fire at one instant.
+    /// Arms a timer for a fixed time, so that all timers fire at one instant.
     Together,
 }
 
@@ -69,7 +69,7 @@ impl Machine for Ball {
     }
 }
 
-/// Million events per CPU-second of a shard of `nodes` balls, after as many to warm up.
+/// Million events per CPU-second of a shard of `nodes` balls, after an equal number of events to warm up.
 fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
     let layout = Layout::new(1, 0, vec![1; nodes as usize]);
     let endpoints = layout.endpoints();
@@ -111,7 +111,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         shard.install(layout.node(me), Box::new(Ball { me, nodes, next }));
     }
     shard.start();
-    // The first event of every ball, and a second.
+    // Each ball has a first event, and then a second.
     (0..2 * nodes).for_each(|_| assert!(shard.advance()));
     measure(|| {
         shard.advance();

@@ -1,5 +1,5 @@
-//! What size costs: the same load per node on 10³ to 10⁶ nodes. Each size runs in a process of its own,
-//! because the peak of resident memory belongs to a process.
+//! The cost of size: the same load per node on 10³ to 10⁶ nodes. Each size runs in a process of its own, because the
+//! peak of resident memory belongs to a process.
 
 use std::process::Command;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use volary_experiment::cost::peak_rss_bytes;
 
 use super::{plan, workload};
 
-/// Tells a child which case is its own: nodes, jobs and policy.
+/// Environment variable that names the case of a child: nodes, jobs and policy.
 const CASE: &str = "VOLARY_BENCH_CASE";
 
 /// Tasks of a job.
@@ -41,7 +41,7 @@ fn experiment(nodes: u32, jobs: u32, policy: &str) -> String {
     )
 }
 
-/// Runs the case that the environment asks for, if it does.
+/// Runs the case that the environment names; returns whether it names one.
 pub(super) fn is_child() -> bool {
     let Ok(case) = std::env::var(CASE) else { return false };
     let mut words = case.split(' ');
@@ -62,7 +62,7 @@ pub(super) fn is_child() -> bool {
     true
 }
 
-/// What a child measured.
+/// Measurements of a child.
 struct Cost {
     events: f64,
     cpu_s: f64,
@@ -82,7 +82,7 @@ fn child(nodes: u32, jobs: u32, policy: &str) -> Cost {
     Cost { events, cpu_s, bytes, wall_s }
 }
 
-/// Prints the table: the start is what one job costs, an event what the difference to many jobs is.
+/// Prints the table. The start is the cost of one job; the cost of an event is the difference to many jobs.
 pub(super) fn run() {
     println!("size: half load, one-second tasks, ten in a job; bytes and start with a single job");
     println!(

@@ -1,4 +1,4 @@
-//! QUIC with nothing on top.
+//! Bare QUIC connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn connect(address: SocketAddr, certificate: CertificateDer<'static>) -> (
     (endpoint, connection)
 }
 
-/// A parcel as one would declare it for the codec.
+/// A parcel as a program would declare it for the codec.
 #[derive(Serialize, Deserialize)]
 struct Plain {
     sent: Time,
@@ -56,7 +56,7 @@ impl From<&Parcel> for Plain {
     }
 }
 
-/// Both ends in one thread.
+/// A connection with both ends in one thread.
 pub(super) struct Pair {
     send: SendStream,
     receive: RecvStream,
@@ -76,7 +76,7 @@ impl Pair {
         Self { send, receive, _keep: (server, client, called, came) }
     }
 
-    /// What one writes by hand: encodes each message of so many batches with the codec and reads them back.
+    /// A hand-written program: encodes each message of this many batches with the codec and reads them back.
     pub(super) async fn converse(&mut self, batches: usize) {
         let send = async {
             let (mut batch, mut bytes) = (batch(), Vec::new());
@@ -108,7 +108,7 @@ impl Pair {
         tokio::join!(send, receive);
     }
 
-    /// Writes the payload so many times and reads it.
+    /// Writes the payload this many times and reads it.
     pub(super) async fn pump(&mut self, payload: &[u8], times: usize) {
         let send = async {
             for _ in 0..times {
@@ -126,13 +126,13 @@ impl Pair {
     }
 }
 
-/// A thread that sends back what comes.
+/// A thread that sends back everything that it receives.
 pub(super) struct Echo {
     address: SocketAddr,
     certificate: CertificateDer<'static>,
 }
 
-/// The other end of an echo.
+/// The calling end of an echo.
 pub(super) struct Caller {
     send: SendStream,
     receive: RecvStream,

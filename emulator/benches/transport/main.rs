@@ -1,10 +1,10 @@
 //! The transport beside bare QUIC that carries the same bytes, in the same run.
 //!
 //! `cargo bench --bench transport [-- throughput | latency]`. Throughput is messages per CPU-second with both ends in
-//! one thread: stamp, encode, batch, send, receive, decode, hold until due, against writes of the same bytes that
-//! nobody decodes, and against the program one would write by hand, which encodes and decodes the same messages a
-//! batch at a time. Latency is a round trip of one message between two threads, against a stream echo. What is
-//! compared takes turns; medians of five.
+//! one thread: stamp, encode, batch, send, receive, decode, hold until due. It is compared with writes of the same
+//! bytes without decoding, and with a hand-written program that encodes and decodes the same messages a batch at a
+//! time. Latency is a round trip of one message between two threads, compared with a stream echo. Compared candidates
+//! take turns; the results are medians of five.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
@@ -21,16 +21,16 @@ use volary_engine::parcel::Parcel;
 use volary_experiment::codec;
 use volary_experiment::cost::thread_cpu_s;
 
-/// Rounds of which the median counts.
+/// Number of rounds, of which the median counts.
 const ROUNDS: usize = 5;
-/// Messages of a batch: what a shard hands over at once.
+/// Messages of a batch, which a shard hands over at once.
 const BATCH: usize = 64;
 /// Batches per round.
 const BATCHES: usize = 1 << 14;
 /// Round trips per round.
 const TRIPS: usize = 4000;
 
-/// A batch of what schedulers say, in the middle of a long run.
+/// A batch of messages of schedulers, in the middle of a long run.
 fn batch() -> Vec<Parcel> {
     let job = JobId(123_456);
     let row = Row { job, base: 40, len: 2, turn: 1, width: 2, attempt: 1, elsewhere: false };
@@ -53,7 +53,7 @@ fn batch() -> Vec<Parcel> {
         .collect()
 }
 
-/// The time and the delay of each, as a sender puts them on.
+/// Stamps each message with time and delay, as a sender does.
 fn stamp(batch: &mut [Parcel], now: u64) {
     for (parcel, at) in batch.iter_mut().zip(now..) {
         parcel.sent = Time(at);
@@ -61,10 +61,10 @@ fn stamp(batch: &mut [Parcel], now: u64) {
     }
 }
 
-/// Emulated nanoseconds between batches, about what they take: 64,000 messages wait for their delay to pass.
+/// Emulated nanoseconds between batches, about the time that they take: 64,000 messages wait for their delay to pass.
 const PACE: u64 = 10_000;
 
-/// Some hours into a run.
+/// An emulated time some hours into a run.
 const LATE: u64 = 10_000_000_000_000;
 
 /// The bytes of a batch.
@@ -85,7 +85,7 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// CPU seconds of this thread that something takes.
+/// CPU seconds of this thread that a future takes.
 async fn cpu(what: impl Future<Output = ()>) -> f64 {
     let before = thread_cpu_s();
     what.await;

@@ -1,4 +1,4 @@
-//! Links, both ends.
+//! Links of volary, with both ends.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// Both ends in one thread.
+/// A connection with both ends in one thread.
 pub(super) struct Pair {
     from: End,
     to: End,
@@ -84,7 +84,8 @@ impl Pair {
         Self { from: End::new(called), to: End::new(came.unwrap()), _sockets: [server, client] }
     }
 
-    /// Sends so many batches and receives them; if told so, holds each message until it is due on the sender's clock.
+    /// Sends this many batches and receives them; with `hold`, keeps each message until it is due on the sender's
+    /// clock.
     pub(super) async fn pump(&mut self, batches: usize, hold: bool) {
         let send = async {
             let mut batch = batch();
@@ -112,13 +113,13 @@ impl Pair {
     }
 }
 
-/// A thread that sends back what comes.
+/// A thread that sends back everything that it receives.
 pub(super) struct Echo {
     folder: TempDir,
     address: SocketAddr,
 }
 
-/// The other end of an echo.
+/// The calling end of an echo.
 pub(super) struct Caller {
     end: End,
     _socket: Transport,

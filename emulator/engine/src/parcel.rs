@@ -13,15 +13,15 @@ pub struct Parcel {
     pub sent: Time,
     /// Due time: `sent` plus the emulated delay.
     pub due: Time,
-    /// The sender.
+    /// The actor that sent the message.
     pub from: ActorId,
     /// The sender's count of events; orders deliveries together with `due` and `from`.
     pub count: u32,
-    /// The receiver.
+    /// The actor that receives the message.
     pub to: ActorId,
-    /// The message.
+    /// The message itself.
     pub msg: Message,
-    /// Whether it is returned to `from` because `to` crashed before it arrived.
+    /// Whether the message is returned to `from` because `to` crashed before it arrived.
     pub returned: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Parcel {
 pub struct Observation {
     /// Time of the observation.
     pub at: Time,
-    /// The observation.
+    /// The kind of observation.
     pub what: Seen,
 }
 
@@ -48,15 +48,15 @@ pub enum Seen {
 /// A message that crossed the emulated network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Time of sending, to the microsecond: the time at which it was due less its delay. If its receiver was paused
-    /// then, the end of the pause less its delay.
+    /// Time of sending, to the microsecond: the due time of the message less its delay. If the receiver was paused at
+    /// the due time, the end of the pause counts instead.
     pub sent: Time,
-    /// The sender.
+    /// The actor that sent the message.
     pub from: ActorId,
-    /// The receiver.
+    /// The actor that handles the message.
     pub to: ActorId,
-    /// Its kind, an index into [`KINDS`](volary_actors::message::KINDS).
+    /// Kind of the message, an index into [`KINDS`](volary_actors::message::KINDS).
     pub kind: u8,
-    /// The job that it concerns, if any.
+    /// The job that the message concerns, if any.
     pub job: Option<JobId>,
 }

@@ -26,7 +26,7 @@ struct Entry {
     slot: u32,
 }
 
-/// Entries whose due time first differs from the last one popped in one particular bit.
+/// Entries whose due time differs first in one particular bit from the last popped due time.
 #[derive(Debug, Default)]
 struct Bucket {
     entries: Vec<Entry>,
@@ -45,7 +45,7 @@ struct Bucket {
 pub struct Queue<T> {
     /// Due time of the last event popped.
     last: u64,
-    /// Events due at `last` when it was reached, in reverse order.
+    /// Events that were due at `last` when the queue reached that time, in reverse order.
     ready: Vec<(Rank, u32)>,
     /// Events pushed since then that are due at `last`.
     fresh: BinaryHeap<Reverse<(Rank, u32)>>,
@@ -60,8 +60,8 @@ pub struct Queue<T> {
     slab: Slab<T>,
 }
 
-/// Maximum size of a bucket that is announced to `visit_upcoming` as a whole: few enough events for what they need to
-/// stay in the cache until it is used, enough for their misses to overlap.
+/// Maximum size of a bucket that is announced to `visit_upcoming` as a whole. Prefetched state must stay in the cache
+/// until its use, and there must be enough events for their misses to overlap.
 const SOON: usize = 128;
 
 impl<T> Default for Queue<T> {
@@ -100,7 +100,7 @@ impl<T> Queue<T> {
         self.len() == 0
     }
 
-    /// Adds an event. A due time before that of the last event popped is raised to it.
+    /// Adds an event. A due time earlier than the last popped due time is raised to it.
     ///
     /// # Panics
     /// When 2³² events are pending.
@@ -142,8 +142,8 @@ impl<T> Queue<T> {
         Some((rank.key(self.last), value))
     }
 
-    /// Calls `look` with upcoming events, each once and in no particular order, often none and at most `SOON`, so that
-    /// the state they touch can be prefetched.
+    /// Calls `look` with upcoming events, so that the state they touch can be prefetched. Each event is visited once,
+    /// in no particular order. Many calls visit no event, and no call visits more than `SOON` events.
     #[inline]
     pub fn visit_upcoming(&mut self, mut look: impl FnMut(&T)) {
         for &slot in &self.soon {
@@ -173,8 +173,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves `last` to the next due time, redistributes the lowest bucket into those below it, and returns the slot of
-    /// the first event; `None` if that time is after `limit`. Only called when nothing is due at `last`.
+    /// Moves `last` to the next due time, redistributes the lowest bucket into the buckets below it, and returns the
+    /// slot of the first event; `None` if the next due time is after `limit`. Only called when nothing is due at
+    /// `last`.
     fn advance(&mut self, limit: u64) -> Option<u32> {
         let b = self.lowest()?;
         let first = &self.buckets[b];
@@ -198,7 +199,7 @@ impl<T> Queue<T> {
                 self.ready.push((self.slab.rank(entry.slot), entry.slot));
             } else {
                 let below = highest_bit(differs);
-                debug_assert!(below < b, "dealing out a bucket fills only those below it");
+                debug_assert!(below < b, "dealing out a bucket fills only buckets below it");
                 self.occupied |= 1 << below;
                 self.buckets[below].push(entry, &self.slab, || self.slab.rank(entry.slot));
             }
@@ -384,17 +385,17 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Op {
-        /// Push this far after the last popped due time, from this source.
+        /// Push an event this far after the last popped due time, from this source.
         Push {
             ahead: u64,
             source: u32,
         },
-        /// Push at this absolute time, which may be before the last popped one.
+        /// Push an event at this absolute time, which may be before the last popped due time.
         PushAt {
             due: u64,
             source: u32,
         },
-        /// Push this many at one instant.
+        /// Push this many events at one instant.
         Burst {
             ahead: u64,
             many: u32,
@@ -476,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_the_next_due_time_leaves_room_for_earlier_events() {
+    fn events_earlier_than_a_returned_due_time_can_be_pushed() {
         let mut queue = Queue::new();
         queue.push(key(1000, 0, 0), "late");
         assert_eq!(queue.due(), Some(Time(1000)));
@@ -522,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_again() {
+    fn freed_slots_are_reused() {
         let mut queue = Queue::new();
         for round in 0..1_000u32 {
             for source in 0..10 {

@@ -23,9 +23,9 @@ use crate::world::{EngineError, World};
 pub struct Replayed {
     /// Id of the run.
     pub run: String,
-    /// Label of its policy.
+    /// Label of the run's policy.
     pub policy: String,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
     /// Number of shards that wrote the log.
     pub shards: u16,
@@ -51,7 +51,7 @@ impl Replayed {
         self.divergence.is_none()
     }
 
-    /// Whether the results are the recorded ones, as far as they can be compared.
+    /// Whether the results equal the recorded results, for all results that can be compared.
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }
@@ -60,15 +60,15 @@ impl Replayed {
 /// The early end of a shard's log.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cut {
-    /// The shard.
+    /// Number of the shard.
     pub shard: u16,
     /// The shard's host, in a run on hosts.
     pub host: Option<String>,
-    /// Time of its last entry, in emulated seconds; null if it has none.
+    /// Time of the shard's last entry, in emulated seconds; null for an empty log.
     pub at_s: Option<f64>,
 }
 
-/// A step whose effects differ from the logged ones.
+/// A step whose effects differ from the logged effects.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Divergence {
     /// Number of the step in the replay, from 1.
@@ -79,7 +79,7 @@ pub struct Divergence {
     pub actor: u32,
     /// The actor's role.
     pub role: String,
-    /// The input.
+    /// The input of the step, as text.
     pub input: String,
     /// Number of effects in the log.
     pub effects_logged: u32,
@@ -112,13 +112,13 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
 pub struct Logged<'a> {
     /// Id of the run.
     pub run: &'a str,
-    /// Its time limit, and what it recorded.
+    /// Time limit of the run, and the data that it recorded.
     pub config: RunConfig,
-    /// Whether it was in real time.
+    /// Whether the run was in real time.
     pub real_time: bool,
     /// Number of shards.
     pub shards: u16,
-    /// The results of the run, if it has any.
+    /// The results of the run; `None` for a run without results.
     pub recorded: Option<&'a Summary>,
 }
 
@@ -228,9 +228,9 @@ fn earliest<I: Iterator<Item = LogRead>>(parts: &mut [Section<I>]) -> Option<&mu
 /// An event on a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// The time. In a file: since the previous entry, or since zero for the first entry of a frame.
+    /// Time of the event. In a file it counts from the previous entry; the first entry of a frame counts from zero.
     pub at: Time,
-    /// The event.
+    /// The kind of event.
     pub what: LogEvent,
 }
 
@@ -239,9 +239,9 @@ pub struct LogEntry {
 pub enum LogEvent {
     /// An actor processed an input.
     Step {
-        /// The actor.
+        /// The actor that processed the input.
         who: ActorId,
-        /// The input.
+        /// The processed input.
         input: Input,
         /// The digest of the effects.
         effects: Digest,
@@ -250,9 +250,9 @@ pub enum LogEvent {
     Crashed(u32),
     /// An endpoint restarted without state, and a node's workers with it.
     Restarted {
-        /// The endpoint.
+        /// The endpoint that restarted.
         who: ActorId,
-        /// Number of its crashes so far.
+        /// Number of the endpoint's crashes so far.
         epoch: u32,
     },
     /// The shard ended normally; nothing follows.
@@ -297,7 +297,7 @@ impl<'a> ReplayedActors<'a> {
         if id < most {
             return Ok(());
         }
-        Err(format!("the log is damaged: it names {what} {id}, of {most} that there are"))
+        Err(format!("the log is damaged: it names {what} {id}, but the run has only {most}"))
     }
 
     /// Steps an actor and returns its effects.

@@ -12,17 +12,17 @@ use crate::world::{EngineError, World};
 /// Number of events between two progress reports.
 const SLICE: u64 = 1 << 14;
 
-/// Number of pending events above which a run is given up: 3 GB of them, in a vector that has doubled to 6 GB. Each
-/// event has then caused more than one other for a long time.
+/// Number of pending events above which a run is given up. They take 3 GB, in a vector that has doubled to 6 GB. In
+/// such a run each event has long caused more than one other event.
 const MOST_PENDING: usize = 1 << 25;
 
-/// Number of events without any progress after which a run is given up: minutes of them.
+/// Number of events without any progress after which a run is given up. They take minutes.
 const MOST_IDLE: u64 = 1 << 30;
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// Looks at what was recorded by `now`, with the messages counted by then. Called every few milliseconds, and at
-    /// the end of the run.
+    /// Shows the state recorded by `now`, with the messages counted by then. Called every few milliseconds, and at the
+    /// end of the run.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
@@ -39,7 +39,7 @@ impl Progress for () {
 /// caller measures them.
 ///
 /// # Errors
-/// [`EngineError::Interrupted`] when `progress` stops the run, with what was measured by then;
+/// [`EngineError::Interrupted`] when `progress` stops the run, with the measurements by then;
 /// [`EngineError::Refused`] for errors that only appear under this seed.
 ///
 /// # Panics
@@ -53,13 +53,13 @@ pub fn measure(
     measure_with(name, world, config, (), progress)
 }
 
-/// Like [`measure`], with another observer beside the recorder.
+/// Runs a world like [`measure`], with another observer beside the recorder.
 ///
 /// # Errors
-/// As [`measure`].
+/// The errors of [`measure`].
 ///
 /// # Panics
-/// As [`measure`].
+/// When [`measure`] panics.
 pub fn measure_with(
     name: &str,
     world: &World,
@@ -160,7 +160,7 @@ fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
     let most =
         most.map_or_else(String::new, |(count, kind)| format!("; {count} messages were {}", kind_name(kind)));
     format!(
-        "no end is in sight: {} events are pending at {}, and the last {idle} brought no task forward{most}. Messages \
+        "no end is in sight: {} events are pending at {}, and the last {idle} events made no progress{most}. Messages \
          cause more than one message each, or are sent faster than the links carry them: raise the policy's periods and \
          timeouts, or the rate of the network",
         shard.pending(),

@@ -17,13 +17,13 @@ use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
 use crate::workload::{TraceSource, Workload};
 
-/// The reason for which a scenario has no result.
+/// The reason why a scenario has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
     /// The run was interrupted, with these measurements by then.
     #[error("interrupted")]
     Interrupted(Box<Measured>),
-    /// The scenario cannot be run with this seed, or not to its end.
+    /// The scenario cannot be run with this seed, or cannot be run to its end.
     #[error("{0}")]
     Refused(String),
 }
@@ -78,8 +78,8 @@ impl World {
         self
     }
 
-    /// Sets the number of hosts of the actors. Between hosts the real network can lose datagrams, whatever the emulated
-    /// one does: actors on several hosts always repair losses.
+    /// Sets the number of hosts of the actors. The real network between hosts can lose datagrams even if the emulated
+    /// network does not, so actors on several hosts always repair losses.
     pub fn on_hosts(mut self, hosts: u16) -> Self {
         self.hosts = hosts;
         self
@@ -95,8 +95,8 @@ impl World {
         self
     }
 
-    /// Returns the parts from which a shard that owns some of the actors is built; `observed` says whether
-    /// caches are.
+    /// Returns the parts from which a shard that owns some of the actors is built; `observed` says whether caches are
+    /// observed.
     ///
     /// # Errors
     /// [`EngineError::Refused`] for a network that does not fit this cluster.
@@ -149,8 +149,8 @@ impl World {
         &self.faults
     }
 
-    /// Remarks about faults that did not concern this policy, because it has none of the actors they are aimed at, and
-    /// about faults and scheduled injections that had not begun when the run ended, at `now`.
+    /// Remarks about faults aimed at actors that this policy does not have, and about faults and scheduled injections
+    /// that had not begun when the run ended, at `now`.
     pub fn unmet(&self, now: Time) -> impl Iterator<Item = String> + '_ {
         let resolved = &self.point.resolved;
         let specs = &resolved.network.fault;
@@ -202,12 +202,12 @@ impl World {
         &self.machines.layout
     }
 
-    /// The machines.
+    /// The machines of the run.
     pub const fn machines(&self) -> &Machines {
         &self.machines
     }
 
-    /// The jobs.
+    /// The jobs of the run.
     pub const fn workload(&self) -> &Workload {
         &self.workload
     }
@@ -217,7 +217,7 @@ impl World {
         &self.point
     }
 
-    /// The seed.
+    /// The seed of the run.
     pub const fn seed(&self) -> u64 {
         self.seed
     }

@@ -1,10 +1,10 @@
 //! Processors that are kept from sleeping while a run in real time lasts.
 //!
-//! An idle processor sleeps, the deeper the longer it expects to be idle, and takes up to milliseconds to wake on
-//! virtual machines, by which everything that it had to do is late. Linux has a limit for it: the most latency, in
-//! microseconds, that a process writes to `/dev/cpu_dma_latency` holds for all processors as long as the file is open
+//! An idle processor sleeps, the deeper the longer it expects to be idle. On virtual machines it takes up to
+//! milliseconds to wake, which delays all its work. Linux has a limit for this: a process writes the maximum latency in
+//! microseconds to `/dev/cpu_dma_latency`, and it holds for all processors while the file is open
 //! (`Documentation/power/pm_qos_interface.rst`). At zero they poll instead of sleeping, and take power. `cyclictest`
-//! does the same. The file is closed, and with it the limit lifted, when the process ends in whatever way.
+//! does the same. The end of the process closes the file in any case, and so lifts the limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,7 +15,7 @@ use volary_engine::results::HostVitals;
 /// The kernel's file for the limit.
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// Processors that are kept awake until this is dropped.
+/// Processors that are kept awake until this value is dropped.
 #[derive(Debug)]
 pub struct Awake {
     _limit: File,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_zero_microseconds() {
+    fn the_latency_limit_is_written_as_zero_microseconds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("latency");
         std::fs::write(&file, "").unwrap();

@@ -1,7 +1,7 @@
 //! The runtime `local`: real time in one process, with a shard on each actix arbiter.
 //!
 //! After each slice of events a shard puts all parcels for another shard into that shard's [`Mailbox`] at once. It
-//! wakes that shard only if the shard would sleep past the due time of the first parcel: waking a thread costs a
+//! wakes the other shard only if that shard would sleep past the due time of the first parcel. Waking a thread costs a
 //! hundred times as much as a message, and most messages are due after their receiver has woken for others.
 
 use std::rc::Rc;
@@ -407,7 +407,7 @@ fn aggregate(
 }
 
 /// Parcels for one shard. A sender must wake the shard unless it is awake, or its own timer wakes it before the first
-/// of the parcels is due.
+/// parcel is due.
 #[derive(Debug, Default)]
 pub struct Mailbox {
     parcels: Mutex<Vec<Parcel>>,
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wake_up_is_lost() {
+    fn a_sender_wakes_a_shard_that_sleeps_past_a_parcel() {
         const PARCELS: usize = 20_000;
         let mailbox = Mailbox::default();
         let (wake, wakes) = channel();

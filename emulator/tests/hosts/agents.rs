@@ -74,7 +74,7 @@ impl Fixture {
         Controller { transport, connection, control, clock: 0 }
     }
 
-    /// The order to load the experiment.
+    /// An order to load the experiment.
     fn load(&self) -> ControllerMessage {
         let bundle = Box::new(self.experiment.bundle().unwrap());
         ControllerMessage::Load(bundle)
@@ -146,7 +146,7 @@ struct Controller {
     transport: Transport,
     connection: Connection,
     control: Control<ControllerMessage, AgentMessage>,
-    /// The agent's clock, which here is also the common one.
+    /// The agent's clock, which here is also the common clock.
     clock: i64,
 }
 
@@ -244,7 +244,7 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     fixture.controller().await.run(&fixture, 1).await;
 }
 
-/// Empty texts take a byte each on the wire, and much more in memory.
+/// Empty texts take a byte each in a frame, and much more in memory.
 #[tokio::test]
 async fn a_bundle_of_very_many_texts_is_refused_with_a_reason() {
     let fixture = Fixture::new();
@@ -260,7 +260,7 @@ async fn a_bundle_of_very_many_texts_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_too_large_for_a_host_is_refused_before_it_is_built() {
+async fn a_cluster_too_large_for_a_host_is_refused_before_it_is_built() {
     let mut fixture = Fixture::new();
     let overrides = Overrides { set: vec!["cluster.nodes=33_000_000".to_owned()], ..Overrides::default() };
     fixture.experiment = Experiment::load(&fixture.net.folder("e.toml"), &overrides).unwrap();
@@ -325,7 +325,7 @@ async fn links_for_earlier_runs_are_dropped() {
     within(second.ended()).await;
     let late = fixture.call(&h2, 7).await;
     let end = within(late.ended()).await;
-    assert!(end.to_string().contains("that run is over here"), "{end}");
+    assert!(end.to_string().contains("the run of this link is over on this host"), "{end}");
     let third = fixture.call(&h2, 8).await;
     controller.leave().await;
     within(third.ended()).await;
@@ -358,7 +358,7 @@ async fn a_host_that_sends_too_much_ends_only_the_run() {
     controller.run(&fixture, 2).await;
 }
 
-/// An order to slow cores down, all the time.
+/// An order to slow cores down without a pause.
 fn order(id: u64, cores: &str, until: Time) -> ControllerMessage {
     let (profile, cores) = (HALF.to_owned(), cores.parse().unwrap());
     ControllerMessage::Inject(Box::new(InjectOrder { id, profile, seed: 3, cores, from: Time::ZERO, until }))

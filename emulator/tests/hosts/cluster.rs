@@ -51,7 +51,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts three agents; `extra` are further arguments of the second.
+    /// Starts three agents; `extra` are further arguments of the second agent.
     pub fn start(extra: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -180,7 +180,7 @@ pub fn run(folder: &Path, hosts: &str, out: &str, extra: &str) -> Child {
     command(folder).args(args.split_whitespace()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Sends SIGINT.
+/// Interrupts a process with SIGINT.
 pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
@@ -191,7 +191,7 @@ pub fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// `volary inject p.toml` in the background, once the injection has begun.
+/// Starts `volary inject p.toml` in the background; returns once the injection has begun.
 pub fn inject(folder: &Path, args: &str) -> Child {
     let args = format!("inject p.toml --hosts ids/hosts.toml {args}");
     let mut child = command(folder).args(args.split_whitespace()).stdout(Stdio::piped()).spawn().unwrap();
@@ -210,7 +210,7 @@ pub fn manifest(out: &Path) -> Value {
     serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// Waits until a run has ended by itself, and asserts its status; returns what it printed to stderr.
+/// Waits until a run has ended by itself, and asserts its status; returns its output on stderr.
 pub fn finish(mut run: Child, status: i32) -> String {
     let late = Instant::now() + PATIENCE;
     while run.try_wait().unwrap().is_none() {

@@ -32,7 +32,7 @@ use crate::net::{Net, relay, request, within};
 /// Two runs that end at their time limit.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
-/// The folder of a run, and agents that listen in it: the test decides what they send.
+/// The folder of a run, and agents that listen in the folder: the test decides what the agents send.
 struct Fixture {
     net: Net,
     listeners: Vec<(Transport, Accepted)>,
@@ -172,7 +172,7 @@ async fn finish(run: Child, status: i32) -> String {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
+async fn a_host_that_refuses_a_run_takes_part_in_the_next_run() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
@@ -293,8 +293,11 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     h1.stopped().await;
     h1.end().await;
     let said = finish(run, 3).await;
-    assert!(said.contains("host h2 was lost during the run: the peer closed: the power is off"), "{said}");
-    assert!(said.contains("continuing without h2, on h1"), "{said}");
+    assert!(
+        said.contains("host h2 was lost during the run: the peer closed the connection: the power is off"),
+        "{said}"
+    );
+    assert!(said.contains("the study continues without h2, on h1"), "{said}");
     let manifest = fixture.manifest();
     let run = &manifest["runs"][0];
     let file = format!("failed/{}.json", run.as_str().unwrap());
@@ -303,8 +306,8 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     let copies = &failed["summary"]["copies"];
     let counts = ["started", "in_progress", "lost"].map(|count| copies[count].as_u64().unwrap());
     assert_eq!(counts, [2, 1, 1], "{failed}");
-    let lost =
-        serde_json::json!([{ "run": run, "why": "the peer closed: the power is off", "expected": false }]);
+    let why = "the peer closed the connection: the power is off";
+    let lost = serde_json::json!([{ "run": run, "why": why, "expected": false }]);
     assert_eq!(manifest["hosts"][1]["lost"], lost);
     assert_eq!(manifest["hosts"][0]["held"].as_array().unwrap().len(), 2, "a half, then all: {manifest}");
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
@@ -359,7 +362,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
         h1.end().await;
         let said = finish(run, 3).await;
         assert!(said.contains("host h2 was lost") && said.contains(words), "{words}: {said}");
-        assert!(said.contains("continuing without h2, on h1"), "{said}");
+        assert!(said.contains("the study continues without h2, on h1"), "{said}");
         let summary = lines(&fs::read_to_string(fixture.out().join("summary.jsonl")).unwrap());
         assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
         // Ten jobs were due on the other host, and none of them arrived.
@@ -391,7 +394,10 @@ async fn contradictory_reports_end_only_their_run() {
         said.contains("host h1: its report at 1ns cannot be true: ") && said.contains("which did not run it"),
         "{said}"
     );
-    assert!(said.contains("or the policy has a bug") && !said.contains("continuing without"), "{said}");
+    assert!(
+        said.contains("or the policy has a bug") && !said.contains("the study continues without"),
+        "{said}"
+    );
     assert!(fixture.manifest()["hosts"][0].get("lost").is_none());
 }
 
@@ -418,7 +424,7 @@ async fn a_host_that_reports_nothing_is_given_up_and_named() {
     h1.end().await;
     let said = finish(run, 3).await;
     let words = "host h2 was lost during the run: it is connected and has reported nothing for 20 s";
-    assert!(said.contains(words) && said.contains("continuing without h2, on h1"), "{said}");
+    assert!(said.contains(words) && said.contains("the study continues without h2, on h1"), "{said}");
     assert_eq!(fixture.kept()["summary"]["jobs"]["submitted"], 1);
     drop(h2);
 }
@@ -492,7 +498,10 @@ async fn a_host_lost_before_its_run_begins_is_in_the_manifest() {
     assert!(matches!(host.receive().await, ControllerMessage::Prepare(_)));
     host.connection.close(Close::Failed, "the power is off");
     let said = finish(run, 3).await;
-    assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
+    assert!(
+        said.contains("host h1: the connection ended: the peer closed the connection: the power is off"),
+        "{said}"
+    );
     let lost = &fixture.manifest()["hosts"][0]["lost"];
     assert_eq!(
         (lost[0]["run"].as_str(), lost.as_array().unwrap().len()),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Cluster, finish};
 use crate::raw_quic::RawClient;
 
-/// First packets of handshakes, each from another address of the loopback network, until this is dropped.
+/// First packets of handshakes, each from another address of the loopback network, until this value is dropped.
 struct Flood {
     ended: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ impl Drop for Flood {
     }
 }
 
-/// Packets against the third agent, which accepts the links of both others.
+/// Packets against the third agent, which accepts the links of both other agents.
 fn flood(cluster: &Cluster, packets: usize, per_second: u64) -> Flood {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = runtime.block_on(async { RawClient::new(&cluster.path().join("ids/h1"), None) });
@@ -81,7 +81,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
 
 /// Every run has links of its own, which must be established during the flood.
 #[test]
-fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
+fn a_sweep_continues_during_handshakes_that_do_not_end() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 4_000, 500);
     // More handshakes than there are places.
@@ -95,7 +95,7 @@ fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
 
 #[test]
 #[ignore = "takes minutes; run every night"]
-fn ten_runs_end_beside_two_thousand_handshakes_a_second() {
+fn ten_runs_end_during_two_thousand_handshakes_a_second() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 30_000, 2_000);
     flood.until(20_000);

@@ -11,11 +11,11 @@ use crate::cluster::{Cluster, LONG, finish, inject, interrupt, kill};
 use crate::common::binary::{expect, lines, refuses_all};
 use crate::common::page;
 
-/// Copies of 50 ms on more nodes than they need.
+/// Jobs with copies of 50 ms, on more nodes than they need.
 const JOBS: &str =
     "--set cluster={nodes=24,schedulers=3} --set workload.synthetic={jobs=450,tasks=2,interarrival=\"20ms\"}";
 
-/// Slows cores down by four, all the time.
+/// Slows cores down fourfold without a pause.
 const FOURFOLD: &str = r#"bernoulli = { slot = "100ms", probability = 1.0, slowdown = 4.0 }"#;
 
 /// Three hosts, and a profile that slows cores down.
@@ -95,7 +95,7 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     );
 }
 
-/// Two policies, each for some seconds, and a claim about them.
+/// Two policies of some seconds each, and a claim about them.
 const TWO: &str = "--set policy=[{random={}},{round-robin={}}] --set cluster={nodes=24,schedulers=1} \
     --set workload.synthetic={jobs=400,tasks=2,interarrival=\"20ms\"} \
     --set claim=[{says=\"c\",check=[\"random.response_s.p50<9.9*round-robin.response_s.p50\"]}]";
@@ -147,7 +147,7 @@ fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     assert!(text.contains("(measured with injected interference)"), "{text}");
 }
 
-/// Runs that had ended before the command was given cannot be injected into.
+/// Runs that had ended before the command cannot be injected into.
 #[test]
 fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let cluster = cluster();
@@ -164,9 +164,9 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     assert_eq!(claims[0]["verdict"], "not-tested");
 }
 
-/// A schedule in the experiment is the same on hosts as in virtual time, and does not count as an injection.
+/// An experiment's schedule has the same effect on hosts as in virtual time, and does not count as an injection.
 #[test]
-fn a_schedule_is_the_same_on_hosts() {
+fn scheduled_injections_are_the_same_on_hosts_as_in_virtual_time() {
     let cluster = cluster();
     let schedule = "--set interference.injection=[{profile=\"p.toml\",who=[\"nodes:0-11\"],at=\"1s\",for=\"1500ms\"}] \
         --set run.record.timeline=2500ms";
@@ -294,7 +294,7 @@ fn an_injection_can_be_ended_and_ends_with_its_run() {
 }
 
 #[test]
-fn a_dry_run_touches_nothing() {
+fn a_dry_run_shows_the_slots_and_injects_nothing() {
     let cluster = cluster();
     let slots = |args: &str| expect(cluster.path(), &format!("inject p.toml --dry-run {args}"), 0);
     let (shown, _) = slots("--core 0,3 --for 1s");

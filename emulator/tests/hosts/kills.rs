@@ -1,5 +1,5 @@
-//! A process that is killed during an injection leaves nothing behind, and the others serve the next run. In every
-//! other round copies burn real cores.
+//! Processes that are killed during an injection. They leave nothing behind, and the other processes serve the next
+//! run. In every other round copies burn real cores.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,15 +94,15 @@ enum Victim {
     Agent,
 }
 
-/// A single kill, to be quick; the nightly test kills many.
+/// Kills one process, to be quick; the nightly test kills many.
 #[test]
-fn a_killed_agent_leaves_nothing_behind() {
+fn a_killed_agent_leaves_no_process_thread_or_socket() {
     kill_each(&[Victim::Agent]);
 }
 
 #[test]
 #[ignore = "nightly: kills six processes, or VOLARY_KILLS"]
-fn killed_processes_leave_nothing_behind() {
+fn killed_processes_leave_no_process_thread_or_socket() {
     let kills = std::env::var("VOLARY_KILLS").map_or(6, |kills| kills.parse().unwrap());
     let mut draws = Rng::new(2, 0, 0);
     let victims = [Victim::Injector, Victim::Controller, Victim::Agent];
@@ -110,7 +110,7 @@ fn killed_processes_leave_nothing_behind() {
     kill_each(&(0..kills).map(victim).collect::<Vec<_>>());
 }
 
-/// Runs a cluster, kills each victim in turn during an injection, and checks what is left after each.
+/// Runs a cluster, kills each victim in turn during an injection, and checks the remaining resources after each kill.
 fn kill_each(victims: &[Victim]) {
     let mut draws = Rng::new(1, 0, 0);
     let mut cluster = Cluster::start("");
@@ -131,8 +131,8 @@ fn kill_each(victims: &[Victim]) {
         kill_one(&mut cluster, *victim, run, injector, &mut draws);
         cluster.until_idle();
         let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
-        until("processes are left", || same(processes(&folder), &agents));
-        until("threads or sockets are left", || same(footprints(&cluster), &idle));
+        until("processes of the run have not ended", || same(processes(&folder), &agents));
+        until("threads or sockets of the run have not been closed", || same(footprints(&cluster), &idle));
     }
     // All agents serve the next run, without any injection.
     finish(cluster.run("last", ""), 0);

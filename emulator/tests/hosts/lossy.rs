@@ -1,6 +1,6 @@
 //! Runs on two agents whose UDP datagrams go through proxies that lose, repeat and delay them.
 //!
-//! The emulated network of these runs loses nothing, so that all losses are those of the real one.
+//! The emulated network of these runs loses nothing, so that all losses are those of the real network.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,19 +26,19 @@ use crate::common::worlds;
 use crate::drawn;
 use crate::net::{Net, anywhere};
 
-/// The treatment of UDP datagrams on a path, in per cent of them.
+/// The treatment of UDP datagrams on a path, in per cent of all datagrams.
 #[derive(Clone, Copy)]
 struct Weather {
     lost: u32,
     repeated: u32,
-    /// Datagrams held back for up to 5 ms, so that later ones overtake them.
+    /// Datagrams held back for up to 5 ms, so that later datagrams overtake them.
     held: u32,
 }
 
 const FAIR: Weather = Weather { lost: 3, repeated: 5, held: 20 };
 const FOUL: Weather = Weather { lost: 25, repeated: 5, held: 20 };
 
-/// The paths to one agent, and back.
+/// The paths to and from one agent.
 struct Paths {
     weather: Weather,
     dice: Mutex<Rng>,
@@ -197,7 +197,7 @@ fn flaw(outcome: &Outcome) -> Option<String> {
 const PAIRS: usize = 4;
 const JOBS: u64 = 20;
 
-/// An experiment with some of the policies, and the given number of schedulers.
+/// An experiment with some of the policies, and with the given number of schedulers.
 fn experiment(schedulers: u32, policies: &[&str]) -> String {
     let policies: String = policies.iter().map(|name| format!("[[policy]]\n{name} = {{}}\n")).collect();
     format!(
@@ -222,7 +222,7 @@ record.inputs = true
     )
 }
 
-/// Runs every policy, those that accept one scheduler only with one, on pairs of agents at the same time.
+/// Runs every policy on pairs of agents at the same time. Policies that accept only one scheduler get one.
 fn run_every_policy(weather: Weather, repeat: &str) {
     let cards = PolicySpec::cards();
     let of =
@@ -254,7 +254,7 @@ fn run_every_policy(weather: Weather, repeat: &str) {
 }
 
 #[test]
-fn every_policy_finishes_every_job_over_links_that_lose_a_quarter() {
+fn every_policy_finishes_over_links_that_lose_a_quarter_of_datagrams() {
     run_every_policy(FOUL, "repeat=1");
 }
 
@@ -272,7 +272,7 @@ const LONGEST: f64 = 30.0;
 /// Events of a drawn world per real second: few enough for the agents of all pairs.
 const PACE: f64 = 5_000.0;
 
-/// The speed at which a drawn world takes some seconds; `None` if it has too many events for that, or a policy that no
+/// The speed at which a drawn world takes some seconds. `None` if the world has too many events, or a policy that no
 /// actor can follow in real time.
 fn speed(text: &str) -> Option<f64> {
     let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
@@ -286,7 +286,7 @@ fn speed(text: &str) -> Option<f64> {
         .filter(|speed| summary.makespan_s / speed < LONGEST)
 }
 
-/// `VOLARY_SWARM_COMMIT` and `VOLARY_SWARM_SEED` as for the engine's swarm.
+/// `VOLARY_SWARM_COMMIT` and `VOLARY_SWARM_SEED` have the meaning that they have for the engine's swarm.
 #[test]
 #[ignore = "nightly: 200 drawn worlds in real time"]
 fn drawn_worlds_finish_every_job_over_lossy_links() {

@@ -21,7 +21,7 @@ use volary_hosts::cluster::net::{
 };
 use volary_hosts::cluster::protocol::{InjectRequest, InjectorMessage};
 
-/// The deadline of every wait, far beyond the time that any takes.
+/// The deadline of every wait, far longer than any wait takes.
 pub const PATIENT: Duration = Duration::from_secs(120);
 /// Limit of a link's send queue in the rig, bytes.
 pub const QUEUE: usize = 256 << 10;
@@ -72,7 +72,7 @@ interarrival = "100ms"
 demand = "50ms"
 "#;
 
-/// A request to slow cores down to half their speed, all the time.
+/// A request to slow cores down to half their speed without a pause.
 pub fn request(targets: &[&str], dry_run: bool) -> InjectorMessage {
     InjectorMessage::Request(Box::new(InjectRequest {
         profile: HALF.to_owned(),
@@ -86,10 +86,10 @@ pub fn request(targets: &[&str], dry_run: bool) -> InjectorMessage {
     }))
 }
 
-/// A profile that slows cores down to half their speed, all the time.
+/// A profile that slows cores down to half their speed without a pause.
 pub const HALF: &str = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
 
-/// Identities of hosts h1, h2 and h3 and a controller, forty days old and good for sixty more.
+/// Identities of hosts h1, h2 and h3 and a controller, forty days old and valid for sixty more days.
 pub struct Net {
     folder: tempfile::TempDir,
     founded: SystemTime,
@@ -102,7 +102,7 @@ impl Net {
         net
     }
 
-    /// As [`new`](Self::new), with [`EXPERIMENT`] and `more` as `e.toml`.
+    /// Makes identities like [`new`](Self::new), with [`EXPERIMENT`] and `more` as `e.toml`.
     pub fn with(more: &str) -> Self {
         let net = Self::new();
         fs::write(net.folder("e.toml"), format!("{EXPERIMENT}{more}")).unwrap();
@@ -119,7 +119,7 @@ impl Net {
         issue(self.folder.path(), &request).unwrap();
     }
 
-    /// The folder of an identity of the same authority that expired long ago.
+    /// The folder of an identity of the same authority that has expired.
     pub fn expired(&self, name: &str) -> PathBuf {
         self.issue(&[name], 1);
         self.folder(name)
@@ -169,7 +169,7 @@ pub(super) fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// h1 listens, h2 is connected, with a link and a control stream.
+/// A connection from h2 to h1, which listens, with a link and a control stream.
 pub struct Rig {
     pub net: Net,
     pub server: Transport,

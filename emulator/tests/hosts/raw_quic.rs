@@ -51,7 +51,7 @@ pub struct RawClient {
 }
 
 impl RawClient {
-    /// Trusts the authority in one folder and shows the certificate in another, if any.
+    /// Trusts the authority in one folder and shows the certificate in a second folder, if given.
     pub fn new(trust: &Path, shows: Option<&Path>) -> Self {
         let read = |path: PathBuf| fs::read(path).unwrap();
         let certificate = |path| CertificateDer::from_pem_slice(&read(path)).unwrap();
@@ -160,7 +160,7 @@ impl RawPeer {
         }
     }
 
-    /// Sends this as parcels, and ends the stream.
+    /// Sends these bytes as parcels, and ends the stream.
     pub async fn stream(&self, bytes: &[u8]) {
         let mut stream = self.raw.open_uni().await.unwrap();
         // The server may close the connection before the end.
@@ -168,7 +168,7 @@ impl RawPeer {
         let _ = stream.finish();
     }
 
-    /// Sends this as control frames, and ends the stream.
+    /// Sends these bytes as control frames, and ends the stream.
     pub async fn control(&mut self, bytes: &[u8]) {
         let _ = self.send.write_all(bytes).await;
         let _ = self.send.finish();

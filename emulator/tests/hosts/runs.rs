@@ -1,4 +1,4 @@
-//! Runs on agents on loopback: their results against virtual time, clocks, lost hosts and controllers, leases.
+//! Runs on agents on loopback: their results compared with virtual time, clocks, lost hosts and controllers, leases.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,14 +11,14 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
-/// Maximum time that a machine of two loaded cores adds to a response or makespan, in emulated seconds, which equal
-/// real ones here.
+/// Maximum time that a machine of two loaded cores adds to a response or makespan. Emulated seconds equal real seconds
+/// here.
 const MACHINE_BUDGET_S: f64 = 1.0;
 /// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;
 
-/// Checks a time on hosts against the time in virtual time. Both have the same jobs; their schedulers draw other nodes
-/// when messages arrive in another order.
+/// Checks a time on hosts against the time in virtual time. Both runs have the same jobs, but schedulers draw other
+/// nodes when messages arrive in another order.
 fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     let (there, here) = (what(there), what(here));
     assert!(
@@ -127,7 +127,7 @@ fn nodes_are_shared_on_hosts() {
     assert_sharing(folder.path(), "--runtime hosts --spawn 3");
 }
 
-/// Masters of groups and their standbys are on the hosts of their groups' nodes; one crashes and recovers.
+/// Masters of groups and their standbys are on the hosts of their groups' nodes. One master crashes and recovers.
 #[test]
 fn masters_are_placed_on_the_hosts_of_their_nodes() {
     let cluster = Cluster::start("");
@@ -197,9 +197,9 @@ fn a_host_that_dies_ends_the_run_with_its_measurements() {
     finish(cluster.run("again", ""), 0);
 }
 
-/// A sweep loses only the run in which a host dies; when the host is back, that run can be repeated.
+/// A sweep loses only the run in which a host dies. When the host is back, that run can be repeated.
 #[test]
-fn a_sweep_goes_on_with_the_hosts_that_are_left() {
+fn a_sweep_continues_on_the_remaining_hosts() {
     let mut cluster = Cluster::start("");
     let sweep = "--policy sparrow --repeat 3 --set workload.synthetic.jobs=120 --set run.record.inputs=true";
     let run = cluster.run("r", sweep);
@@ -208,7 +208,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     cluster.agents[1].kill().unwrap();
     let said = finish(run, 3);
     assert!(said.contains("host h2 was lost during the run"), "{said}");
-    assert!(said.contains("continuing without h2, on h1, h3"), "{said}");
+    assert!(said.contains("the study continues without h2, on h1, h3"), "{said}");
     assert!(said.contains("start its agent again") && said.contains("--resume --out r"), "{said}");
     let summary = cluster.summary("r");
     let names = |run: &Value| -> Vec<String> {
@@ -237,7 +237,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     assert_eq!(cluster.summary("r").len(), 3);
 }
 
-/// The output of `volary status` on a run, and a second run that waits for its end.
+/// `volary status` shows the progress of a run, and a second run waits for the end of that run.
 #[test]
 fn status_shows_the_progress_of_a_run_and_a_second_run_waits() {
     let cluster = Cluster::start("");
@@ -271,8 +271,8 @@ fn status_shows_the_progress_of_a_run_and_a_second_run_waits() {
     assert!(cluster.hosts().iter().all(|host| host["run"].is_null()));
 }
 
-/// A host that is free while another one is waited for is not claimed, and still takes part in the run, even if it
-/// serves only one controller.
+/// A free host is not claimed while another host is waited for. It still takes part in the run, even if it serves only
+/// one controller.
 #[test]
 fn free_hosts_are_not_claimed_before_all_are_free() {
     let cluster = Cluster::start("--once");
@@ -305,7 +305,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 /// The controller has no limit of its own: a host that is silent for longer than the default lease is not lost.
 #[test]
 #[ignore = "nightly: it waits for 12 s of silence"]
-fn a_lease_is_as_long_as_its_agent_states() {
+fn an_agent_states_the_length_of_its_lease() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
     fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
@@ -382,12 +382,12 @@ agent --listen 127.0.0.1:0 --identity ids/h1 --lease 11min | 2 | --lease | 1s to
 "#;
 
 #[test]
-fn bad_input_is_named() {
+fn errors_of_bad_input_name_the_input() {
     let folder = binary::folder();
     let path = folder.path();
     fs::write(path.join("odd.toml"), "[[host]]\nname = \"h1\"\nadress = \"127.0.0.1:1\"\n").unwrap();
     // Nobody listens there.
     expect(path, "certs ids --host h1=127.0.0.1:9", 0);
     binary::refuses_all(path, BAD);
-    assert!(!path.join("r").exists(), "a run is left behind");
+    assert!(!path.join("r").exists(), "a refused run leaves no folder");
 }

@@ -1,4 +1,4 @@
-//! Links and control streams over QUIC on 127.0.0.1, beside peers that are unauthenticated, faulty or slow.
+//! Links and control streams over QUIC on 127.0.0.1, with peers that are unauthenticated, faulty or slow.
 //!
 //! Every wait has a deadline; no assertion depends on speed.
 
@@ -27,7 +27,7 @@ async fn parcels_and_frames_arrive_in_both_directions() {
     assert_eq!(got.unwrap(), big);
     rig.server_control.send(&"enough".to_owned()).await.unwrap();
     assert_eq!(within(rig.client_control.receive()).await.unwrap(), "enough");
-    // The end, and why.
+    // The end arrives with its reason.
     rig.client.close("all done").await;
     assert_eq!(rig.end_at_server().await, End::Done);
     let rest = rig.server_link.send(&[parcel(0)], Class::Stream);
@@ -84,7 +84,7 @@ async fn a_missing_answer_names_the_remedy() {
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
 }
 
-/// Handshakes that do not end, from the address of the peers themselves: the oldest are dropped.
+/// Handshakes that do not end come from the address of the peers themselves; the oldest handshakes are dropped.
 #[tokio::test]
 async fn peers_connect_during_handshakes_that_do_not_end() {
     let options = Options { max_incoming: 8, max_per_address: 6, max_unproved: 2, ..Options::default() };
@@ -152,7 +152,7 @@ async fn unauthenticated_clients_are_refused() {
 
 /// A certified client whose hello is invalid or missing is refused, with the reason.
 #[tokio::test]
-async fn a_wrong_hello_is_refused() {
+async fn a_client_with_a_wrong_hello_is_refused() {
     let mut rig = Rig::new(Options { handshake_timeout: Duration::from_secs(3), ..Options::default() }).await;
     let folder = rig.net.folder("h3");
     let mut other_version = hello("h3");
@@ -177,9 +177,9 @@ async fn a_wrong_hello_is_refused() {
     }
 }
 
-/// Invalid frames on the parcel stream end that link, with the reason on both sides, and no other.
+/// Invalid frames on the parcel stream end that link, with the reason on both sides, and end no other link.
 #[tokio::test]
-async fn broken_frames_end_their_link_only() {
+async fn invalid_frames_end_only_their_link() {
     let mut rig = Rig::new(Options::default()).await;
     let good = batch(0, &[parcel(1)]);
     let impossible = batch(0, &[Parcel { to: ActorId(u32::MAX), ..parcel(1) }]);
@@ -224,7 +224,7 @@ async fn broken_frames_end_their_link_only() {
     rig.exchange(100).await;
 }
 
-/// Losses are counted in parcels, of which a datagram holds several.
+/// Losses are counted in parcels, because a datagram holds several parcels.
 #[tokio::test]
 async fn losses_are_counted_in_parcels() {
     let mut rig = Rig::new(Options::default()).await;
@@ -241,9 +241,10 @@ async fn losses_are_counted_in_parcels() {
     rig.exchange(100).await;
 }
 
-/// Invalid frames on the control stream end that connection, with the reason on both sides, and no other.
+/// Invalid frames on the control stream end that connection, with the reason on both sides, and end no other
+/// connection.
 #[tokio::test]
-async fn broken_control_frames_end_their_connection_only() {
+async fn invalid_control_frames_end_only_their_connection() {
     let mut rig = Rig::new(Options::default()).await;
     for (bytes, words) in [
         (frame(&[VERSION, 250]), "ends early"),
@@ -266,7 +267,7 @@ async fn broken_control_frames_end_their_connection_only() {
     assert_eq!(within(rig.server_control.receive()).await.unwrap(), [1]);
 }
 
-/// A peer that does not read fills bounded buffers, and sending then fails; control frames still pass.
+/// A peer that does not read fills bounded buffers, and sending then fails. Control frames still arrive.
 #[tokio::test]
 async fn a_slow_reader_is_detected_and_loses_nothing() {
     let mut rig = Rig::new(Options { window: 256 << 10, ..Options::default() }).await;
@@ -295,7 +296,7 @@ async fn a_slow_reader_is_detected_and_loses_nothing() {
 
 /// A peer that stops without a close is lost after the idle timeout.
 #[test]
-fn a_silent_peer_is_noticed() {
+fn a_silent_peer_is_lost_after_the_idle_timeout() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (here, there) = (runtime(), runtime());
     let net = Net::new();

@@ -1,5 +1,5 @@
-//! Runs in real time against their configuration and their certificates. On a slow machine the certificate
-//! must say so, and comparisons of timing are skipped beyond a stated budget.
+//! Runs in real time, compared with their configuration and their certificates. On a slow machine the certificate must
+//! say so, and comparisons of timing are skipped beyond a stated budget.
 
 use volary::comparison::Validation;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
@@ -13,7 +13,7 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 
-/// Some two seconds of jobs on a small cluster.
+/// Jobs of about two seconds on a small cluster.
 const WORLD: &str = r#"
 title = "real time"
 seed = 5
@@ -87,7 +87,7 @@ fn nodes_are_shared_in_real_time() {
 }
 
 #[test]
-fn real_time_does_the_same_jobs_as_virtual_time() {
+fn real_time_runs_have_the_same_jobs_as_virtual_time() {
     let _machine = crate::machine();
     let policies = "{sparrow={}}, {latin-square={order=2}}";
     let experiment = experiment(policies, "one_way={gamma={shape=9, mean=\"5ms\"}}", 1.0);
@@ -110,7 +110,7 @@ fn real_time_does_the_same_jobs_as_virtual_time() {
     }
 }
 
-/// The configured delays follow the distribution of the file, and the achieved ones differ from it by no more than the
+/// The configured delays follow the distribution of the file. The achieved delays differ from it by no more than the
 /// lateness budget allows.
 #[test]
 fn delays_follow_the_distribution_within_the_lateness_budget() {
@@ -126,7 +126,7 @@ fn delays_follow_the_distribution_within_the_lateness_budget() {
         let sampling = 5.0 * 0.5 * mean / n.sqrt();
         assert!((delay.asked.mean_s - mean).abs() < sampling + 2e-6, "{text}: {delay:?}");
         let budget = LATENESS_BUDGET_S.0 * speed;
-        // Its density is below 0.9 over its mean, which bounds the change of the distribution function by a shift.
+        // The density is below 0.9 over the mean, which bounds the change of the distribution function by a shift.
         let most = 0.01 + 0.9 * budget / mean + 2.0 * dkw(delay.asked.count);
         // A budget as long as the delay itself would bound nothing.
         if budget < mean / 5.0 && within_budget(&format!("achieved delays of {text}"), certificate) {
@@ -160,7 +160,7 @@ fn losses_and_duplicates_have_the_requested_rates_in_each_class() {
     assert!(network.delay.ks.is_none(), "a constant distribution");
 }
 
-/// At a million emulated seconds per second, the fastest machine is late.
+/// At a million emulated seconds per second, even the fastest machine is late.
 #[test]
 fn an_overloaded_run_is_marked_degraded() {
     let _machine = crate::machine();
@@ -199,7 +199,7 @@ fn table_results_and_report_show_the_certificate() {
 }
 
 #[test]
-fn validate_compares_runtimes_and_checks() {
+fn validate_compares_runtimes_and_checks_their_differences() {
     let _machine = crate::machine();
     let folder = binary::folder();
     let at = folder.path();
@@ -237,7 +237,7 @@ fn validate_compares_runtimes_and_checks() {
     assert!(err.contains("nothing to compare"), "{err}");
 }
 
-/// Gossip in real time: the same jobs, and staleness as in virtual time within the lateness budget.
+/// Gossip in real time has the same jobs, and the staleness of virtual time within the lateness budget.
 #[test]
 fn caches_are_as_stale_as_in_virtual_time() {
     let _machine = crate::machine();

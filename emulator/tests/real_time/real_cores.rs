@@ -1,4 +1,4 @@
-//! Copies on real cores of this machine. No check depends on its speed or load.
+//! Copies on real cores of this machine. No check depends on the speed or load of the machine.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use volary_hosts::executor::free_cpus;
 
 use crate::common::binary::{expect, lines};
 
-/// As small as possible, because a busy machine gives copies little CPU time.
+/// An experiment as small as possible, because a busy machine gives copies little CPU time.
 const REAL: &str = r#"
 title = "real"
 seed = 5
@@ -50,7 +50,7 @@ fn assert_burnt(run: &serde_json::Value, host: &str) {
     assert!(core["rounds_per_s"].as_f64().unwrap() > 0.0);
     let (copies, asked) = (&cores["copies"], cores["asked_s"].as_f64().unwrap());
     assert_eq!(copies["count"], 16, "{cores}");
-    // Each takes 4 ms at least, and twice that at most.
+    // Each copy takes from 4 to 8 ms.
     assert!((0.0639..0.1281).contains(&asked), "{cores}");
     assert!(
         cores["achieved_s"].as_f64().unwrap() > 0.5 * asked,
@@ -77,8 +77,8 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
     assert!(out.contains("calculated or timed here, not burnt"), "{out}");
 }
 
-/// The work of a copy that is suspended on one core and continues on another is done once: two cores do the work of all
-/// copies, and at most a chunk more per suspension.
+/// The work of a copy that is suspended on one core and continues on another core is done once. Two cores do the work
+/// of all copies, and at most a chunk more per suspension.
 #[test]
 fn suspended_copies_lose_no_work() {
     let _machine = crate::machine();
@@ -114,7 +114,7 @@ fn suspended_copies_lose_no_work() {
 }
 
 #[test]
-fn copies_burn_cores_of_hosts() {
+fn copies_burn_real_cores_of_hosts() {
     let _machine = crate::machine();
     let folder = folder();
     let (out, _) = expect(folder.path(), "run e.toml --runtime hosts --spawn 1 --out r --json", 0);

@@ -1,4 +1,4 @@
-//! Replay of input logs: the same effects and results as the run that wrote the log.
+//! Replay of input logs, which gives the same effects and results as the run that wrote the log.
 
 use std::fs;
 
@@ -13,12 +13,12 @@ use volary_experiment::storage::input_log::{FILE, InputLog, Sink, frame, prefix}
 use crate::common::binary::{self, expect, lines};
 use crate::common::{FAULTY, plan, worlds};
 
-/// Real time on two shards, faster than the machine can keep up with: replays compare effects, however late.
+/// Real time on two shards, faster than the machine can follow, because replays compare effects and not times.
 const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=20"];
 const POLICIES: [&str; 5] =
     ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"];
 
-/// Faults, losses and cores that slow down, under some policies.
+/// An experiment with faults, losses and cores that slow down, under some policies.
 fn faulty(policies: &[&str], set: &[&str]) -> Experiment {
     let policies: String = policies.iter().map(|policy| format!("[[policy]]\n{policy}\n")).collect();
     let bursts = "interference.bernoulli={slot=\"500ms\", probability=0.1, slowdown=4}";
@@ -59,7 +59,7 @@ fn runs_in_virtual_and_real_time_are_replayed() {
 
 /// The progress of copies comes from the runtime, and therefore from the log.
 #[test]
-fn progress_is_replayed() {
+fn progress_of_copies_is_replayed_from_the_log() {
     let _machine = crate::shared_machine();
     let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"1s\", for=\"700ms\"}}, \
                   {crash={who=[\"scheduler:0\"], at=\"1500ms\", for=\"900ms\"}}]";
@@ -69,7 +69,7 @@ fn progress_is_replayed() {
 
 /// Deadlines, preferences and history are those of the run, in virtual and in real time, also in a run that is cut off.
 #[test]
-fn deadlines_are_replayed() {
+fn deadlines_and_history_are_replayed() {
     let _machine = crate::shared_machine();
     let preference = "preference = { kinds = 4, of = 2, slowdown = 2 }";
     let slo = format!("workload.synthetic.slo={{ share = 0.6, slack = [0.2, 9], {preference} }}");
@@ -153,7 +153,7 @@ fn a_replay_with_other_parameters_reports_other_effects() {
     assert_eq!(divergence.effects.len() as u32 - divergence.effects_logged, 4, "{divergence:#?}");
 }
 
-/// Writes a log anew, with a changed payload of the first entries of a section.
+/// Writes a log again, with a changed payload of the first entries of a section.
 fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut out, mut at, mut seen) = (prefix(), 16, 0);
@@ -172,7 +172,7 @@ fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn the_command_reports_its_findings() {
+fn the_replay_command_reports_identical_damaged_and_truncated_logs() {
     let _machine = crate::shared_machine();
     let folder = binary::folder();
     let at = folder.path();
@@ -182,7 +182,7 @@ fn the_command_reports_its_findings() {
     assert!(err.contains("run.record.inputs=true"), "{err}");
     expect(at, "replay nowhere", 2);
 
-    // One thread: which run comes first in the log is then known.
+    // With one thread the first run of the log is known.
     expect(at, "run e.toml --out r --quiet --threads 1 --set run.record.inputs=true", 0);
     let (out, _) = expect(at, "replay r", 0);
     assert_eq!(out.matches("steps replayed, effects identical").count(), 2, "{out}");
@@ -196,7 +196,7 @@ fn the_command_reports_its_findings() {
     let (_, err) = expect(at, "replay r --run 0", 2);
     assert!(err.contains(run), "{err}");
 
-    // The experiment may have changed since: the log has its own.
+    // The experiment may have changed since the run, so the log contains its own copy.
     fs::remove_file(at.join("e.toml")).unwrap();
     let whole = fs::read(&log).unwrap();
     fs::write(&log, change(&whole, |_| ())).unwrap();

@@ -1,7 +1,7 @@
 //! The `[interference]` table and profile files.
 //!
 //! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys themselves
-//! mean the same. Exactly one process is named; the checks are here as well.
+//! mean the same. A profile names exactly one process; this module also checks that.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ pub enum ProfileError {
 }
 
 /// Performance interference: x_i(t) = 1 while unit i is degraded. A degraded core keeps working at 1 / σ of
-/// its speed, it doesn't stop (latin-square paper, section I, fig. 1 and table I).
+/// its speed and does not stop (latin-square paper, section I, fig. 1 and table I).
 ///
-/// Exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted` and `trace` is given. What is
-/// written beside `profile` overrides the same key of the file.
+/// Exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted` and `trace` is given. A key
+/// beside `profile` overrides the same key of the file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interference {
-    /// A file with these same keys, relative to the file that names it.
+    /// Path of a profile file with the same keys, relative to the file that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PathBuf>,
     /// Each slot is degraded independently of all others.
@@ -49,30 +49,30 @@ pub struct Interference {
     /// A table of slots, written out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripted: Option<Scripted>,
-    /// Observed bursts, from a file.
+    /// Observed bursts, from a file or listed as rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<BurstTrace>,
-    /// The cores that share one process; default `core`: none do.
+    /// The cores that share one process. Default `core`: every core has its own process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// No core is degraded before this time; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Span>,
-    /// No core is degraded from this time on; default: never ends.
+    /// No core is degraded from this time on. Default: no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
-    /// Probability that a unit takes part at all, drawn once per unit; default 1.
+    /// Probability that a unit is subject to interference at all, drawn once per unit; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
     pub affected: Option<f64>,
-    /// Other profiles for some cores and a limited time. Only experiments have them, not profile files; beside them all
-    /// other keys may be absent.
+    /// Other profiles for some cores and a limited time. Experiments may have injections, profile files may not. Beside
+    /// injections all other keys are optional.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injection: Vec<InjectionSpec>,
 }
 
-/// An injection that the experiment schedules: for some time a profile replaces `[interference]` on some cores, at the
-/// same emulated time under every policy and in every runtime. It applies to the cores of `who` and `cores` together,
-/// or to all cores without both. Slot k of the profile is the same as if `[interference]` named it, under the seed of
+/// A scheduled injection: for some time a profile replaces `[interference]` on some cores, at the same emulated time
+/// under every policy and in every runtime. It applies to the cores of `who` and `cores` together; without both keys it
+/// applies to all cores. Slot k of the profile is the same as if `[interference]` named the profile, under the seed of
 /// the run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -80,14 +80,14 @@ pub struct InjectionSpec {
     /// A profile file, relative to the file that names it, or the keys of a profile: `{ bernoulli = { … } }`.
     #[schemars(schema_with = "file_or_keys")]
     pub profile: Interference,
-    /// Nodes; all of their cores are included.
+    /// Nodes to which the injection applies, each with all of its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub who: Vec<Target>,
-    /// Cores by number, across all nodes, such as `0-5,8`.
+    /// Numbers of the cores to which the injection applies, counted across all nodes, such as `0-5,8`.
     #[serde(default, skip_serializing_if = "CoreSet::is_empty")]
     #[schemars(with = "String")]
     pub cores: CoreSet,
-    /// Start, from the start of the run.
+    /// Start time, counted from the start of the run.
     pub at: Span,
     /// Duration. Default: until the run ends.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ fn file_or_keys(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Each core has its own.
+    /// Each core has a process of its own.
     #[default]
     Core,
     /// All cores of a node slow down together.
@@ -178,15 +178,16 @@ pub struct Scripted {
     pub repeat: bool,
 }
 
-/// Observed bursts. Time that no row covers is healthy, as is time with a slowdown of 1.
+/// Observed bursts. A unit is healthy in times that no row covers, and in rows with a slowdown of 1.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trace")]
 pub struct BurstTrace {
     /// A text file of lines `unit start_s end_s slowdown`, separated by blanks or commas; `#` starts a comment. A
-    /// header line may name these columns in another order, among others, or the columns `time`, `core` and
-    /// `slowdown` of samples: a sample lasts until the next one of its core, and the last one is the end. All times
-    /// are in seconds. Relative to the file that names it; read into `rows`.
+    /// header line may name these columns in another order, with further columns, or the columns `time`, `core` and
+    /// `slowdown` of samples. A sample lasts until the next sample of its core, and the last sample only ends the row
+    /// before it. All times are in seconds. The path is relative to the file that names it. Loading moves the bursts
+    /// into `rows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// The bursts themselves, instead of a file.
@@ -195,8 +196,8 @@ pub struct BurstTrace {
     /// The time of the trace at which the run starts; bursts that have ended by then are left out. Default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
-    /// Whether the trace starts again after the last burst of any unit; otherwise all units are healthy from then on. A
-    /// row with a slowdown of 1 can move that end.
+    /// Whether the trace starts again after the last row of any unit; otherwise all units are healthy from then on. A
+    /// later row with a slowdown of 1 postpones the restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
 }
@@ -205,13 +206,13 @@ pub struct BurstTrace {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRow {
-    /// Number of the core, node or rack, by the scope.
+    /// Number of the core, node or rack; `scope` says which.
     pub unit: u32,
-    /// Start, from the start of the run.
+    /// Start of the burst, counted from the start of the run.
     pub start: Span,
-    /// End, from the start of the run.
+    /// End of the burst, counted from the start of the run.
     pub end: Span,
-    /// σ ≥ 1.
+    /// Slowdown σ, at least 1.
     pub slowdown: f64,
 }
 
@@ -225,8 +226,8 @@ impl Interference {
         bernoulli.or(markov).or(renewal).or(scripted)
     }
 
-    /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
-    /// empirical distributions have been inserted before.
+    /// Checks this table and reads its trace, relative to `folder`, with `read`. The caller has already inserted the
+    /// profile file and the values of empirical distributions.
     ///
     /// # Errors
     /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
@@ -264,7 +265,7 @@ impl Interference {
             && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
         {
             return Err(ProfileError::Keys(format!(
-                "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
+                "a gap and a burst of the renewal together last less than {SHORTEST} on average; make them longer"
             )));
         }
         if let Some(scripted) = &self.scripted
@@ -311,9 +312,9 @@ impl Interference {
     }
 }
 
-/// Shortest slot or stretch: shorter ones cost a draw each and are finer than any task.
+/// Minimum length of a slot or stretch. Every stretch costs a draw, and shorter stretches are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
-/// Maximum slowdown: larger ones count as this, at which a core makes no visible progress.
+/// Maximum slowdown, at which a core makes no visible progress; larger slowdowns count as this value.
 pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
@@ -349,7 +350,7 @@ fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DistributionSp
         )));
     }
     if let Some(high) = high.filter(|&high| high > MOST_SLOWDOWN) {
-        return Err(D::Error::custom(format!("a slowdown of {high} is beyond {MOST_SLOWDOWN:e}; give less")));
+        return Err(D::Error::custom(format!("a slowdown of {high} is above {MOST_SLOWDOWN:e}; give less")));
     }
     Ok(distribution)
 }

@@ -1,6 +1,5 @@
-//! Injected interference: another profile that applies to some cores for some time, injected during a run or
-//! scheduled by the experiment (`[[interference.injection]]`); and the effect of interference on cores over a
-//! length of time.
+//! Injected interference, and the effect of interference on cores. An injection applies another profile to some cores
+//! for some time. It is made during a run or scheduled by the experiment (`[[interference.injection]]`).
 //!
 //! The past of a core does not change. A copy that began before the injection is recomputed from its start, so the
 //! result is as exact as if the injection had been known from the beginning.
@@ -20,16 +19,16 @@ use volary_actors::base::CoreSet;
 /// Another profile for some cores and a limited time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injection {
-    /// The profile. Its times are those of the run: slot k is the same as if the experiment named the profile,
-    /// regardless of when the injection begins.
+    /// The profile, in times of the run: slot k is the same as if the experiment named the profile, regardless of when
+    /// the injection begins.
     pub profile: Profile,
-    /// The seed of its draws.
+    /// Seed of the draws of the profile.
     pub seed: u64,
-    /// The cores.
+    /// The cores to which the profile applies.
     pub cores: CoreSet,
-    /// Start.
+    /// Start of the injection.
     pub from: Time,
-    /// End; [`Time::MAX`] if that is not known yet.
+    /// End of the injection; [`Time::MAX`] while the end is not known.
     pub until: Time,
 }
 
@@ -38,7 +37,7 @@ const MOST_STRETCHES: f64 = 1e7;
 
 impl Injection {
     /// The effect on the cores of a table from the beginning to the end of the injection, without other injections;
-    /// `None` if it has no length, or too many slots to count.
+    /// `None` if the injection has no length or too many slots.
     pub fn effect(&self, table: &CoreTable) -> Option<Effect> {
         let length = self.until.since(self.from).as_secs_f64();
         let time = length * self.cores.count() as f64;
@@ -62,7 +61,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// The effect of bursts on cores, over `time` seconds of all cores together.
+    /// The effect of `bursts` within `time`, in core-seconds.
     pub(super) fn of(bursts: impl Iterator<Item = Burst>, time: f64) -> Self {
         let (mut degraded, mut lost) = (0.0, 0.0);
         for burst in bursts {
@@ -77,7 +76,7 @@ impl Effect {
 /// A scheduled injection with its loaded profile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduledInjection {
-    /// The section of the experiment; its profile is that of `profile`.
+    /// The section of the experiment; its profile equals `profile`.
     pub spec: InjectionSpec,
     profile: Profile,
 }
@@ -86,7 +85,7 @@ impl ScheduledInjection {
     /// Checks the profile of an injection and reads its trace, relative to `folder`, with `read`.
     ///
     /// # Errors
-    /// Those of [`Interference::load`](super::Interference::load).
+    /// The errors of [`Interference::load`](super::Interference::load).
     pub fn load(
         mut spec: InjectionSpec,
         folder: &Path,
@@ -97,7 +96,7 @@ impl ScheduledInjection {
         Ok(Self { spec, profile })
     }
 
-    /// The injection over these cores.
+    /// This injection, applied to `cores` under `seed`.
     pub(crate) fn over(&self, cores: CoreSet, seed: u64) -> Injection {
         let from = Time::ZERO + self.spec.at;
         let until = self.spec.lasting.map_or(Time::MAX, |lasting| from + lasting);
@@ -162,11 +161,10 @@ mod tests {
     }
 
     proptest! {
-        /// An injection equal to what the experiment could have configured gives the same finish times, to the
-        /// nanosecond, for a copy that began before, during or after it, and whether or not its end was known in
-        /// advance.
+        /// An injection gives the same finish times, to the nanosecond, as the same interference in the experiment.
+        /// This holds for a copy that began before, during or after the injection, and for a known or unknown end.
         #[test]
-        fn an_injection_equals_one_known_in_advance(
+        fn an_injection_equals_the_same_interference_in_the_experiment(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
             (start, work, from, length) in times(), lifted in any::<bool>(), core in 0u32..4,
         ) {
@@ -202,8 +200,7 @@ mod tests {
             prop_assert_eq!(injected.rate(core, from), foreseen.rate(core, from));
         }
 
-        /// Dividing time into injections of the profile that applies anyway changes nothing: no work is lost at their
-        /// edges.
+        /// Injections of the profile that applies anyway change no finish time.
         #[test]
         fn no_work_is_lost_at_the_edges_of_injections(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
@@ -260,7 +257,7 @@ mod tests {
         assert_eq!(cores.left(2, at(5.0)), Span(SECOND));
     }
 
-    /// The latest injection applies; when it ends, earlier ones apply again.
+    /// The latest of overlapping injections applies; when it ends, earlier injections apply again.
     #[test]
     fn the_latest_of_overlapping_injections_applies() {
         let base = load(r#"bernoulli = { slot = "1s", probability = 1.0, slowdown = 8.0 }"#);

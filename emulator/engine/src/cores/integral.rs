@@ -1,8 +1,8 @@
 //! Work and rates in exact arithmetic.
 //!
-//! Work is counted in units of 2⁻⁴⁸ ns of the reference core, in 128 bits. Its sum over any stretches in any order is
-//! the same, so the time at which a copy finishes and the work left when it is stopped earlier cannot contradict each
-//! other.
+//! Work is counted in units of 2⁻⁴⁸ ns of the reference core, in 128 bits. The sum over stretches is the same in any
+//! order. The time at which a copy finishes therefore always agrees with the work left when the copy is stopped
+//! earlier.
 
 use volary_actors::base::Span;
 
@@ -24,7 +24,7 @@ pub(super) struct CoreRate {
 pub(super) struct WorkIntegral {
     /// Time up to which work is counted.
     pub(super) at: u64,
-    /// Work left at that time, in units of 2⁻⁴⁸ ns.
+    /// Work left at the time `at`, in units of 2⁻⁴⁸ ns.
     left: u128,
 }
 
@@ -33,7 +33,7 @@ impl Rate {
     pub(super) const ONE: Self = Self(1 << FRACTION);
 
     /// The rate of a healthy core of this speed, rounded up, so that work which takes a whole number of nanoseconds
-    /// takes exactly that. Never zero: only a pause stops a core.
+    /// takes exactly that number. The rate is never zero: only a pause stops a core.
     pub(super) fn of(speed: f64) -> Self {
         Self(((speed * (1u64 << FRACTION) as f64).ceil() as u64).max(1))
     }
@@ -56,12 +56,12 @@ impl WorkIntegral {
         Self { at, left: (work.0 as u128) << FRACTION }
     }
 
-    /// Whether nothing is left.
+    /// Whether no work is left.
     pub(super) const fn done(&self) -> bool {
         self.left == 0
     }
 
-    /// Work left, rounded up: never zero before the finish.
+    /// Work left, rounded up, so never zero before the finish.
     pub(super) fn left(&self) -> Span {
         Span(self.left.div_ceil(1 << FRACTION) as u64)
     }
@@ -100,7 +100,7 @@ impl WorkIntegral {
         self.at += count * length;
     }
 
-    /// Does nothing until `end`.
+    /// Moves to `end` without doing work.
     pub(super) fn rest(&mut self, end: u64) {
         self.at = self.at.max(end);
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_nanoseconds_stay_whole() {
+    fn a_second_of_work_takes_exactly_sigma_seconds() {
         for sigma in [1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 1.5, 100.0] {
             let mut integral = WorkIntegral::new(5, Span::from_secs(1));
             integral.work(Rate::of(1.0 / sigma), u64::MAX);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn work_beyond_the_end_is_left() {
+    fn work_not_done_before_the_end_is_left() {
         let mut integral = WorkIntegral::new(0, Span(10));
         integral.work(Rate::of(0.5), 9);
         assert_eq!((integral.at, integral.left(), integral.done()), (9, Span(6), false), "5.5 ns are left");

@@ -12,7 +12,7 @@
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run or scheduled; its effect |
 //! | `trace` | files of observed bursts, and their mismatches with a run |
-//! | `profile` | x_i(t) of each kind, stretch by stretch; a profile under a seed |
+//! | `profile` | the processes x_i(t) of each kind, stretch by stretch; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
 //! | `shares` | nodes whose copies share the CPU |
 

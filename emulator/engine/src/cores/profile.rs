@@ -30,12 +30,12 @@ pub(super) struct Cursor {
     /// The stretch is [start, end), in ns; `end` is the maximum when nothing follows.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// σ, 1 when healthy.
+    /// Slowdown σ; 1 in a healthy stretch.
     pub(super) slowdown: f64,
 }
 
 impl Cursor {
-    /// The initial cursor: later than every query, so that the first one counts from the start.
+    /// The initial cursor, later than every query, so that the first query counts from the start.
     pub(super) const NOWHERE: Self = Self { index: 0, start: u64::MAX, end: u64::MAX, slowdown: 1.0 };
 
     const fn healthy(index: u64, start: u64, end: u64) -> Self {
@@ -45,13 +45,13 @@ impl Cursor {
 
 /// A process of one kind; `at`, `start` and `end` are nanoseconds since the run's start.
 pub(super) trait Process {
-    /// Whether locating a stretch is slow without the cursor of an earlier one.
+    /// Whether locating a stretch is slow without the cursor of an earlier stretch.
     const REMEMBERS: bool;
 
     /// The stretch that contains `at`. `known` is any stretch of this unit, or [`Cursor::NOWHERE`].
     fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor;
 
-    /// The stretch after one that ends.
+    /// The stretch that follows `cursor`.
     fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         self.locate(unit, cursor.end, *cursor)
     }
@@ -85,7 +85,7 @@ macro_rules! with {
     };
 }
 
-/// σ of slot, run or burst k. Its address differs from those of other draws for k.
+/// The slowdown σ of slot, run or burst k. The address differs from those of other draws for k.
 fn sample(distribution: &DistributionSpec<f64>, unit: ScopeUnit, k: u64) -> f64 {
     // Skips computing the address of a draw that is not needed.
     if let DistributionSpec::Constant(value) = distribution {
@@ -178,7 +178,7 @@ impl Process for Scripted {
     }
 }
 
-/// A Markov chain as alternating runs of geometric length, so that the cost is that of runs and not of slots.
+/// A Markov chain, kept as alternating runs of geometric length. Its cost grows with runs and not with slots.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Runs {
     pub(super) chain: Markov,
@@ -201,8 +201,8 @@ impl Runs {
 
     /// Run `k`, which starts at `start`. Run k draws at k + 1, the initial state at 0.
     fn run(&self, unit: ScopeUnit, k: u64, start: u64, degraded: bool) -> Cursor {
-        // Geometric on 1, 2, …: a chain that stays with probability 1 has 1 / ln 1 = −∞, one that leaves at once has 1
-        // / ln 0 = −0.
+        // The length is geometric on 1, 2, …. A chain that stays with probability 1 has 1 / ln 1 = −∞, and a chain that
+        // leaves at once has 1 / ln 0 = −0.
         let stays = (-unit.address.at(k + 1).unit()).ln_1p() * self.inverse_log[usize::from(degraded)];
         let slots = if stays.is_nan() { u64::MAX } else { (stays as u64).saturating_add(1) };
         let end = start.saturating_add(slots.saturating_mul(self.chain.slot.0));
@@ -225,14 +225,14 @@ impl Process for Runs {
 
     fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         let k = cursor.index + 1;
-        // Not derived from the cursor's slowdown, which may be 1 in a burst.
+        // The cursor's slowdown may be 1 in a burst, so it does not tell the kind of the run.
         let degraded = self.starts_degraded(unit) ^ (k % 2 == 1);
         self.run(unit, k, cursor.end, degraded)
     }
 }
 
 impl Renewal {
-    /// Stretch `k`, which starts at `start`: even ones are gaps, odd ones bursts.
+    /// Stretch `k`, which starts at `start`. Even stretches are gaps, odd stretches are bursts.
     fn stretch(&self, unit: ScopeUnit, k: u64, start: u64) -> Cursor {
         let burst = k % 2 == 1;
         let distribution = if burst { &self.burst } else { &self.gap };
@@ -257,14 +257,15 @@ impl Process for Renewal {
 /// Bursts of a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Bursts {
-    /// Sorted by (unit, start) and without overlaps.
+    /// All bursts, sorted by (unit, start) and without overlaps.
     pub(super) rows: Vec<TraceRow>,
-    /// The time after which they begin again; no row ends later. `None` if they do not.
+    /// The time after which the bursts begin again, at or after the end of every row; `None` for bursts without
+    /// repetition.
     pub(super) period: Option<Span>,
 }
 
 impl Bursts {
-    /// Mean time that a unit takes for a gap and a burst, s; infinite for bursts that do not repeat, which are few.
+    /// Mean time that a unit takes for a gap and a burst, s. Bursts that do not repeat are few, and give infinity.
     pub(super) fn stretch_s(&self) -> f64 {
         let units = self.rows.chunk_by(|a, b| a.unit == b.unit);
         let most = units.map(<[TraceRow]>::len).max().unwrap_or(0);
@@ -281,7 +282,7 @@ impl Bursts {
         self.period.map_or(0, |period| at / period.0 * period.0)
     }
 
-    /// The end of a healthy stretch after the last of the rows before `i`, which are those of a unit or of lower ones.
+    /// The end of the healthy stretch after row `i - 1`. All rows before `i` are of this unit or of lower units.
     fn round_end(&self, unit: ScopeUnit, i: usize, round: u64) -> u64 {
         let is_named = i.checked_sub(1).is_some_and(|last| self.rows[last].unit == unit.id);
         let period = self.period.filter(|_| is_named);
@@ -334,7 +335,7 @@ impl Scope {
         }
     }
 
-    /// Number of units, which count from 0.
+    /// Number of units. Units are numbered from 0.
     pub(super) fn units(self, table: &CoreTable) -> u32 {
         match self {
             Self::Core => table.cores(),
@@ -343,7 +344,7 @@ impl Scope {
         }
     }
 
-    /// Name of its unit, in the singular.
+    /// Name of the unit, in the singular.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -354,8 +355,8 @@ impl Scope {
 }
 
 impl Interference {
-    /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
-    /// empirical distributions have been inserted before.
+    /// Checks this table and reads its trace, relative to `folder`, with `read`. The caller has already inserted the
+    /// profile file and the values of empirical distributions.
     ///
     /// # Errors
     /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
@@ -372,7 +373,7 @@ impl Interference {
             Self { renewal: Some(p), .. } => AnyProcess::Renewal(p.clone()),
             Self { scripted: Some(p), .. } => AnyProcess::Scripted(p.clone()),
             Self { trace: Some(p), .. } => AnyProcess::Trace(p.process()),
-            Self { .. } => return Err(ProfileError::Keys("no process is named".into())),
+            Self { .. } => return Err(ProfileError::Keys("the profile names no process".into())),
         };
         let (from, until) = self.window();
         Ok(Profile {
@@ -385,10 +386,10 @@ impl Interference {
         })
     }
 
-    /// Like [`load`](Self::load), for a table that refers to no file.
+    /// Checks this table, which refers to no file.
     ///
     /// # Errors
-    /// Like [`load`](Self::load).
+    /// When not exactly one process is named, or when keys contradict each other.
     pub fn resolve(self) -> Result<Profile, ProfileError> {
         self.load(Path::new(""), |_| Err(io::ErrorKind::NotFound.into()))
     }
@@ -431,13 +432,13 @@ impl SeededProfile {
         takes_part.then_some(ScopeUnit { id, address })
     }
 
-    /// The stretch of the process at `at` or, outside the window, at its edge. `known` as in [`Process::locate`].
+    /// The stretch of the process at `at` or, outside the window, at its edge. [`Process::locate`] describes `known`.
     pub(super) fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor {
         with!(&self.profile.process, process => process.locate(unit, at.clamp(self.profile.from.0, self.profile.until.0), known))
     }
 
     /// Advances `integral` at the rate of a core until `limit` or until no work is left. `cursor` is the stretch in
-    /// which the integral begins, or an earlier one, and is advanced as well.
+    /// which the integral begins, or an earlier stretch, and is advanced as well.
     pub(super) fn work(
         &self,
         unit: ScopeUnit,
@@ -468,7 +469,7 @@ impl SeededProfile {
         }
     }
 
-    /// The slowdown of a unit at `at`: σ ≥ 1, or 1.
+    /// The slowdown of a unit at `at`; 1 if the unit is healthy.
     pub(super) fn slowdown(&self, unit: ScopeUnit, at: u64, known: Cursor) -> f64 {
         if (self.profile.from.0..self.profile.until.0).contains(&at) {
             self.locate(unit, at, known).slowdown
@@ -477,7 +478,7 @@ impl SeededProfile {
         }
     }
 
-    /// The bursts of a unit that overlap [from, to), clipped to it. `known` as in [`Process::locate`].
+    /// The bursts of a unit in [from, to), cut at its edges. [`Process::locate`] describes `known`.
     pub(super) fn bursts(&self, unit: ScopeUnit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
         let (at, to) = (from.max(self.profile.from).0, to.min(self.profile.until).0);
         let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
@@ -488,9 +489,9 @@ impl SeededProfile {
 /// A time in which a core is degraded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Burst {
-    /// Start.
+    /// Start of the burst.
     pub start: Time,
-    /// End.
+    /// End of the burst.
     pub end: Time,
     /// σ: the core works at 1 / σ of its speed.
     pub slowdown: f64,
@@ -503,7 +504,7 @@ impl Burst {
     }
 }
 
-/// Bursts in order of time, neighbours of equal slowdown joined.
+/// An iterator over bursts in order of time. It joins adjacent bursts of equal slowdown.
 #[derive(Clone, Debug)]
 pub(super) struct BurstIter<'a> {
     profile: &'a SeededProfile,

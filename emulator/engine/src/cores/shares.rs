@@ -1,10 +1,10 @@
-//! Shared nodes: copies that share the CPU of their node, and their use of it.
+//! Shared nodes: copies that share the CPU of their node, and the CPU and memory that they use.
 //!
-//! A copy on a shared node has a series of uses, each with a duration: the CPU that it would use, its *demand*, and its
-//! memory. The node's CPU is divided in proportion to requests, and CPU that a copy does not need goes to the others in
-//! proportion to theirs, until no copy needs more or no CPU is left (Park's thesis, section 5.4.1). A copy that is
-//! given part of its demand does proportionally less work per second, so its series stretches. Shares change only when
-//! a copy begins or ends, or comes to another use.
+//! A copy on a shared node passes through segments. Each segment has a duration, the CPU that the copy would use (its
+//! *demand*) and memory. The node's CPU is divided in proportion to requests. CPU that a copy does not need goes to the
+//! other copies in proportion to their requests, until no copy needs more or no CPU is left (Park's thesis, section
+//! 5.4.1). A copy that is given part of its demand does proportionally less work per second, so its segments stretch.
+//! Shares change only when a copy begins, ends or comes to another segment.
 
 use volary_actors::base::Span;
 
@@ -16,19 +16,19 @@ use crate::workload::Segment;
 pub(super) struct Claim {
     /// Weight of its share of a busy node, at least 1.
     pub(super) request: u32,
-    /// CPU that it would use.
+    /// CPU that the copy would use.
     pub(super) demand: u32,
 }
 
-/// Shares out `cpu` thousandths of a core among copies: `given` is what each gets, in thousandths. `order` is a reused
-/// buffer.
+/// Shares out `cpu` thousandths of a core among copies. `given` receives the share of each copy, in thousandths;
+/// `order` is a reused buffer.
 pub(super) fn water_fill(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order: &mut Vec<u32>) {
     given.clear();
     given.extend(claims.iter().map(|claim| f64::from(claim.demand)));
     if claims.iter().map(|claim| u64::from(claim.demand)).sum::<u64>() <= u64::from(cpu) {
         return;
     }
-    // Copies are satisfied in the order of demand over request, each if the level reaches it.
+    // Copies are visited in the order of demand over request. A copy is satisfied if the level reaches its demand.
     let claim = |i: u32| claims[i as usize];
     let ratio = |a: u32, b: u32| {
         let cross = |x: u32, y: u32| u64::from(claim(x).demand) * u64::from(claim(y).request);
@@ -54,47 +54,47 @@ pub(super) fn water_fill(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order
     }
 }
 
-/// The next event of a copy: its use ends, or its work.
+/// The next event of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// The copy comes to its next use.
+    /// The copy comes to its next segment.
     Segment,
-    /// It is done.
+    /// The copy has done all of its work.
     Done,
 }
 
 /// A change to a copy when the CPU of its node was [shared out](super::Cores::share_out).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
-    /// The core that runs it.
+    /// The core that runs the copy.
     pub core: u32,
-    /// Its next event and the time of that in nanoseconds; `None` if unchanged.
+    /// The copy's next event, and its time in nanoseconds; `None` if unchanged.
     pub next: Option<(Next, u64)>,
-    /// The CPU that it would use, thousandths of a core.
+    /// The CPU that the copy would use, in thousandths of a core.
     pub demand: u32,
-    /// The CPU that it is given, thousandths of a core, rounded down.
+    /// The CPU that the copy is given, in thousandths of a core, rounded down.
     pub given: u32,
-    /// The memory that it uses, bytes.
+    /// The memory that the copy uses, in bytes.
     pub memory: u64,
 }
 
 /// Use of shared nodes by copies, in units that can be added in any order.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SharedUse {
-    /// Time of all copies, ns.
+    /// Run time of all copies, ns.
     pub time: u128,
-    /// The part of it in which they were given less CPU than they would have used, ns.
+    /// The part of `time` in which copies were given less CPU than they would have used, ns.
     pub throttled: u128,
     /// Number of throttling events: each change that leaves a copy with less CPU than it would use.
     pub throttles: u64,
     /// CPU-time of all copies, thousandths of a core × ns: their work, as time on a healthy reference core.
     pub used: u128,
-    /// The part of it of copies that ran to their end.
+    /// The part of `used` that belongs to copies that ran to their end.
     pub useful: u128,
-    /// The part of it of copies that still run.
+    /// The part of `used` that belongs to copies that still run.
     pub in_progress: u128,
-    /// CPU that copies were given, thousandths of a core × ns; where speed or interference slows a core down, they do
-    /// less work in it.
+    /// CPU that copies were given, thousandths of a core × ns. Copies do less work with it on a core that is slow or
+    /// degraded.
     pub given: u128,
 }
 
@@ -134,23 +134,23 @@ impl SharedUse {
 /// A copy on a shared node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyShare {
-    /// Its progress when its share last changed.
+    /// The copy's progress when its share last changed.
     pub(super) integral: WorkIntegral,
-    /// All of its work, ns.
+    /// All of the copy's work, ns.
     pub(super) work: u64,
     pub(super) claim: Claim,
-    /// Thousandths of a core.
+    /// CPU that the copy is given, thousandths of a core.
     pub(super) given: f64,
-    /// The part of its demand that it is given.
+    /// The part of its demand that the copy is given.
     pub(super) share: f64,
-    /// Bytes.
+    /// Memory that the copy uses, bytes.
     pub(super) memory: u64,
-    /// Work that is done when its use changes, ns.
+    /// Work that is done at the end of the current segment, ns.
     pub(super) until: u64,
     pub(super) next: (Next, u64),
     /// CPU-time so far, thousandths of a core × ns.
     pub(super) used: u128,
-    /// Whether its use has changed since the CPU was last shared out.
+    /// Whether the copy's use has changed since the CPU was last shared out.
     pub(super) changed: bool,
 }
 
@@ -159,14 +159,14 @@ pub(super) struct CopyShare {
 pub(super) struct Shares {
     /// Thousandths of a core of each node.
     pub(super) cpu: Vec<u32>,
-    /// By core.
+    /// The copy of each core.
     pub(super) slots: Vec<CopyShare>,
     /// The cores of each node that run copies.
     pub(super) busy: Vec<Vec<u32>>,
     /// Nodes whose shares are to be computed again.
     pub(super) due: Vec<bool>,
     pub(super) total: SharedUse,
-    /// Reused buffers.
+    /// Reused buffer of claims.
     claims: Vec<Claim>,
     pub(super) given: Vec<f64>,
     order: Vec<u32>,
@@ -186,7 +186,7 @@ impl CopyShare {
         changed: false,
     };
 
-    /// A copy that has done nothing here: `left` of its `work` is left at `at`.
+    /// Creates a copy that has not run here: `left` of its `work` is left at `at`.
     pub(super) fn new(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> Self {
         let claim = Claim { request: request.max(1), demand: segment.cpu };
         let mut slot = Self { integral: WorkIntegral::new(at, left), work: work.0, claim, ..Self::IDLE };
@@ -194,7 +194,7 @@ impl CopyShare {
         slot
     }
 
-    /// Sets the CPU that it is given.
+    /// Sets the CPU that the copy is given.
     pub(super) fn take(&mut self, given: f64) {
         let demand = f64::from(self.claim.demand);
         self.given = given;
@@ -202,7 +202,7 @@ impl CopyShare {
         self.changed = false;
     }
 
-    /// Sets its use.
+    /// Sets the copy's segment.
     pub(super) const fn use_as(&mut self, segment: Segment) {
         self.claim.demand = segment.cpu;
         self.memory = segment.memory;
@@ -236,7 +236,7 @@ impl Shares {
         self.busy[node as usize].push(core);
     }
 
-    /// Takes the copy of a core off it; `useful` if it ran to its end.
+    /// Removes the copy of a core; `useful` if the copy ran to its end.
     pub(super) fn end(&mut self, core: u32, node: u32, useful: bool) {
         let slot = std::mem::replace(&mut self.slots[core as usize], CopyShare::IDLE);
         if useful {
@@ -248,7 +248,7 @@ impl Shares {
         }
     }
 
-    /// Counts the work of a copy up to `progress`, and stores that.
+    /// Counts the work of a copy up to `progress`, and stores `progress`.
     pub(super) fn settle(&mut self, core: u32, progress: WorkIntegral) {
         let slot = &mut self.slots[core as usize];
         let used = self.total.count(slot, progress);
@@ -279,7 +279,7 @@ mod tests {
         given
     }
 
-    /// Four cores, requests 1:1:2, demands of 0.5, 3 and 3 cores.
+    /// Three copies with requests of 1:1:2 and demands of 0.5, 3 and 3 cores share four cores.
     #[test]
     fn unused_cpu_goes_to_other_copies_in_proportion_to_requests() {
         let given = shared(4000, &[(1000, 500), (1000, 3000), (2000, 3000)]);
@@ -291,10 +291,10 @@ mod tests {
     }
 
     proptest! {
-        /// No copy gets more than its demand, the node's CPU is used up if there is demand for it, and no copy with
-        /// unmet demand has less for its request than another one.
+        /// No copy gets more than its demand, and demand leaves no CPU of the node unused. No copy with unmet demand
+        /// has less CPU per unit of request than another copy.
         #[test]
-        fn sharing_is_fair_and_complete(
+        fn shares_use_all_cpu_and_exceed_no_demand(
             cpu in 1u32..64_000,
             claims in prop::collection::vec((1u32..16_000, 0u32..16_000), 1..40),
         ) {

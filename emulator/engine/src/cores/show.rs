@@ -12,10 +12,10 @@ use super::{Burst, CoreTable, Cores, Injection, Profile};
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
 const WIDTH: u64 = 100;
 
-/// The part of a profile to show, equal to what a run with this seed meets.
+/// The part of a profile to show. A run with this seed meets the same interference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Show {
-    /// Number of units: cores, or nodes or racks if that is the profile's scope.
+    /// Number of units, which are cores, nodes or racks by the profile's scope.
     pub units: u32,
     /// End of the shown time, which begins at 0.
     pub until: Span,
@@ -25,8 +25,7 @@ pub struct Show {
 
 impl Profile {
     /// Long-run share of a healthy core's work that a core does: 1 − p + p · E\[1 / σ\], where p is the share of
-    /// degraded time. `None` where no closed form is known, and for scripts, traces and windows, which have no long
-    /// run.
+    /// degraded time. `None` without a known closed form, and for scripts, traces and windows, which have no long run.
     pub fn throughput(&self) -> Option<f64> {
         if self.until != Time::MAX {
             return None;
@@ -59,7 +58,7 @@ impl Profile {
         slowdown.mean() / self.stretch_s()
     }
 
-    /// Mean length of a slot, or of a gap and a burst, s; infinite if unknown, or if they are few.
+    /// Mean length of a slot, or of a gap and a burst, s; infinite if it is unknown or if stretches are few.
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
             AnyProcess::Renewal(p) => p.gap.mean() + p.burst.mean(),
@@ -81,7 +80,8 @@ impl Profile {
     }
 }
 
-/// E\[1 / σ\] of distributions that stay at or above 1; others are clipped there, which has no simple closed form.
+/// E\[1 / σ\] of a distribution that stays at or above 1. Clipping at 1 leaves other distributions without a simple
+/// form.
 fn mean_inverse(distribution: &DistributionSpec<f64>) -> Option<f64> {
     match distribution {
         DistributionSpec::Constant(value) => Some(1.0 / value),
@@ -103,7 +103,7 @@ fn mean_inverse(distribution: &DistributionSpec<f64>) -> Option<f64> {
 }
 
 impl Show {
-    /// Approximate number of slots, or gaps and bursts, that it visits.
+    /// Approximate number of slots, or gaps and bursts, that the picture visits.
     pub fn size(&self, profile: &Profile) -> f64 {
         f64::from(self.units) * self.until.as_secs_f64() / profile.stretch_s()
     }
@@ -125,8 +125,8 @@ impl Show {
         text
     }
 
-    /// All bursts as objects `{core, start_s, end_s, slowdown}`, in order of unit and time; the first key is `node` or
-    /// `rack` if that is the profile's scope. A burst that continues beyond the end is cut there.
+    /// All bursts as objects `{core, start_s, end_s, slowdown}`, in order of unit and time. The first key is `node` or
+    /// `rack` if the profile has that scope. A burst that continues beyond the end is cut there.
     pub fn json(&self, profile: &Profile) -> Value {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
         rows_json(profile.scope.name(), &rows)
@@ -153,8 +153,8 @@ impl Show {
 type Row = (u32, Vec<Burst>);
 
 impl Injection {
-    /// The slots of the injection on the first `cores` of its cores, from its begin to its end, or for `most` if the
-    /// end is not known; in the form of [`Show::text`].
+    /// Draws the injection in the form of [`Show::text`], on the first `cores` of its cores. The time shown ends with
+    /// the injection, or after `most` if its end is not known.
     pub fn text(&self, table: &CoreTable, cores: usize, most: Span) -> String {
         let (rows, until) = self.rows(table, cores, most);
         let mut text = format!("seed {}, ", self.seed);
@@ -210,7 +210,8 @@ fn rows_json(name: &str, rows: &[Row]) -> Value {
     rows.collect()
 }
 
-/// Bounds of the columns: one slot each, or as many slots as make the timeline fit; the first begins with its slot.
+/// Bounds of the columns: one slot each, or as many slots as make the timeline fit. The first column begins with its
+/// slot.
 fn columns(profile: &Profile, from: Time, until: Time) -> Vec<(Time, Time)> {
     let least = (until - from).0.div_ceil(WIDTH).max(1);
     let each = profile.slot().map_or(least, |slot| least.div_ceil(slot.0).saturating_mul(slot.0));
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_injection_is_shown_from_its_begin() {
+    fn an_injection_is_shown_from_its_start() {
         let profile =
             profile("scripted = { slot = \"1s\", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }");
         let cores = "0,2-3".parse().unwrap();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn other_scopes_show_their_units() {
+    fn a_profile_of_racks_shows_racks() {
         let text = "scope = \"rack\"\nbernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }";
         let show = Show { units: 2, until: Span::from_secs(30), seed: 1 };
         assert!(show.text(&profile(text)).contains("rack 1  "));
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_throughput_tends_to_the_stated_one() {
+    fn measured_throughput_tends_to_the_stated_throughput() {
         for (text, expected) in [
             ("bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4.0 }", 0.925),
             ("affected = 0.5\nbernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4.0 }", 0.9625),

@@ -1,5 +1,5 @@
-//! The cores of a run: the copy on each core, and when it finishes. On shared nodes: the start, share of the CPU and
-//! end of each copy.
+//! The cores of a run: the copy on each core, and its finish time. On shared nodes also the start, the share of the CPU
+//! and the end of each copy.
 
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
@@ -38,11 +38,11 @@ pub struct Cores {
 /// The copy of a core, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// Start of the running copy, [`IDLE`] when there is none.
+    /// Start of the running copy; [`IDLE`] without a running copy.
     pub(super) since: u64,
-    /// Its work, ns.
+    /// The copy's work, ns.
     pub(super) work: u64,
-    /// Time at which it finishes.
+    /// Time at which the copy finishes.
     pub(super) due: u64,
 }
 
@@ -56,7 +56,7 @@ const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle cor
 const MOST_STRETCHES: f64 = 1e6;
 
 impl Cores {
-    /// Creates idle cores. The interference is that of `profile` under `seed`; there is none without a profile.
+    /// Creates idle cores with the interference of `profile` under `seed`, or without interference.
     pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Windows, seed: u64) -> Self {
         let profile = profile.map(|profile| SeededProfile::new(profile, seed));
         let cores = table.cores() as usize;
@@ -107,7 +107,7 @@ impl Cores {
     }
 
     /// Stops the copy on `core` and returns the work left, in time of a healthy reference core, rounded up to the
-    /// nanosecond: zero only if it was finished.
+    /// nanosecond. The result is zero only if the copy was finished.
     ///
     /// # Panics
     /// When the core is idle.
@@ -117,7 +117,7 @@ impl Cores {
         left
     }
 
-    /// [Stops](Self::stop) the copy on `core`, which then needs [time](Self::with_preemption) to put it away.
+    /// [Stops](Self::stop) the copy on `core`. The core then needs [time](Self::with_preemption) to put the copy away.
     ///
     /// # Panics
     /// When the core is idle.
@@ -135,8 +135,8 @@ impl Cores {
     /// When the core is idle, or the copy is not yet due.
     pub fn finished(&mut self, core: u32, now: Time) {
         let due = self.runs[core as usize].due;
-        assert!(due != NEVER, "core {core} never finishes what it runs");
-        assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
+        assert!(due != NEVER, "the copy on core {core} never finishes");
+        assert!(due <= now.0, "the copy on core {core} finishes at {}, not at {now}", Time(due));
         if self.shares.is_some() {
             self.leave(core, now, true);
         }
@@ -170,13 +170,13 @@ impl Cores {
         self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), at).left()
     }
 
-    /// Start of the work of a copy that was assigned at `since`: the core may first have to put another one away.
+    /// Start of the work of a copy that was assigned at `since`. The core may first have to put a preempted copy away.
     pub(super) fn begin(&self, core: u32, since: u64) -> u64 {
         self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
     }
 
-    /// Time from `now` until `core` can begin a new copy, because another one is being [put
-    /// away](Self::with_preemption).
+    /// Time from `now` until `core` can begin a new copy, because it is [putting away](Self::with_preemption) a
+    /// preempted copy.
     pub fn clearing(&self, core: u32, now: Time) -> Span {
         Span(self.begin(core, now.0) - now.0)
     }
@@ -270,10 +270,10 @@ impl Cores {
     }
 }
 
-/// Injections.
+/// Methods that make injections and measure their effect.
 impl Cores {
-    /// Overrides the interference profile of some cores. Where injections overlap, the most recent one applies. An
-    /// injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
+    /// Overrides the interference profile of some cores. Where injections overlap, the most recent injection applies.
+    /// An injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
     /// the number of the injection, for [`lift`](Self::lift).
     pub fn inject(&mut self, injection: &Injection) -> usize {
         self.plain = false;
@@ -301,7 +301,7 @@ impl Cores {
         (due != run.due).then_some(Time(due))
     }
 
-    /// The bursts that degrade `core` in [from, to), clipped to it, in order of time. Pauses are not bursts.
+    /// The bursts that degrade `core` in [from, to), cut at its edges, in order of time. Pauses are not bursts.
     pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
         let mut at = from.0;
         let stretches = std::iter::from_fn(move || {
@@ -317,8 +317,8 @@ impl Cores {
         joined(bursts.flatten())
     }
 
-    /// The effect of all interference, injections included, from the start of the run until `end`, and the number of
-    /// cores that were counted: all, or an evenly spaced sample that has a million slots together. `None` without
+    /// The effect of all interference, including injections, from the start of the run until `end`, and the number of
+    /// counted cores. Beyond a million slots an evenly spaced sample of the cores is counted. `None` without
     /// interference, without time, or if a single core has more slots.
     pub fn effect(&self, end: Time) -> Option<(Effect, u32)> {
         let injected = self.injections.iter().map(|injected| &injected.profile);
@@ -336,7 +336,7 @@ impl Cores {
     }
 
     /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which
-    /// it does.
+    /// this injection or profile applies.
     pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&ActiveInjection>, u64) {
         let mut end = u64::MAX;
         for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
@@ -348,7 +348,7 @@ impl Cores {
         (None, end)
     }
 
-    /// The slowdown of a core at `at`: σ ≥ 1, or 1.
+    /// The slowdown of a core at `at`; 1 if the core is healthy.
     pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
         let (profile, known) = self.profile_of(core, self.active_at(core, at).0);
         profile.map_or(1.0, |profile| {
@@ -460,8 +460,8 @@ impl Cores {
     }
 
     /// Begins a copy on a core of a shared node, with this `request` in thousandths of a core. `left` is the part of
-    /// its `work` that it has yet to do, and `segment` its use at that point. The copy does nothing until the CPU is
-    /// [shared out](Self::share_out).
+    /// `work` that the copy has yet to do, and `segment` is its use at that point. The copy does nothing until the CPU
+    /// is [shared out](Self::share_out).
     ///
     /// # Panics
     /// When the core is busy, or nodes are not shared.
@@ -481,20 +481,20 @@ impl Cores {
         self.shares_mut().begin(core, node, CopyShare::new(begin, work, left, request, segment));
     }
 
-    /// Changes the use of the copy of a core at `now` to the segment that `next` returns for the work that the copy
-    /// has done. The shares of its node are out of date until [`share_out`](Self::share_out).
+    /// Changes the segment of the copy of a core at `now`. `next` gets the work that the copy has done, and returns the
+    /// new segment. The shares of the node are out of date until [`share_out`](Self::share_out).
     pub fn use_as(&mut self, core: u32, now: Time, next: impl FnOnce(Span) -> Segment) {
         let left = self.settle(core, now);
         let slot = &mut self.shares_mut().slots[core as usize];
         slot.use_as(next(Span(slot.work.saturating_sub(left.0))));
     }
 
-    /// Notes that the shares of a node are to be computed again; returns whether that was noted already.
+    /// Notes that the shares of a node must be computed again. Returns whether this was noted before.
     pub fn note_sharing(&mut self, node: u32) -> bool {
         std::mem::replace(&mut self.shares_mut().due[node as usize], true)
     }
 
-    /// Shares out the CPU of a node among its copies at `now`, and appends what changes to `changes`.
+    /// Shares out the CPU of a node among its copies at `now`, and appends the changed copies to `changes`.
     pub fn share_out(&mut self, node: u32, now: Time, changes: &mut Vec<Change>) {
         let shares = self.shares_mut();
         shares.due[node as usize] = false;
@@ -552,7 +552,7 @@ impl Cores {
         Some(total)
     }
 
-    /// The rate of a core of its own, or of the share that the copy of a core has of a node.
+    /// The rate of a core, or of the copy's share on a shared node.
     pub(super) fn core_rate(&self, core: u32) -> CoreRate {
         let speed = self.table.speed(core);
         CoreRate::of(self.shares.as_ref().map_or(speed, |shares| speed * shares.share(core)))
@@ -567,7 +567,7 @@ impl Cores {
         self.work(core, self.remembered(core, Time(known.at)), known, now.0)
     }
 
-    /// Takes the copy of a core of a shared node off it at `now`, `useful` if it ran to its end. Returns the work left.
+    /// Removes the copy from a core of a shared node at `now`; `useful` if it ran to its end. Returns the work left.
     pub(super) fn leave(&mut self, core: u32, now: Time, useful: bool) -> Span {
         let left = self.settle(core, now);
         let node = self.table.node(core);

@@ -37,7 +37,7 @@ impl CoreTable {
         Self { nodes: Nodes::Equal { nodes, cores }, racks: Vec::new(), speeds: Vec::new() }
     }
 
-    /// The cores of a layout: speed 1, one rack.
+    /// Creates the cores of a layout, with speed 1 and in one rack.
     pub fn of(layout: &Layout) -> Self {
         let first = if layout.nodes() == 0 { 0 } else { layout.cores(0) };
         if (0..layout.nodes()).all(|node| layout.cores(node) == first) {
@@ -129,7 +129,7 @@ impl CoreTable {
         runs.map(|run| (run.len() as u32, run[0].0, run[0].1)).collect()
     }
 
-    /// Creates cores of speed 1 from an [`outline`](Self::outline); `None` if there are more than a run can have.
+    /// Creates cores of speed 1 from an [`outline`](Self::outline); `None` beyond the maximum number of cores of a run.
     pub fn from_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
         let (nodes, cores) = outline.iter().fold((0u64, 0u64), |(nodes, cores), &(count, of, _)| {
             (nodes + u64::from(count), cores.saturating_add(u64::from(count) * u64::from(of)))

@@ -1,4 +1,4 @@
-//! Tests of finish times against hand-made numbers, against a slow integration, and against each other.
+//! Tests of finish times, compared with calculated values, with a slow integration, and with each other.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ const ALL: [&str; 10] = [
 ];
 
 #[test]
-fn table_1_takes_the_time_worked_out_by_hand() {
+fn copies_under_table_1_finish_at_times_calculated_by_hand() {
     let mut cores = cores(TABLE_1, 4);
     for (core, two, three) in [(0, 3.0, 4.5), (1, 2.0, 3.5), (2, 2.5, 3.5), (3, 2.0, 3.0)] {
         for (work, due) in [(2.0, two), (3.0, three)] {
@@ -58,7 +58,7 @@ fn table_1_takes_the_time_worked_out_by_hand() {
 }
 
 #[test]
-fn a_slow_integration_agrees() {
+fn finish_times_agree_with_a_slow_integration() {
     let step = Span::from_millis(1);
     for text in ALL {
         let mut cores = cores(text, 3);
@@ -119,7 +119,7 @@ fn earlier_queries_do_not_change_finish_times() {
 }
 
 #[test]
-fn strides_over_slots_are_exact() {
+fn strides_over_slots_give_the_results_of_single_slots() {
     // A distribution that is constant but not written as one is evaluated slot by slot.
     let text = |slowdown: &str| {
         format!("bernoulli = {{ slot = \"10ms\", probability = 0.4, slowdown = {slowdown} }}")
@@ -136,7 +136,7 @@ fn strides_over_slots_are_exact() {
 }
 
 #[test]
-fn units_share_their_process_and_others_do_not() {
+fn cores_share_a_process_exactly_if_they_share_a_unit() {
     let text = r#"bernoulli = { slot = "10ms", probability = 0.5, slowdown = 2.0 }"#;
     let table = || CoreTable::equal(4, 2).with_racks(vec![0, 0, 1, 1]);
     let seen = |scope: &str, core: u32| -> Vec<Burst> {
@@ -214,7 +214,7 @@ fn a_copy_that_never_ends_cannot_be_finished() {
 
 #[test]
 #[should_panic(expected = "runs a copy already")]
-fn a_core_runs_one_copy() {
+fn a_busy_core_rejects_a_second_copy() {
     let mut cores = cores(TABLE_1, 1);
     cores.start(0, Time::ZERO, seconds(1.0));
     cores.start(0, at(0.5), seconds(1.0));
@@ -256,7 +256,7 @@ fn build((which, speed, paused): (usize, f64, bool)) -> Cores {
 
 proptest! {
     #[test]
-    fn finish_and_progress_are_inverse(
+    fn a_stop_and_a_resumption_do_not_delay_a_copy(
         kind in any_cores(),
         start in 0u64..5_000_000_000,
         work in 0u64..3_000_000_000,
@@ -328,7 +328,7 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
         ("0 2 1 2\n", "bursts.csv:1:", "not after its start"),
         ("0 1 2 0.5\n", "bursts.csv:1:", "below 1"),
         ("-1 1 2 2\n", "bursts.csv:1:", "unit `-1`"),
-        ("0 1 3 2\n1 1 3 2\n0 2 4 2\n", "bursts.csv:3:", "that of 1 has"),
+        ("0 1 3 2\n1 1 3 2\n0 2 4 2\n", "bursts.csv:3:", "line or row 1"),
         ("# nothing\n", "bursts.csv", "no burst"),
     ] {
         let error = load(text).unwrap_err();
@@ -337,7 +337,7 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
 }
 
 #[test]
-fn mistakes_name_the_key_and_the_line() {
+fn errors_of_profiles_name_the_key_and_the_line() {
     for (text, words) in [
         ("\nbernoulli = { slot = \"0s\", probability = 0.1, slowdown = 2 }", &["line 2", "slot"][..]),
         ("bernoulli = { slot = \"1s\", probability = 1.1, slowdown = 2 }", &["line 1", "1.1", "from 0 to 1"]),
@@ -389,7 +389,7 @@ fn the_effect_is_the_sum_of_the_bursts() {
 
 /// A run with many slots is estimated from some of its cores.
 #[test]
-fn many_slots_are_sampled() {
+fn the_effect_of_many_slots_is_estimated_from_some_cores() {
     let cores = cores(r#"bernoulli = { slot = "10ms", probability = 0.3, slowdown = 3.0 }"#, 1_000);
     let (effect, counted) = cores.effect(Time::ZERO + Span::from_secs(100)).unwrap();
     assert_eq!(counted, 100);

@@ -1,9 +1,9 @@
 //! Traces of bursts: the formats of their files, and their mismatches with a run.
 //!
 //! A file holds bursts, or samples of the slowdown of each core, which are read as bursts that last until the next
-//! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`. The
-//! cells of a line stand between its commas, or else between its tabs, and may be empty; a line without either has
-//! them between blanks.
+//! sample of the same core. A header line names the columns; without a header they are `unit start_s end_s slowdown`.
+//! The cells of a line are separated by its commas, or else by its tabs, and may be empty. Blanks separate the cells of
+//! a line without commas and tabs.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,20 +24,20 @@ use crate::workload::{cells, other_separator};
 pub enum TraceGap {
     /// Units of the cluster that the trace does not name; they are never degraded.
     Unnamed {
-        /// The kind of units.
+        /// Kind of the units: cores, nodes or racks.
         scope: Scope,
-        /// Number of units of the cluster that it names.
+        /// Number of units of the cluster that the trace names.
         named: u32,
         /// Number of units of the cluster.
         units: u32,
     },
     /// Units of the trace that the cluster lacks; their bursts degrade nothing.
     Absent {
-        /// The kind of units.
+        /// Kind of the units: cores, nodes or racks.
         scope: Scope,
-        /// Number of these units.
+        /// Number of units that the cluster lacks.
         absent: u32,
-        /// The highest of them.
+        /// Highest number of a unit that the cluster lacks.
         last: u32,
         /// Number of units of the cluster.
         units: u32,
@@ -51,16 +51,16 @@ pub enum TraceGap {
     },
     /// The trace ends before the run does.
     Over {
-        /// Start of its first burst.
+        /// Start of the first burst of the trace.
         first: Span,
-        /// End of its last burst.
+        /// End of the last burst of the trace.
         last: Span,
         /// The length of the run, or of the time in which jobs arrive.
         run: Span,
     },
 }
 
-/// Times from this one on are taken for those of a clock that counts from 1970.
+/// Times from here on are assumed to count from 1970.
 const EPOCH: Span = Span::from_secs(1_000_000_000);
 
 impl fmt::Display for TraceGap {
@@ -73,7 +73,7 @@ impl fmt::Display for TraceGap {
             }
             Self::Absent { scope, absent, last, units } => write!(
                 f,
-                "names {}, up to {last}, that the cluster lacks: it has {}, numbered from 0",
+                "names {} that the cluster lacks, up to number {last}; the cluster has {}, numbered from 0",
                 plural(absent as usize, "unit"),
                 plural(units as usize, scope.name())
             ),
@@ -112,9 +112,9 @@ fn plural(n: usize, what: &str) -> String {
 /// Bounds of the length of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunLength {
-    /// Lower bound.
+    /// Lower bound of the length.
     pub least: Span,
-    /// Approximate upper bound.
+    /// Approximate upper bound of the length.
     pub most: Span,
 }
 
@@ -161,7 +161,7 @@ impl BurstTrace {
         Bursts { rows: self.rows.clone(), period: end }
     }
 
-    /// Reads the file, if one is named, into the rows; sorts and checks them, and applies the offset.
+    /// Reads the file into the rows, if a file is named; sorts and checks the rows, and applies the offset.
     pub(super) fn load(
         &mut self,
         folder: &Path,
@@ -187,7 +187,7 @@ impl BurstTrace {
         }
     }
 
-    /// Moves the bursts so that the offset becomes time 0, without those that are over by then.
+    /// Moves the bursts so that the offset becomes time 0, and drops bursts that have ended by then.
     fn shift(&mut self) -> Result<(), ProfileError> {
         let Some(offset) = self.offset.take() else { return Ok(()) };
         let last = self.rows.iter().map(|row| row.end).max().unwrap_or(Span::ZERO);
@@ -204,7 +204,7 @@ impl BurstTrace {
     }
 }
 
-/// A line of a file, or the number of a row, and a value from there.
+/// A value, and the line of a file or number of a row where it stands.
 type Placed<T> = (usize, T);
 
 fn read_file(
@@ -218,7 +218,7 @@ fn read_file(
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
     let rows = parse(text).map_err(wrong)?;
     if rows.is_empty() {
-        return Err(ProfileError::File(format!("{name}: lists no burst; leave interference out")));
+        return Err(ProfileError::File(format!("{name}: the trace lists no burst; leave interference out")));
     }
     let rows = sorted(rows).map_err(wrong)?;
     if rows.iter().all(|row| row.slowdown <= 1.0) {
@@ -263,8 +263,8 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
 /// The fields of a line.
 type Fields<'a> = Vec<Cow<'a, str>>;
 
-/// The fields of a line: separated by its commas, or else by its tabs, and possibly empty; or else its words. `#`
-/// starts a comment.
+/// The fields of a line: separated by its commas, or else by its tabs, and possibly empty; or else separated by blanks.
+/// `#` starts a comment.
 fn fields(line: &str) -> Fields<'_> {
     let content = line.split('#').next().unwrap_or_default();
     let unquoted = |field: &'_ str| -> String { field.trim().trim_matches('"').to_owned() };
@@ -279,7 +279,7 @@ fn fields(line: &str) -> Fields<'_> {
 
 /// Positions of the columns of a file.
 struct BurstColumns {
-    /// Whether a header line names them.
+    /// Whether a header line names the columns.
     header: bool,
     /// Number of columns.
     all: usize,
@@ -382,15 +382,15 @@ struct Sample {
     slowdown: f64,
 }
 
-/// Samples as rows that last until the next sample of their unit; the last one only ends the row before it. Equal
-/// samples in a row are one, and those below 1 count as 1, which a measurement of a healthy core may fall below.
+/// Turns samples into rows that last until the next sample of their unit; the last sample only ends the row before it.
+/// Equal samples in a row become one row. Samples below 1 count as 1, since a healthy core may measure less.
 fn lasting(mut samples: Vec<Sample>) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     samples.sort_by_key(|sample| (sample.unit, sample.at));
     let mut rows: Vec<Placed<TraceRow>> = Vec::new();
     for of_unit in samples.chunk_by(|a, b| a.unit == b.unit) {
         if let [Sample { line, unit, .. }] = of_unit {
-            let why =
-                "has one sample, and a sample lasts until the next one of its unit; add one where it ends";
+            let why = "has one sample, and a sample lasts until the next sample of its unit; add a sample \
+                       at its end";
             return Err((*line, format!("unit {unit} {why}")));
         }
         for pair in of_unit.windows(2) {
@@ -439,7 +439,9 @@ fn sorted(mut rows: Vec<Placed<TraceRow>>) -> Result<Vec<TraceRow>, Placed<Strin
     for pair in rows.windows(2) {
         let [(first, before), (second, after)] = [pair[0], pair[1]];
         if before.unit == after.unit && after.start < before.end {
-            let why = format!("the burst starts before that of {first} has ended, and is of the same unit");
+            let why = format!(
+                "the burst starts before the end of the burst in line or row {first} of the same unit"
+            );
             return Err((second, why));
         }
     }
@@ -469,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_orders_the_columns_and_makes_samples_bursts() {
+    fn a_header_line_names_the_columns_of_bursts_or_samples() {
         let bursts = [(0, 2.0, 3.0, 4.5), (1, 0.5, 1.5, 2.0)];
         for text in [
             "\u{feff}core,start_s,end_s,slowdown\n1,0.5,1.5,2\n0,2,3,4.5\n",
@@ -484,9 +486,9 @@ mod tests {
         assert_eq!(samples.table.trace.unwrap().describe(), "2 units, 2 bursts, 0s to 3s");
     }
 
-    /// Inventories have cells that are empty, and names with blanks.
+    /// Inventories have empty cells, and names with blanks.
     #[test]
-    fn an_empty_cell_or_a_blank_in_one_moves_no_other_cell() {
+    fn an_empty_cell_or_a_blank_within_a_cell_shifts_no_column() {
         let burst = [(0, 1.0, 4.0, 2.0)];
         for text in [
             "host,core,vms,start_s,end_s,slowdown\nnode 1,0,,1,4,2\n",
@@ -501,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line_and_the_remedy() {
+    fn errors_of_traces_name_the_line_and_the_remedy() {
         for (text, place, words) in [
             ("core,begin,end_s,slowdown\n0,1,2,2\n", "b.csv:1:", "it needs `unit`, `start_s`"),
             ("time,start,end,core,slowdown\n", "b.csv:1:", "it needs `unit`, `start_s`"),
@@ -584,7 +586,8 @@ mod tests {
         assert_eq!(
             gaps(text, true, 1, 9.0),
             [
-                "interference.trace names 1 unit, up to 1, that the cluster lacks: it has 1 core, numbered from 0"
+                "interference.trace names 1 unit that the cluster lacks, up to number 1; the cluster has 1 core, \
+                 numbered from 0"
             ]
         );
         let epoch = gaps("0 1700000000 1700000060 2\n", false, 1, 99.0);

@@ -8,7 +8,7 @@ use volary_actors::base::{Span, Time};
 use super::{Accounts, Recorder};
 use crate::parcel::{Observation, Seen};
 
-/// The reason for the end of a run.
+/// Reason why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndReason {
     /// Every job has ended.
@@ -19,18 +19,18 @@ pub enum EndReason {
     Stalled,
     /// Nothing is left to happen, and no message is on its way.
     Idle,
-    /// The caller stopped it.
+    /// The caller stopped the run.
     Interrupted,
-    /// It cannot continue.
+    /// The run cannot continue.
     Broken,
 }
 
-/// An observation that cannot be true after those before it.
+/// An observation that cannot be true after the observations before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FalseReport {
     /// The shard that reported it.
     pub shard: usize,
-    /// The reason for which it cannot be true.
+    /// The reason why it cannot be true.
     pub why: String,
 }
 
@@ -70,10 +70,10 @@ impl<'a> Aggregator<'a> {
         }
     }
 
-    /// Adds a report: observations in order of time, and the time before which no more will come.
+    /// Adds a report: observations in order of time, and the time before which no further observation follows.
     ///
     /// # Errors
-    /// The first observation that cannot be true after those before it; it and all later ones are dropped.
+    /// The first observation that cannot be true after earlier observations. It and all later observations are dropped.
     pub fn report(
         &mut self,
         shard: usize,
@@ -88,13 +88,13 @@ impl<'a> Aggregator<'a> {
     /// Notes that a shard will not report again.
     ///
     /// # Errors
-    /// As [`report`](Self::report).
+    /// The errors of [`report`](Self::report).
     pub fn end(&mut self, shard: usize) -> Result<(), FalseReport> {
         self.merge.end(shard);
         self.fold()
     }
 
-    /// Records the copies on these cores as lost, because their host is.
+    /// Records the copies on these cores as lost with their host.
     pub fn lose(&mut self, cores: impl IntoIterator<Item = u32>) {
         cores.into_iter().for_each(|core| self.recorder.crashed(self.now, core));
     }
@@ -140,7 +140,7 @@ impl<'a> Aggregator<'a> {
         self.merge.slowest()
     }
 
-    /// The recorder, with what has been folded so far.
+    /// The recorder, with the observations folded so far.
     pub const fn recorder(&self) -> &Recorder<'a> {
         &self.recorder
     }

@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`recorder`] | totals of a run: jobs, tasks, copies |
-//! | `recording` | the data kept beyond them |
+//! | `recording` | the data kept beyond the totals |
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | `staleness` | staleness of the caches of schedulers |

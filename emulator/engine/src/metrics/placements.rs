@@ -22,8 +22,8 @@ pub struct Binder<'a> {
 #[derive(Debug)]
 struct PlacementState {
     count: u64,
-    /// The second of the last placement, the number of placements in it, and the maximum of any second. Notes arrive in
-    /// order of time.
+    /// The second of the last placement, the number of placements in that second, and the maximum number of any second.
+    /// Notes arrive in order of time.
     second: u64,
     within: u64,
     peak: u64,
@@ -179,7 +179,7 @@ mod tests {
     /// A job of two tasks arrives at 1 s. Its tasks are bound at 1.5 and 1.7 s, the second again at 3.5 s; they start
     /// at 2 and 4 s and end at 5 and 9 s.
     #[test]
-    fn stages_are_folded_job_by_job() {
+    fn placement_times_are_summarised_per_job() {
         let jobs: Synthetic = toml::from_str("jobs = 2\ntasks = 2\ninterarrival = \"1s\"").unwrap();
         let service: Service = toml::from_str("demand = \"1s\"").unwrap();
         let spec = WorkloadSpec::Synthetic(jobs);

@@ -147,9 +147,9 @@ mod tests {
         assert_eq!(planning.emulated_s, 1.0);
     }
 
-    /// Estimates of 10 s for jobs of 4, 5, 20 and 21 s.
+    /// Four jobs of 4, 5, 20 and 21 s each have an estimate of 10 s.
     #[test]
-    fn estimates_are_judged_by_a_factor_of_two() {
+    fn estimates_within_a_factor_of_two_are_counted() {
         assert_eq!(fold(&[]).sections.prediction, None);
         let learnt =
             |run| Note::Predicted { job: JobId(0), expected: Span::from_secs(10), run: Span::from_secs(run) };

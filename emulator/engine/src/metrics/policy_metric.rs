@@ -5,7 +5,7 @@ use volary_actors::machine::Note;
 
 use crate::results::PolicyResults;
 
-/// A metric folded from notes that only some policies emit. It costs nothing for the others.
+/// A metric folded from notes that only some policies emit. It costs nothing under other policies.
 pub trait PolicyMetric {
     /// An actor emitted a note.
     fn note(&mut self, now: Time, who: ActorId, note: Note);
@@ -25,7 +25,7 @@ pub trait PolicyMetric {
     fn close(self, first: Time, end: Time, results: &mut PolicyResults);
 }
 
-/// Two metrics.
+/// Two metrics, each of which gets every call.
 impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {

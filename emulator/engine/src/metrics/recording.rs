@@ -9,7 +9,7 @@ use crate::scenario::quiet::SHORTEST;
 pub struct Recording {
     /// Approximate number of executions to sample over the whole run.
     pub copies: u32,
-    /// Sample one job in this many instead; 0 samples none.
+    /// If set, one job in this many is sampled instead; 0 for no samples.
     pub one_in: Option<u32>,
     /// Cores drawn on the timeline.
     pub timeline_cores: u32,
@@ -17,11 +17,11 @@ pub struct Recording {
     pub timeline: Span,
     /// Maximum number of executions kept for the timeline.
     pub timeline_copies: u32,
-    /// Maximum number of messages kept for the timeline; 0 keeps none.
+    /// Maximum number of messages kept for the timeline; 0 for no messages.
     pub timeline_messages: u32,
-    /// Interval between observations of caches; zero if they are not observed.
+    /// Interval between observations of caches; zero for no observations.
     pub cache_interval: Span,
-    /// Maximum time beyond its longest task of a job that counts as unqueued; `None` if that is not measured.
+    /// A job counts as unqueued if it takes at most this much longer than its longest task; `None` if not measured.
     pub unqueued: Option<Span>,
     /// Number of nodes that caches cover, from node 0 on; all if `None`.
     pub cached_nodes: Option<u32>,

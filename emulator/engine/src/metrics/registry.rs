@@ -12,7 +12,7 @@ use crate::workload::Workload;
 /// The metrics of all policies.
 pub type PolicyMetrics<'a> = (CacheTracker<'a>, (Binder<'a>, PlanCounter));
 
-/// Creates the metrics of all policies; `seed` is that of the run.
+/// Creates the metrics of all policies; `seed` is the seed of the run.
 pub fn policy_metrics<'a>(
     layout: &'a Layout,
     workload: &'a Workload,

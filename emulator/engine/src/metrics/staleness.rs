@@ -1,22 +1,22 @@
-//! Staleness of caches: those of schedulers compared with the truth.
+//! Staleness of the caches of schedulers, compared with the true state.
 //!
 //! The true load of a node is the estimated work of all tasks that were placed there and have not ended, counted from
 //! the moment of the decision. A watched scheduler's cache differs from it by exactly the updates that the scheduler
-//! has not yet received: the sum of what ended minus the sum of what was placed. All of it is folded from notes; a
+//! has not yet received: the work of ended tasks minus the work of placed tasks. All of it is folded from notes; a
 //! policy without a cache emits none and costs nothing here.
 //!
 //! An entry of a cache is *in sync* if no update about its node is pending. Its *age of synchronisation* is the time
 //! since it was last in sync, which is the age of the oldest pending update (Zhong, Yates and Soljanin 2018); its
 //! *version age* is the number of pending updates (Yates 2021). Where entries are sums of updates, a lost update is
-//! pending until a later one of the same origin arrives, and from then on counts in the error alone: its age says
-//! nothing about the protocol.
+//! pending until a later update of the same origin arrives. From then on it counts in the error alone, because its age
+//! says nothing about the protocol.
 //!
-//! A snapshot replaces all that its receiver knew of the node, and contains what the node knew when it made it. Tasks
-//! that were on their way to the node then are pending, those that the receiver itself placed included.
+//! A snapshot replaces everything that its receiver knew of the node, and contains everything that the node knew when
+//! it made the snapshot. Tasks on their way to the node at that time are pending, including the receiver's own tasks.
 //!
-//! The error of every decision is measured, and what it lacked and cost if the scheduler is watched. Between decisions
-//! a sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run the
-//! intervals are doubled, and one of every two observations is dropped.
+//! The error of every decision is measured. For watched schedulers the updates that a decision lacked and its cost are
+//! measured too. Between decisions a sample of schedulers and nodes is observed, at a random instant of each of equal
+//! intervals. In a long run the intervals are doubled, and one of every two observations is dropped.
 //!
 //! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
 //! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
@@ -98,8 +98,8 @@ pub struct CacheTracker<'a> {
 }
 
 impl<'a> CacheTracker<'a> {
-    /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero it does
-    /// nothing.
+    /// Creates a tracker that observes caches at an interval from the first use of a cache on. With an interval of zero
+    /// it does nothing.
     pub fn new(
         layout: &'a Layout,
         workload: &'a Workload,
@@ -232,7 +232,7 @@ impl<'a> CacheTracker<'a> {
         }
     }
 
-    /// Makes the record of a decision for `node`; `order`, in which the node serves tasks, determines the rank.
+    /// Records a decision for `node`. The order in which the node serves tasks determines the rank.
     fn decision(&self, now: Time, copy: CopyId, node: u32, believed: i64, order: ServiceOrder) -> Decision {
         let job = copy.task.job;
         let (estimate, arrival) = (self.workload.job_estimate(job), self.workload.job(job).arrival);
@@ -266,7 +266,7 @@ impl<'a> CacheTracker<'a> {
         }
     }
 
-    /// A scheduler replaced its cache entry by one that contains all updates made up to `made`.
+    /// A scheduler replaced its cache entry by an entry that contains all updates made up to `made`.
     fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
@@ -306,7 +306,7 @@ impl<'a> CacheTracker<'a> {
     /// Checks that a note can be made under this policy; the error is the reason.
     pub fn check(&self, note: CacheNote) -> Result<(), String> {
         if matches!(note, CacheNote::Snapshot { .. }) && !self.snapshots {
-            return Err("a snapshot of a node under a policy without snapshots".to_owned());
+            return Err("an actor received a snapshot of a node, but the policy has none".to_owned());
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl<'a> CacheTracker<'a> {
         self.state.as_ref().map_or_else(|| self.copies.cache_samples(), |state| &state.samples.rows)
     }
 
-    /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
+    /// Cached load, true load and the sum of pending updates (ns of work) for every watched scheduler and every node.
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(state) = &self.state else { return Vec::new() };
         let nodes = 0..self.layout.nodes();
@@ -439,12 +439,12 @@ impl TrackerState {
         }
     }
 
-    /// Adds an update to the pending ones of all schedulers except its author.
+    /// Adds an update to the pending updates of all schedulers except its author.
     fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
         self.views.iter_mut().for_each(|view| view.made(now, origin, node, change));
     }
 
-    /// Observes the caches that are `there`, as often as is due before `now`.
+    /// Takes the observations that are due before `now`, of the caches for which `there` holds.
     fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
         while let Some(at) = self.samples.due(now) {
             let weight = self.samples.weight();

@@ -11,14 +11,14 @@ use super::Recording;
 use crate::parcel::Delivered;
 use crate::results::LoadRow;
 
-/// The messages that the timeline shows: those from and to the nodes of its cores that are handled within its window.
+/// The messages that the timeline shows: messages from and to the nodes of its cores, if handled within its window.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MessageWindow {
-    /// Its end.
+    /// End of the window.
     until: Time,
     /// Id of the first node.
     first: u32,
-    /// Id behind that of the last drawn node.
+    /// Id after the last drawn node.
     end: u32,
 }
 
@@ -64,13 +64,13 @@ pub(super) struct LoadSampler {
     interval: Span,
     /// Tasks that have begun, of jobs that arrived within the window and are not finished.
     begun: BTreeMap<JobId, TaskSet>,
-    /// Tasks of these jobs that have not started.
+    /// Tasks that have not started, of the jobs in `begun`.
     waiting: u64,
     rows: Vec<LoadRow>,
 }
 
 impl LoadSampler {
-    /// A sampler of the first `window` of a run; of zero length it samples nothing.
+    /// A sampler of the first `window` of a run. A window of zero length has no samples.
     pub(super) fn new(window: Span) -> Self {
         Self {
             next: if window > Span::ZERO { Time::ZERO } else { Time::MAX },
@@ -82,7 +82,7 @@ impl LoadSampler {
         }
     }
 
-    /// Whether the window is not over.
+    /// Whether the window is still open.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.next < Time::MAX
@@ -101,7 +101,7 @@ impl LoadSampler {
         }
     }
 
-    /// Adds a sample, unless it equals the one before.
+    /// Adds a sample, unless it equals the previous sample.
     fn sample(&mut self, busy: u32) {
         let row = LoadRow { time: self.next.as_secs_f64(), waiting: self.waiting, busy };
         if self.rows.last().is_none_or(|last| (last.waiting, last.busy) != (row.waiting, row.busy)) {
@@ -133,7 +133,7 @@ impl LoadSampler {
         }
     }
 
-    /// The samples, and the state at the end of the run if that is within the window.
+    /// The samples, and the state at the end of the run if the end is within the window.
     pub(super) fn close(&mut self, now: Time, busy: u32) -> Vec<LoadRow> {
         self.observe(now, busy);
         if self.is_open() && now < self.next {

@@ -31,12 +31,12 @@ pub struct Certificate {
     pub lateness: Lateness,
     /// Requested and achieved behaviour of the network.
     pub network: NetworkFidelity,
-    /// Requested and achieved core time of copies, which differ because ends are noticed late. Where copies burn real
-    /// cores it covers copies that ran to their end, and also differs because the slowdown of a core is not exact.
+    /// Requested and achieved core time of copies. They differ because ends are noticed late and, on real cores,
+    /// because the slowdown of a core is not exact. Real cores count only copies that ran to their end.
     pub core_s: Compared,
     /// The real cores; null where copies are timed.
     pub cores: Option<RealWork>,
-    /// The hosts.
+    /// Measurements of the hosts.
     pub hosts: Vec<HostVitals>,
 }
 
@@ -57,7 +57,7 @@ impl Certificate {
         self.verdict == Standing::Degraded
     }
 
-    /// The distinct remedies. If several advise a speed, only the lowest speed is kept, and comes first.
+    /// The distinct remedies. If several remedies advise a speed, only the lowest speed is kept, and comes first.
     pub fn remedies(&self) -> Vec<&str> {
         let slower = self.reasons.iter().filter_map(|reason| Some((reason.speed?, reason.remedy.as_str())));
         let slowest = slower.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, remedy)| remedy);
@@ -87,15 +87,15 @@ impl Certificate {
 pub struct Reason {
     /// The kind of departure.
     pub what: Departure,
-    /// The host, if it concerns one.
+    /// The host, if the departure concerns one host.
     pub host: Option<String>,
-    /// The measured number.
+    /// The measured value.
     pub measured: f64,
-    /// The maximum, in the same unit.
+    /// The maximum value, in the same unit.
     pub threshold: f64,
-    /// Both numbers in words.
+    /// Both values in words.
     pub says: String,
-    /// The remedy.
+    /// Advice that would remove the departure.
     pub remedy: String,
     /// The speed that the remedy advises, if any.
     pub speed: Option<f64>,
@@ -113,17 +113,17 @@ pub enum Departure {
     LateTimers,
     /// Share of copies whose ends were noticed late.
     LateWork,
-    /// Mean delay against the requested mean.
+    /// Mean delay above the requested mean.
     LongerDelays,
     /// Distance between the distributions of delays.
     DistortedDelays,
-    /// Core time of copies against the requested time.
+    /// Core time of copies above the requested time.
     SlowCores,
-    /// Slowdown of real cores against the requested slowdown.
+    /// Slowdown of real cores that differs from the requested slowdown.
     Slowdown,
     /// Slowdown of a real core that was meant to be healthy.
     UnhealthyCore,
-    /// Busy share of a host.
+    /// Busy share of a host's processors.
     BusyHost,
     /// Processor time that a host's hypervisor gave to other machines.
     Steal,
@@ -159,9 +159,9 @@ impl fmt::Display for Departure {
 pub struct Lateness {
     /// Messages delivered to their actors after they were due; late beyond `late_beyond_s`.
     pub deliveries: Late,
-    /// Timers; late beyond a twentieth of the median copy.
+    /// Timers that fired after they were due; late beyond a twentieth of the median copy.
     pub timers: Late,
-    /// Ends of copies; late beyond a twentieth of the median copy.
+    /// Ends of copies noticed after they were due; late beyond a twentieth of the median copy.
     pub work: Late,
     /// Messages from another shard or host that arrived after they were due; any lateness counts.
     pub arrivals: Late,
@@ -173,15 +173,15 @@ pub struct Lateness {
 pub struct Late {
     /// Number of measurements.
     pub count: u64,
-    /// Mean.
+    /// Mean lateness.
     pub mean_s: f64,
-    /// Median.
+    /// Median lateness.
     pub p50_s: f64,
-    /// 99th percentile.
+    /// 99th percentile of lateness.
     pub p99_s: f64,
-    /// Maximum.
+    /// Maximum lateness.
     pub max_s: f64,
-    /// Share that counts as late.
+    /// Share of measurements that count as late.
     pub late_share: f64,
 }
 
@@ -191,9 +191,9 @@ pub struct Late {
 pub struct NetworkFidelity {
     /// Delays of delivered messages, including stream retransmissions and waits at links.
     pub delay: Delays,
-    /// Datagrams.
+    /// Behaviour of datagrams.
     pub datagram: ClassFidelity,
-    /// Stream messages.
+    /// Behaviour of stream messages.
     pub stream: ClassFidelity,
     /// Mean wait and transmission time at links with a rate; null without one.
     pub link_wait_s: Option<Compared>,
@@ -218,13 +218,13 @@ pub struct Delays {
 pub struct DelaySummary {
     /// Number of delays.
     pub count: u64,
-    /// Mean.
+    /// Mean delay.
     pub mean_s: f64,
-    /// Median.
+    /// Median delay.
     pub p50_s: f64,
-    /// 99th percentile.
+    /// 99th percentile of delays.
     pub p99_s: f64,
-    /// Maximum.
+    /// Maximum delay.
     pub max_s: f64,
 }
 
@@ -232,7 +232,7 @@ pub struct DelaySummary {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClassFidelity {
-    /// Messages sent.
+    /// Number of messages sent.
     pub sent: u64,
     /// Share of transmissions lost to the distribution and to the real network; losses to faults and full buffers are
     /// excluded.
@@ -260,14 +260,14 @@ pub struct Proportion {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Compared {
-    /// Requested.
+    /// Requested quantity.
     pub asked: f64,
-    /// Achieved.
+    /// Achieved quantity.
     pub achieved: f64,
 }
 
 impl Compared {
-    /// Relative excess of the achieved over the requested quantity; zero if the latter is zero.
+    /// Relative excess of the achieved over the requested quantity; zero if the requested quantity is zero.
     pub fn excess(&self) -> f64 {
         if self.asked > 0.0 { self.achieved / self.asked - 1.0 } else { 0.0 }
     }

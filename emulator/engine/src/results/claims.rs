@@ -15,13 +15,14 @@ use super::Findings;
 pub enum Origin {
     /// The text, a figure or a table of one of the papers that the experiments reproduce.
     Paper,
-    /// The text, a figure or a table of another paper, such as that on a baseline (Hawk, LATE, Mantri).
+    /// The text, a figure or a table of another paper, such as the paper on a baseline (Hawk, LATE, Mantri).
     OtherPaper,
-    /// Outputs that the authors published beside a paper. What was run may differ from what the text describes.
+    /// Outputs that the authors published beside a paper. The runs behind them may differ from those that the text
+    /// describes.
     Outputs,
     /// A number of a paper to which a parameter of the experiment was fitted: agreement is no evidence.
     Fitted,
-    /// This project.
+    /// This project's own statement.
     #[default]
     Ours,
 }
@@ -43,13 +44,13 @@ impl Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
-    /// The paper, which states a tolerance or a range.
+    /// The paper states a tolerance or a range.
     Paper,
-    /// This project.
+    /// This project chose the tolerance.
     Ours,
 }
 
-/// Verdict on a claim: of the verdicts on its comparisons, the last in the order below.
+/// Verdict on a claim: among the verdicts on its comparisons, the last in the order below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -66,29 +67,29 @@ pub enum Verdict {
 /// A claim with its verdict: a line of `claims.jsonl`, and an element of the last line of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
-    /// The statement.
+    /// The statement of the claim, in words.
     pub says: String,
-    /// Its origin.
+    /// Origin of the claim.
     #[serde(default)]
     pub origin: Origin,
-    /// Source of its tolerance, if it has one.
+    /// Source of the claim's tolerance, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// The verdict.
+    /// Verdict on the claim.
     pub verdict: Verdict,
     /// The numbers of each comparison, by its text and cell, in the order of the sweep: `left` and `right`, or `along`
     /// a swept key, and `holds`. `size` marks comparisons with published numbers, which decide only between `holds` and
     /// `other-size`. With several seeds, `half_width` is that of the 95 % interval of the difference, paired by seed,
     /// and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for plain
-    /// numbers. `degraded` marks the use of a degraded run, `injected` of a run with injected interference, `stand_in`
-    /// of generated jobs in place of a missing trace, on which only claims of ours are tested. `why` lists why a
-    /// comparison is not judged: missing numbers, or unequal injections.
+    /// numbers. `degraded` marks the use of a degraded run, `injected` that of a run with injected interference.
+    /// `stand_in` marks generated jobs in place of a missing trace; only this project's claims are tested on them.
+    /// `why` lists why a comparison is not judged: missing numbers, or unequal injections.
     pub measured: Findings,
 }
 
 impl ClaimResult {
     /// Whether other seeds could have given another verdict: some comparison that must hold is within the noise of its
-    /// replications, or all comparisons that fail are.
+    /// replications, or all failed comparisons are within it.
     pub fn is_within_noise(&self) -> bool {
         let unsure = |numbers: &&Value| numbers["within_noise"] == true;
         let of = |size: bool| self.measured.values().filter(move |numbers| (numbers["size"] == true) == size);
@@ -120,7 +121,7 @@ impl ClaimResult {
         self.rests_on("degraded")
     }
 
-    /// Whether the verdict rests on runs into which interference was injected, equally into all that are compared.
+    /// Whether the verdict rests on runs into which interference was injected, equally into all compared runs.
     pub fn is_injected(&self) -> bool {
         self.rests_on("injected")
     }
@@ -218,9 +219,9 @@ mod tests {
         ClaimResult { says: "s".into(), origin, tolerance, verdict, measured: numbers.collect() }
     }
 
-    /// Each case has a check and a comparison with a published number: (holds, within noise).
+    /// Each case has a check and a comparison with a published number, each written as (holds, within noise).
     #[test]
-    fn a_verdict_is_within_noise_if_the_comparisons_that_decide_it_are() {
+    fn a_verdict_is_within_noise_if_its_deciding_comparisons_are() {
         for (verdict, check, size, expected) in [
             (Verdict::Holds, (true, false), (true, true), true),
             (Verdict::OtherSize, (true, false), (false, false), false),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_within_noise_counts_once_and_neither_as_holding_nor_as_failing() {
+    fn a_claim_within_noise_counts_neither_as_holding_nor_as_failing() {
         let sure = claim(Verdict::Holds, [(false, true, false); 2]);
         let unsure = claim(Verdict::Holds, [(false, true, true); 2]);
         let tally = Tally::by_origin([&sure, &unsure])[&Origin::Paper];

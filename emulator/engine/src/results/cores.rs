@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An interval of a real core with a copy on it: a degraded slot, or part of the healthy time between two. A row of
-/// `cores.parquet`.
+/// An interval of a real core with a copy on it: a degraded slot, or part of the healthy time between two slots. A row
+/// of `cores.parquet`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CoreRow {
     /// Number of the core.
     pub core: u32,
-    /// Start, s.
+    /// Start of the interval, s.
     pub start: f64,
-    /// End, s.
+    /// End of the interval, s.
     pub end: f64,
     /// The requested slowdown; 1 for a healthy core.
     pub asked: f64,

@@ -13,23 +13,22 @@ pub struct Deadlines {
     pub slo: u64,
     /// SLO jobs that ended by their deadline.
     pub met: u64,
-    /// SLO jobs that did not.
+    /// SLO jobs that did not end by their deadline.
     pub missed: u64,
-    /// SLO jobs whose deadline lies beyond the end of a run that did not finish. Ended ones are included: the others
-    /// might still have met their deadlines.
+    /// SLO jobs whose deadline lies beyond the end of a run that did not finish. Jobs that ended are included, because
+    /// the other jobs might still have met their deadlines.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub miss_rate: f64,
-    /// Utility earned: 1 for each SLO job that ended by its deadline, also where that lies beyond the end of a run that
-    /// did not finish; 0 for one that ended after it or not at all (section 4.2.1, figure 4.3a). The thesis lets the
-    /// utility of best-effort jobs decrease over time and leaves the slope open, which is a parameter of a policy, so
-    /// they earn nothing here.
+    /// Utility earned: 1 for each SLO job that ended by its deadline, 0 for each other SLO job (section 4.2.1, figure
+    /// 4.3a). The deadline may lie beyond the end of a run that did not finish. The thesis lets the utility of
+    /// best-effort jobs decrease over time, with a slope that is a parameter of a policy. They earn nothing here.
     #[serde(default)]
     pub value: u64,
-    /// Work of the jobs that ended. A restarted job counts once; one that ran on nodes that it does not prefer counts
-    /// with its work on preferred ones.
+    /// Work of the jobs that ended. A restarted job counts once. A job that ran on nodes that it does not prefer counts
+    /// with its work on preferred nodes.
     pub goodput_h: GoodputHours,
     /// Response times of best-effort jobs that ended.
     pub be_response_s: Brief,

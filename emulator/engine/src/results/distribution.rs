@@ -8,8 +8,8 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
-/// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
-/// all response times.
+/// Defines structs of numbers. A number that could not be measured is NaN here and `null` in JSON, because zero would
+/// be the best of all response times.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident,)* })*) => {$(
         $(#[$doc])*
@@ -33,7 +33,7 @@ macro_rules! numbers {
 numbers! {
     /// Mean, spread and exact percentiles.
     Distribution {
-        /// Mean.
+        /// Mean of the values.
         mean,
         /// Standard deviation of the population.
         std,
@@ -43,7 +43,7 @@ numbers! {
         p10,
         /// 25th percentile.
         p25,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
@@ -53,15 +53,15 @@ numbers! {
         p99,
         /// 99.9th percentile.
         p999,
-        /// Maximum.
+        /// Maximum of the values.
         max,
     }
 
     /// Mean and three percentiles.
     Brief {
-        /// Mean.
+        /// Mean of the values.
         mean,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
@@ -71,15 +71,15 @@ numbers! {
 
     /// Mean, three percentiles of three significant digits, and maximum.
     Spread {
-        /// Mean.
+        /// Mean of the values.
         mean,
-        /// Median.
+        /// Median of the values.
         p50,
         /// 90th percentile.
         p90,
         /// 99th percentile.
         p99,
-        /// Maximum.
+        /// Maximum of the values.
         max,
     }
 }

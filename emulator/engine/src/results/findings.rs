@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Findings(Vec<(String, Value)>);
 
 impl Findings {
-    /// Adds the numbers of a comparison, or replaces its previous ones.
+    /// Adds the numbers of a comparison, or replaces the comparison's previous numbers.
     pub fn insert(&mut self, name: String, numbers: Value) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = numbers,
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_keep_the_order_of_the_file() {
+    fn findings_keep_the_order_of_their_json_keys() {
         let text = r#"{"a < b [x=2]":{"holds":true},"a < b [x=10]":{"holds":false},"0 < a":{}}"#;
         let mut findings: Findings = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&findings).unwrap(), text);

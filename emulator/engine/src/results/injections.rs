@@ -6,17 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Interference injected into a cell with `volary inject`: for some time this profile replaced the experiment's on
-/// these cores.
+/// Interference injected into a cell with `volary inject`. For some time `profile` replaced the experiment's profile on
+/// some cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Injected {
     /// Identifier of the injection, 16 hex digits.
     pub id: String,
     /// The profile with everything it refers to, as a table like `[interference]`.
     pub profile: BTreeMap<String, Value>,
-    /// The seed of its draws.
+    /// Seed of the draws of the profile.
     pub seed: u64,
-    /// Its targets as the user wrote them; empty for all cores.
+    /// Targets of the injection as the user wrote them; empty for all cores.
     pub targets: Vec<String>,
     /// The hosts that applied it, each to its own cores.
     pub hosts: Vec<Applied>,
@@ -25,7 +25,7 @@ pub struct Injected {
 /// The part of an injection that a host applied.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
-    /// The host.
+    /// Name of the host.
     pub host: String,
     /// Numbers of the cores, as in `0-5,8`.
     pub cores: String,
@@ -33,13 +33,14 @@ pub struct Applied {
     pub from_s: f64,
     /// End, in emulated seconds.
     pub until_s: f64,
-    /// Reason for its end, and a note if a later injection replaced it on some cores for a time.
+    /// Reason for the end of the injection, and a note if a later injection replaced this injection on some cores for a
+    /// time.
     pub ended: String,
-    /// Whether the end of the run cut it short.
+    /// Whether the end of the run cut the injection short.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// Share of this time in which its slots degraded the cores; null if there are too many slots to count, or if a
-    /// later injection replaced it on some cores for a time.
+    /// Share of the time of the injection in which the injection degraded the cores. Null if there are too many slots
+    /// to count, or if a later injection replaced this injection on some cores for a time.
     pub degraded: Option<f64>,
 }
 

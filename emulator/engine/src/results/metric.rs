@@ -12,11 +12,11 @@ pub type Reading = fn(&Summary) -> f64;
 /// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Seconds.
+    /// Seconds of emulated time.
     Seconds,
     /// Hours of work of nodes or cores.
     Hours,
-    /// A share of one, shown in per cent.
+    /// A share from 0 to 1, shown in per cent.
     Share,
     /// A number without a unit.
     Plain,
@@ -24,38 +24,38 @@ pub enum Unit {
     Count,
 }
 
-/// The better one of two values of a number.
+/// Direction in which a number is better.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Better {
-    /// The smaller one.
+    /// The smaller value is better.
     Less,
-    /// The larger one.
+    /// The larger value is better.
     More,
-    /// Neither: it depends on the rest of the results.
+    /// No value is better by itself.
     Neither,
 }
 
 /// A number of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its key in the results, or the quotient of two keys.
+    /// Key of the number in the results, or the quotient of two keys.
     pub key: &'static str,
-    /// Its unit.
+    /// Unit of the number.
     pub unit: Unit,
-    /// The better one of two values.
+    /// Direction in which the number is better.
     pub better: Better,
-    /// Its meaning, in one line.
+    /// Meaning of the number, in one line.
     pub meaning: &'static str,
-    /// Whether each class of jobs has it as well.
+    /// Whether each class of jobs has the number as well.
     pub by_class: bool,
-    /// Whether it covers only jobs that ended. In a run with unfinished jobs these are the fast ones, so that policies
-    /// cannot be compared by it.
+    /// Whether the number covers only jobs that ended. Policies cannot be compared by such a number in a run with
+    /// unfinished jobs, because the jobs that ended are the fast ones.
     pub censored: bool,
     /// The number in a summary.
     pub value: Reading,
-    /// Its column in tables.
+    /// Column of the number in tables.
     pub column: Option<TableColumn>,
-    /// Whether `volary compare` shows it.
+    /// Whether `volary compare` shows the number.
     pub compared: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct TableColumn {
     pub group: ColumnGroup,
     /// Rank among the default columns, the most important first; `None` for a column that is shown only on request.
     pub rank: Option<u8>,
-    /// Number that must be above zero in a run for a default column to be shown; `None` if being measured is enough.
+    /// Number that must be above zero in a run for a default column to be shown; `None` to show every measured number.
     pub shown_if: Option<Reading>,
 }
 
@@ -161,7 +161,7 @@ pub fn censored_sections() -> impl Iterator<Item = &'static str> {
     plain.map(|metric| metric.key.split('.').next().unwrap_or_default())
 }
 
-/// Whether a number, given by the parts of its key, covers only jobs that ended, of all jobs or of a class.
+/// Whether the number of a key, given in parts, covers only jobs that ended. The key may belong to a class.
 pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
     let mut parts = key.into_iter();
     let first = parts.next();
@@ -174,7 +174,7 @@ fn of<T>(section: Option<&T>, number: fn(&T) -> f64) -> f64 {
     section.map_or(f64::NAN, number)
 }
 
-/// A share of core time; NaN where nodes are shared, which have pods instead of cores.
+/// A share of core time; NaN where nodes are shared, because shared nodes have pods instead of cores.
 fn of_cores(summary: &Summary, share: f64) -> f64 {
     if summary.shared.is_some() { f64::NAN } else { share }
 }

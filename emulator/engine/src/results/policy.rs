@@ -23,7 +23,7 @@ pub struct PolicySections {
 }
 
 impl PolicySections {
-    /// All sections, with zeros: their keys are those that results can have.
+    /// All sections, with zeros. Together they have every key that results can have.
     pub fn every() -> Self {
         Self {
             placements: Some(Placements::default()),
@@ -33,7 +33,7 @@ impl PolicySections {
         }
     }
 
-    /// The reason for which results of a policy with these traits have no number at a path; `None` if they can have it.
+    /// The reason why results of a policy with these traits have no number at a path; `None` if they can have it.
     pub fn lacks(path: &[&str], traits: &Traits<'_>) -> Option<&'static str> {
         match path {
             ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
@@ -60,7 +60,7 @@ pub struct PolicyResults {
 /// task that is bound again counts with its last binding.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Placements {
-    /// Number of bindings of tasks to nodes, repeated ones included.
+    /// Number of bindings of tasks to nodes, repeated bindings included.
     pub count: u64,
     /// Maximum number of bindings in a second of emulated time.
     pub peak_per_s: u64,
@@ -70,9 +70,9 @@ pub struct Placements {
     pub last_s: f64,
     /// Time from a job's arrival until its tasks were bound: the paper's TST.
     pub scheduled_s: Stage,
-    /// Time until its tasks started: TST + w2x.
+    /// Time from a job's arrival until its tasks started: TST + w2x.
     pub started_s: Stage,
-    /// Time until its tasks ended: TCT.
+    /// Time from a job's arrival until its tasks ended: TCT.
     pub ended_s: Stage,
 }
 
@@ -110,21 +110,21 @@ pub struct Planning {
 /// Gaps of plans.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PlanGap {
-    /// Mean.
+    /// Mean gap.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub mean: f64,
-    /// 99th percentile.
+    /// 99th percentile of gaps.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub p99: f64,
-    /// Maximum.
+    /// Maximum gap.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub max: f64,
 }
 
-/// Errors of the run times that a scheduler expected when jobs were submitted, over the jobs whose run time it learnt.
+/// Errors of the run times that a scheduler expected when jobs were submitted, over the jobs whose run time is known.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PredictionErrors {
     /// Number of jobs.
@@ -146,21 +146,21 @@ pub struct PredictionErrors {
 pub struct Stage {
     /// Mean over the job's tasks.
     pub average: Spread,
-    /// The job's last task.
+    /// Time of the job's last task.
     pub tail: Spread,
     /// Standard deviation within the job.
     pub deviation: Spread,
 }
 
-/// Staleness of the copies that receivers keep of sources: schedulers of nodes or, where a policy has one shared state,
-/// schedulers or nodes of that state. A cache holds the work expected at every node; the truth is the work of the tasks
-/// placed there that have not ended, by the same estimates. Decisions and errors of snapshots and shared states are not
-/// measured.
+/// Staleness of the copies that receivers keep of sources. Receivers are schedulers and sources are nodes; where a
+/// policy has one shared state, receivers are schedulers or nodes and the source is that state. A cache holds the work
+/// expected at every node. The truth is the work of the tasks placed there that have not ended, by the same estimates.
+/// Decisions and errors of snapshots and shared states are not measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Staleness {
-    /// Age of synchronisation: time since a scheduler last had all updates about a node, which is the age of the
-    /// oldest that it lacks; 0 in sync. Over time, schedulers and nodes (Zhong, Yates and Soljanin 2018). A lost update
-    /// counts until a later one of its origin arrives.
+    /// Age of synchronisation: time since a scheduler last had all updates about a node, which is the age of the oldest
+    /// missing update; 0 in sync. Measured over time, schedulers and nodes (Zhong, Yates and Soljanin 2018). A lost
+    /// update counts until a later update of its origin arrives.
     pub age_of_synchronisation_s: Spread,
     /// Share of time that a scheduler lacks an update about a node.
     #[serde(deserialize_with = "nan_if_null")]
@@ -168,13 +168,13 @@ pub struct Staleness {
     pub out_of_sync: f64,
     /// Age of synchronisation while out of sync.
     pub age_out_of_sync_s: Spread,
-    /// Version age: number of updates about a node that a scheduler lacks. Over time, schedulers and nodes (Yates
-    /// 2021).
+    /// Version age: number of updates about a node that a scheduler lacks. Measured over time, schedulers and nodes
+    /// (Yates 2021).
     pub version_age: Spread,
-    /// Age of information: time since the newest snapshot that a receiver has of a source was made, once it has one.
-    /// Over time, receivers and sources (Kaul, Yates and Gruteser 2012). Not measured where no snapshots are sent.
+    /// Age of information: age of the newest snapshot that a receiver has of a source, from the first snapshot on.
+    /// Measured over time, receivers and sources (Kaul, Yates and Gruteser 2012), and only where snapshots are sent.
     pub age_of_information_s: Spread,
-    /// Age of information just before a snapshot replaces another.
+    /// Age of information just before a new snapshot replaces the old snapshot.
     pub peak_age_of_information_s: Spread,
     /// Absolute difference between the cached and the true load of a node: over time, schedulers and nodes.
     pub error_s: Spread,
@@ -192,21 +192,21 @@ pub struct Staleness {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub conflicts: f64,
-    /// Absolute difference between the cached and the true load of the chosen node: over decisions.
+    /// Absolute difference between the cached and the true load of the chosen node, over decisions.
     pub decision_error_s: Spread,
     /// Wait of a task at the chosen node minus the least wait that it could have had, over a sample of decisions. A
     /// wait is the remaining work, on healthy cores, of the tasks that the node serves before it.
     pub regret_s: Spread,
     /// Time between two observations.
     pub every_s: f64,
-    /// Number of receivers observed: schedulers, or nodes where these keep copies.
+    /// Number of receivers observed: schedulers, or nodes where nodes keep copies.
     pub receivers: u32,
     /// Number of sources observed: nodes, or 1 where all receivers keep copies of one state.
     pub sources: u32,
 }
 
 impl Staleness {
-    /// No measurements.
+    /// Staleness of which nothing was measured.
     pub const UNMEASURED: Self = Self {
         age_of_synchronisation_s: Spread::UNMEASURED,
         out_of_sync: f64::NAN,
@@ -226,7 +226,7 @@ impl Staleness {
         sources: 0,
     };
 
-    /// The reason for which it lacks a number under a policy with such caches.
+    /// The reason why `number` is not measured under a policy with such caches; `None` if it is measured.
     fn lacks(number: &str, caches: Caches) -> Option<&'static str> {
         let (has, why) = match number {
             "age_of_information_s" | "peak_age_of_information_s" => {
@@ -244,18 +244,18 @@ impl Staleness {
     }
 }
 
-/// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.
+/// An observation of a scheduler's cache over the observed nodes, a row of `staleness.parquet`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct CacheRow {
     /// Time of the observation, s.
     pub time: f64,
-    /// Number of the scheduler, or of the node where these keep copies.
+    /// Number of the scheduler, or of the node where nodes keep copies.
     pub receiver: u32,
     /// Mean age of synchronisation, s.
     pub age: f64,
-    /// Maximum of these ages, s.
+    /// Maximum age of synchronisation, s.
     pub age_max: f64,
-    /// Share of nodes about which it lacks updates.
+    /// Share of nodes about which the scheduler lacks updates.
     pub out_of_sync: f64,
     /// Mean version age.
     pub versions: f64,
@@ -267,7 +267,7 @@ pub struct CacheRow {
     pub bias: f64,
     /// Maximum absolute error, s.
     pub error_max: f64,
-    /// Updates that it lacks, about all nodes.
+    /// Number of updates that the scheduler lacks, about all nodes.
     pub in_flight: u64,
 }
 
@@ -279,26 +279,26 @@ pub struct DecisionRow {
     pub time: f64,
     /// Number of the scheduler.
     pub scheduler: u32,
-    /// The node that it chose.
+    /// The node that the scheduler chose.
     pub node: u32,
-    /// The node where the task would have waited least; the chosen one if none is better.
+    /// The node where the task would have waited least; the chosen node if none is better.
     pub best: u32,
-    /// Age of synchronisation, s.
+    /// Age of synchronisation of the chosen node, s.
     pub age: f64,
     /// Age of synchronisation of the best node, s.
     pub age_best: f64,
-    /// Age of information, s; NaN without snapshots.
+    /// Age of information of the chosen node, s; NaN without snapshots.
     pub information: f64,
     /// Age of information of the best node, s.
     pub information_best: f64,
-    /// Version age.
+    /// Version age of the chosen node.
     pub versions: u64,
     /// Version age of the best node.
     pub versions_best: u64,
-    /// The wait that the scheduler expected at the node, s.
+    /// The wait that the scheduler expected at the chosen node, s.
     pub believed: f64,
-    /// The true wait at the node, s.
+    /// The true wait at the chosen node, s.
     pub wait: f64,
-    /// The true wait at the node minus that at the best node, s.
+    /// The true wait at the chosen node minus the true wait at the best node, s.
     pub regret: f64,
 }

@@ -43,7 +43,7 @@ pub fn run_name(policy: &str, cell: &Cell, seed: u64) -> String {
     format!("{}, seed {seed}", point_name(policy, cell))
 }
 
-/// Whether two swept values are the same: `0` and `0.0` are, and `10ms` and `10000us`.
+/// Whether two swept values are the same, such as `0` and `0.0`, or `10ms` and `10000us`.
 pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || canonical(a) == canonical(b)
 }
@@ -103,7 +103,7 @@ pub fn in_words(value: &serde_json::Value) -> String {
 }
 
 /// A length of time such as `62500us` in the largest unit in which it is at least one, `62.5ms`; `None` for any other
-/// text and for one that would lose digits.
+/// text, and for a length that would lose digits.
 fn shortest_time(text: &str) -> Option<String> {
     const UNITS: [(&str, i32); 4] = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
     let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
@@ -144,9 +144,9 @@ pub struct Summary {
     /// Times of all jobs.
     #[serde(flatten)]
     pub times: JobTimes,
-    /// The times of each class of jobs, by its label: `slo` and `be` where the workload has a section `slo`, `short`
-    /// and `long` where it has a cutoff, the names of the classes of a mix; otherwise, and where there is one class
-    /// only, empty.
+    /// The times of each class of jobs, by its label. The labels are `slo` and `be` where the workload has a section
+    /// `slo`, `short` and `long` where it has a cutoff, and the names of the classes of a mix. Empty with a single
+    /// class.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
@@ -174,7 +174,7 @@ pub struct Summary {
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<Deadlines>,
-    /// Messages sent.
+    /// Counts of messages sent.
     pub messages: Messages,
     /// Sections that only some policies have.
     #[serde(flatten)]
@@ -214,8 +214,8 @@ impl Summary {
         self.is_degraded() || !self.injections.is_empty()
     }
 
-    /// The summary with the jobs of one class in place of all jobs; job counts are zero if unfinished ones were not
-    /// counted by class. `None` if there is no such class.
+    /// The summary with the jobs of one class in place of all jobs. Job counts are zero if the run did not count
+    /// unfinished jobs by class. `None` if there is no such class.
     pub fn for_class(&self, label: &str) -> Option<Self> {
         let ClassResults { jobs, not_finished, times } = *self.classes.get(label)?;
         let jobs = not_finished.map_or_else(JobCounts::default, |unfinished| JobCounts {
@@ -228,18 +228,18 @@ impl Summary {
     }
 }
 
-/// The times of all jobs, or of those of a class.
+/// The times of all jobs, or of the jobs of a class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobTimes {
-    /// Response times of finished jobs: from the arrival at the client until the client learns of the end, of the last
-    /// stage if there are several.
+    /// Response times of finished jobs: from the arrival at the client until the client learns of the end of the job
+    /// or, with several stages, of its last stage.
     pub response_s: Distribution,
     /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
     /// started earlier.
     pub wait_s: Brief,
-    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`), or over
-    /// `alone` where the class of a mix states that.
+    /// Slowdown of finished jobs: response time over the work of the longest task (`longest_s`), or over `alone` where
+    /// the class of a mix states `alone`.
     pub slowdown: Brief,
     /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed over stages. `response_s.p99 /
     /// longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
@@ -249,12 +249,12 @@ pub struct JobTimes {
     #[schemars(with = "Option<f64>")]
     pub over_10x: f64,
     /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
-    /// absent if that key is not set.
+    /// absent without `run.record.unqueued`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<f64>,
 }
 
-/// The jobs of one class.
+/// Counts and times of the jobs of one class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassResults {
     /// Jobs that arrived.
@@ -262,7 +262,7 @@ pub struct ClassResults {
     /// Jobs that failed or were open when the run ended; absent in results of older versions, which did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_finished: Option<u64>,
-    /// Times of these jobs.
+    /// Times of the jobs of the class.
     #[serde(flatten)]
     pub times: JobTimes,
 }
@@ -320,7 +320,7 @@ pub struct CopyCounts {
 }
 
 impl CopyCounts {
-    /// Counts a copy that has ended, and the core time spent on it; a suspended one has not.
+    /// Counts a copy that has ended, and the core time spent on it. A suspended copy has not ended.
     pub(crate) fn count(&mut self, how: CopyEnd, spent_s: f64) {
         let (copies, work) = match how {
             CopyEnd::First => return self.finished += 1,
@@ -341,8 +341,8 @@ pub struct Messages {
     /// The policy's own messages sent, recovery not included.
     pub total: u64,
     /// Messages that the emulated network lost, and stream messages returned as undeliverable. A message of several
-    /// datagrams, such as a batch of Murmuration's, counts here if its first is lost. Losses in the real network
-    /// between hosts are in `fidelity.hosts`.
+    /// datagrams, such as a batch of Murmuration's, counts here if its first datagram is lost. Losses in the real
+    /// network between hosts are in `fidelity.hosts`.
     pub dropped: u64,
     /// Messages that actors send to repair losses, and transmissions repeated by streams of the emulated network.
     /// Retransmissions of QUIC between hosts are not counted.
@@ -354,13 +354,13 @@ pub struct Messages {
 /// Cost of the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Engine {
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
     /// Hash of the order of events, 16 hex digits; equal seeds give equal hashes in `virtual`.
     pub order_hash: String,
     /// CPU time of the run's thread.
     pub cpu_s: f64,
-    /// Part of it spent on planning by schedulers, for `3sigma`, `prio` and `distsched`.
+    /// The part of `cpu_s` spent on planning by schedulers, for `3sigma`, `prio` and `distsched`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_cpu_s: Option<f64>,
     /// Wall time of the run.
@@ -374,12 +374,12 @@ pub struct Engine {
 pub struct RunLine<'a> {
     /// Id of the run, the same in the manifest and in all tables.
     pub run: &'a str,
-    /// One job in this many is sampled into `tasks.parquet`; 0 if none is.
+    /// One job in this many is sampled into `tasks.parquet`; 0 if no job is.
     pub sampled_one_in: u32,
-    /// Offered load ρ of the cell: the share of the cores' time under interference that one copy of each task needs;
-    /// null if it is not known. A lower bound where interference is too fine to be summed.
+    /// Offered load ρ of the cell: the share of the cores' time under interference that one copy of each task needs.
+    /// Null if it is not known; a lower bound where interference is too fine to be summed.
     pub load: Option<f64>,
-    /// Its keys are those of the line.
+    /// The summary, whose keys are keys of the line.
     #[serde(flatten)]
     pub summary: &'a Summary,
 }
@@ -389,35 +389,35 @@ pub struct RunLine<'a> {
 #[serde(untagged)]
 #[schemars(title = "volary results, a line")]
 pub enum Line {
-    /// A run: one cell, one policy, one seed. Every line of `summary.jsonl` is one.
+    /// A run: one cell, one policy, one seed. All lines of `summary.jsonl` are runs.
     Run(RunLine<'static>),
     /// The claims, at the end of `--json`.
     Claims(ClaimsLine),
-    /// A claim. Every line of `claims.jsonl` is one.
+    /// A claim. All lines of `claims.jsonl` are claims.
     Claim(ClaimResult),
 }
 
 /// One finished or unfinished job, a row of `jobs.parquet`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobRow {
-    /// Its id.
+    /// Id of the job.
     pub job: u32,
-    /// Arrival, s.
+    /// Time of arrival, s.
     pub arrival: f64,
     /// Response time, s; NaN if unfinished.
     pub response: f64,
-    /// Work of its longest task, summed over stages, s.
+    /// Work of the job's longest task, summed over stages, s.
     pub longest: f64,
-    /// Its response time alone in the cluster, s, if the workload states it.
+    /// Response time of the job alone in the cluster, s, if the workload states it.
     pub alone: Option<f64>,
-    /// Number of tasks, of all its stages.
+    /// Number of tasks, over all stages.
     pub tasks: u32,
-    /// Label of its class.
+    /// Label of the job's class.
     pub class: Arc<str>,
 }
 
 impl JobRow {
-    /// Response time over `alone` or, if that is not stated, over the work of the longest task; `None` if the job is
+    /// Response time over `alone` or, without `alone`, over the work of the longest task; `None` if the job is
     /// unfinished or has no work.
     pub fn slowdown(&self) -> Option<f64> {
         let least = self.alone.unwrap_or(self.longest);
@@ -428,17 +428,17 @@ impl JobRow {
 /// One execution on a core, a row of `tasks.parquet` and a slice of the timeline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CopyRow {
-    /// Job.
+    /// Id of the job.
     pub job: u32,
-    /// Task in the job; those of later stages follow those of earlier ones.
+    /// Number of the task in the job; tasks of later stages follow tasks of earlier stages.
     pub task: u32,
-    /// Attempt.
+    /// Number of the attempt, from 0.
     pub attempt: u32,
-    /// Core among all cores of the run.
+    /// Number of the core among all cores of the run.
     pub core: u32,
-    /// Start, s.
+    /// Start of the execution, s.
     pub start: f64,
-    /// End, s.
+    /// End of the execution, s.
     pub end: f64,
     /// The kind of its end.
     pub end_kind: CopyEnd,
@@ -448,22 +448,22 @@ pub struct CopyRow {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyEnd {
-    /// First finished copy of its task.
+    /// The copy was the first finished copy of its task.
     First,
-    /// Finished after another copy of its task.
+    /// The copy finished after another copy of its task.
     Second,
-    /// Stopped, progress lost.
+    /// The copy was stopped and lost its progress.
     Preempted,
-    /// Stopped, to be resumed.
+    /// The copy was stopped, to be resumed.
     Suspended,
-    /// Lost in a crash of its node.
+    /// The copy was lost in a crash of its node.
     Lost,
-    /// Open when the run ended, its task unfinished.
+    /// The copy was open when the run ended, and its task was unfinished.
     InProgress,
 }
 
 impl CopyEnd {
-    /// All of them, in the order of legends.
+    /// All kinds of ends, in the order of legends.
     pub const ALL: [Self; 6] =
         [Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost, Self::InProgress];
 }
@@ -473,22 +473,22 @@ impl CopyEnd {
 pub struct MessageRow {
     /// Time of sending, s.
     pub sent: f64,
-    /// Time at which its receiver handled it, s.
+    /// Time at which the receiver handled the message, s.
     pub delivered: f64,
     /// The sender, such as `scheduler 3`.
     pub from: String,
-    /// The receiver.
+    /// The receiver, such as `node 7`.
     pub to: String,
-    /// Its kind, such as `probe.reserve`.
+    /// Kind of the message, such as `probe.reserve`.
     pub kind: String,
-    /// The job that it concerns, if any.
+    /// The job that the message concerns, if any.
     pub job: Option<u32>,
 }
 
 /// The load of a cluster from a time on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LoadRow {
-    /// Time, s.
+    /// Time of the sample, s.
     pub time: f64,
     /// Tasks of arrived jobs that have not started.
     pub waiting: u64,
@@ -496,7 +496,7 @@ pub struct LoadRow {
     pub busy: u32,
 }
 
-/// Maximum number of degraded intervals kept of a cell.
+/// Maximum number of degraded intervals kept of a run.
 pub const MOST_BURSTS: usize = 10_000;
 
 /// Everything measured of one cell, policy and seed.
@@ -510,11 +510,11 @@ pub struct Measured {
     pub copies: Vec<CopyRow>,
     /// One job in this many is sampled into `copies`.
     pub sampled_one_in: u32,
-    /// Executions on the first few cores from the start of the run, for timelines: complete within the window.
+    /// Executions on the first few cores from the start of the run, for timelines; complete within the window.
     pub timeline: Vec<CopyRow>,
     /// The node of each of the timeline's cores.
     pub timeline_nodes: Vec<u32>,
-    /// Messages from and to these nodes, in order of time.
+    /// Messages from and to the nodes of the timeline's cores, in order of time.
     pub messages: Vec<MessageRow>,
     /// Number of later messages that the timeline had no room for.
     pub messages_left_out: u64,
@@ -526,7 +526,7 @@ pub struct Measured {
     pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
-    /// Work of real cores, by core and time; empty if copies burnt none.
+    /// Work of real cores, by core and time; empty if copies burnt no real cores.
     pub cores: Vec<CoreRow>,
     /// Notes for reports: faults, injections, warnings.
     pub notes: Vec<String>,
@@ -539,7 +539,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distributions_have_names() {
+    fn distributions_are_written_in_words() {
         for (value, words) in [
             (json!({"exponential": {"mean": "62500us"}}), "exponential 62.5ms"),
             (json!({"gamma": {"shape": 100, "mean": "10ms"}}), "gamma mean 10ms shape 100"),

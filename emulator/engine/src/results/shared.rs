@@ -23,9 +23,10 @@ pub struct SharedNodes {
     pub evictions: u64,
     /// CPU-time of all copies, core-hours.
     pub used_core_h: f64,
-    /// Part of it of copies that were evicted, preempted or lost, core-hours.
+    /// The part of `used_core_h` on copies that were evicted, preempted or lost, core-hours.
     pub wasted_core_h: f64,
-    /// Part of it of copies that still ran when `run.until` ended the run, core-hours: neither useful nor wasted.
+    /// The part of `used_core_h` on copies that still ran when `run.until` ended the run, core-hours; neither useful
+    /// nor wasted.
     #[serde(default)]
     pub in_progress_core_h: f64,
     /// CPU that copies were given over the CPU of all nodes times the makespan; at most 1, also where speed or

@@ -6,8 +6,8 @@ use super::{Applied, Injected, Summary};
 use volary_actors::base::CoreSet;
 
 impl Injected {
-    /// Whether one schedule could have had both effects: the same profile and seed on the same cores, from the same
-    /// time until the same time. An injection that the end of its run cut short is as long as the other one.
+    /// Whether one schedule could contain both injections: the same profile and seed on the same cores, from the same
+    /// time until the same time. An injection that the end of its run cut short equals a longer injection.
     fn is_like(&self, other: &Self) -> bool {
         self.profile == other.profile
             && self.seed == other.seed
@@ -23,7 +23,7 @@ impl Injected {
 }
 
 impl Applied {
-    /// Whether it began and ended at the times of another, as far as both runs lasted.
+    /// Whether both injections began and ended at the same times, as far as both runs lasted.
     fn is_when(&self, other: &Self) -> bool {
         let goes_on = |cut: &Self, other: &Self| cut.cut && other.until_s >= cut.until_s;
         self.from_s == other.from_s
@@ -32,7 +32,7 @@ impl Applied {
 }
 
 /// Names the first two runs of one seed into which interference was injected unequally, so that they cannot be
-/// compared. `None` if there are none.
+/// compared. `None` if there are no such runs.
 pub fn unequal_injections<'a>(runs: impl IntoIterator<Item = &'a Summary>) -> Option<String> {
     let mut first: BTreeMap<u64, &Summary> = BTreeMap::new();
     for run in runs {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_comparable_if_one_schedule_could_have_had_all_injections() {
+    fn runs_are_comparable_if_one_schedule_could_contain_their_injections() {
         let one = injected(&["0-3", "4-7"], [2.0, 5.0], false);
         assert_eq!(said(&[], &[]), None);
         assert_eq!(said(&[&one], &[&one]), None);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_injection_cut_by_the_end_of_its_run_equals_a_longer_one() {
+    fn a_cut_injection_equals_a_longer_injection() {
         let whole = injected(&["0"], [2.0, 5.0], false);
         let cut = injected(&["0"], [2.0, 3.5], true);
         assert_eq!(said(&[&whole], &[&cut]), None);

@@ -17,8 +17,8 @@ pub struct HostVitals {
     pub cores: u32,
     /// CPU time of the process over wall time × processors.
     pub cpu_share: f64,
-    /// Busy share of all processors of the machine, with other processes and what the hypervisor took included, and
-    /// niced work excluded, because it yields. Null where the system does not report it.
+    /// Busy share of all processors of the machine. Other processes and the time that the hypervisor took are included;
+    /// niced work is excluded, because it yields. Null where the system does not report it.
     pub machine_share: Option<f64>,
     /// Share of processor time that the hypervisor gave to other machines. Null where the system does not report it.
     pub steal_share: Option<f64>,
@@ -30,17 +30,17 @@ pub struct HostVitals {
     pub timer: Option<TimerProbe>,
     /// Messages that this host had to send to other hosts as datagrams.
     pub datagrams_sent: u64,
-    /// Number of these that the real network lost, or did not accept fast enough.
+    /// Number of datagrams that the real network lost, or did not accept fast enough.
     pub datagrams_lost: u64,
     /// Losses by receiving host; hosts without losses are omitted.
     pub lost_to: Vec<PathLoss>,
     /// Messages from other hosts that arrived after they were due.
     pub parcels_late: u64,
-    /// Error of its view of the common clock.
+    /// Error of the host's view of the common clock.
     pub clock: ClockError,
-    /// Whether its processors were kept from sleeping; null if `run.awake` did not ask for it.
+    /// Whether the host's processors were kept from sleeping; null if `run.awake` did not ask for it.
     pub awake: Option<bool>,
-    /// Reason for which they could not be kept from sleeping.
+    /// Reason why the processors could not be kept from sleeping.
     pub awake_refused: Option<String>,
 }
 
@@ -57,34 +57,34 @@ impl HostVitals {
 pub struct PathLoss {
     /// The receiving host.
     pub to: String,
-    /// Messages sent there as datagrams.
+    /// Number of datagrams sent to the receiving host.
     pub sent: u64,
-    /// Number of these that were lost.
+    /// Number of sent datagrams that were lost.
     pub lost: u64,
 }
 
-/// Lateness of a timer on which nothing depends: the precision of the machine's timers. Real time.
+/// Lateness of a timer on which nothing depends, in real time: the precision of the machine's timers.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimerProbe {
     /// Number of firings.
     pub count: u64,
-    /// Median, s.
+    /// Median lateness, s.
     pub p50_s: f64,
-    /// 99th percentile, s.
+    /// 99th percentile of lateness, s.
     pub p99_s: f64,
-    /// Maximum, s.
+    /// Maximum lateness, s.
     pub max_s: f64,
 }
 
-/// A host's clock relative to the common one. All zero in one process.
+/// A host's clock relative to the common clock. All fields are zero in one process.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClockError {
-    /// Offset of its clock, for which times are corrected, s.
+    /// Offset of the host's clock, for which times are corrected, s.
     pub offset_s: f64,
     /// Maximum error of the corrected clock, s of real time.
     pub bound_s: f64,
-    /// Drift: excess of its clock's rate, in parts per million.
+    /// Drift: excess of the rate of the host's clock, in parts per million.
     pub drift_ppm: f64,
 }

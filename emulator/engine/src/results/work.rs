@@ -29,7 +29,7 @@ pub struct RealWork {
 /// Measurements of real cores, in total and by interval.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Worked {
-    /// The sum.
+    /// Measurements of all cores together.
     pub work: RealWork,
     /// Stretches of every core from the start of the run, by core and time; at most [`MOST_STRETCHES`].
     pub stretches: Vec<CoreRow>,
@@ -49,15 +49,15 @@ pub struct RealCore {
     pub core: u32,
     /// The host that ran it.
     pub host: String,
-    /// The CPU that it used there.
+    /// The CPU of the host that it used.
     pub cpu: u32,
     /// Calibrated rounds of the kernel per second of CPU time; the unit of the work of copies.
     pub rounds_per_s: f64,
-    /// Work done while it was meant to be healthy, relative to an undisturbed CPU; 1 is exact.
+    /// Work done while the core was meant to be healthy, relative to an undisturbed CPU; 1 is exact.
     pub healthy: Samples,
 }
 
-/// The slowdown reported for a core that did almost no work; larger ones are cut to it.
+/// Maximum slowdown reported, for a core that did almost no work.
 pub const STILL: f64 = 1e6;
 
 /// Similar degraded stretches: slowdowns differ by a fifth at most, lengths by a factor of two.
@@ -66,11 +66,11 @@ pub const STILL: f64 = 1e6;
 pub struct Slots {
     /// Mean requested slowdown.
     pub asked: f64,
-    /// Achieved slowdown over all of them; at most a million.
+    /// Achieved slowdown over all stretches; at most a million.
     pub achieved: f64,
     /// Mean length, in emulated seconds.
     pub length_s: f64,
-    /// Work done in each, relative to a healthy core: one over the slowdown.
+    /// Work done in each stretch, relative to a healthy core: one over the slowdown.
     pub pace: Samples,
 }
 
@@ -80,9 +80,9 @@ pub struct Slots {
 pub struct Samples {
     /// Number of values.
     pub count: u64,
-    /// Mean; zero without values.
+    /// Mean of the values; zero without values.
     pub mean: f64,
-    /// Standard deviation.
+    /// Standard deviation of the values.
     pub std: f64,
 }
 
@@ -151,7 +151,7 @@ impl RealWork {
         cores && times && samples(&self.copies) && self.slots.iter().all(slot)
     }
 
-    /// Adds stretches to the class of similar ones.
+    /// Adds stretches to the class of similar stretches.
     fn alike(&mut self, more: &Slots) {
         let class = |slots: &Slots| (class(slots.asked, 4.0), class(slots.length_s, 1.0));
         match self.slots.binary_search_by_key(&class(more), class) {
@@ -167,7 +167,7 @@ fn class(value: f64, per_octave: f64) -> i64 {
 }
 
 impl Slots {
-    /// Relative excess of the achieved slowdown over the requested one.
+    /// Relative excess of the achieved slowdown over the requested slowdown.
     pub fn off(&self) -> f64 {
         self.achieved / self.asked - 1.0
     }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_add_up_in_any_order() {
+    fn samples_merge_to_the_same_values_in_any_order() {
         let values = [1.9, 2.1, 2.0, 2.4, 1.7];
         let mut all = Samples::default();
         values.iter().for_each(|value| all.add(&Samples::one(*value)));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_add_up_core_by_core() {
+    fn stretches_of_several_hosts_are_merged_in_the_order_of_cores() {
         let of = |cores: [u32; 2], cut| {
             let stretch = |core, start| CoreRow { core, start, end: 9.0, asked: 1.0, had: 1.0, done: 1.0 };
             let stretches =
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_are_alike_are_counted_together() {
+    fn similar_stretches_are_counted_in_one_class() {
         let mut work = RealWork::default();
         for (asked, length, pace) in [
             (2.0, 0.02, 0.4),

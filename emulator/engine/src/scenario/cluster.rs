@@ -21,10 +21,10 @@ const MOST_ACTORS: u64 = 1 << 26;
 /// An error in building a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// A key of `[cluster]`, or of `[service]` where it concerns the nodes.
+    /// An error in a key of `[cluster]`, or of `[service]` where it concerns the nodes.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The topology file.
+    /// An error in the topology file.
     #[error(transparent)]
     Topology(volary_netem::Error),
 }
@@ -40,7 +40,7 @@ pub struct Cluster {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
     /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
-    /// topology has its own.
+    /// topology states rates of its own.
     pub speed: DistributionSpec<f64>,
     /// The topology of the network. If absent all links are the same, and nodes are in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct Cluster {
     /// Capacities of nodes and reservations of tasks. If absent a task reserves a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
-    /// Number of kinds of nodes of which jobs prefer some.
+    /// Number of kinds of nodes that jobs distinguish.
     #[serde(skip_serializing_if = "is_one")]
     pub kinds: u8,
 }
@@ -69,7 +69,7 @@ pub struct Machines {
     pub links: Links,
     /// Groups that faults can aim at.
     pub groups: Groups,
-    /// The node that each auxiliary actor is placed with, if there is one.
+    /// The node that each auxiliary actor is placed with, if any.
     pub beside: Vec<Option<u32>>,
 }
 
@@ -111,11 +111,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Gives the nodes as many kinds as the jobs of a workload distinguish. Nodes of a topology can have them too; only
-    /// `[[cluster.kind]]` states kinds of its own.
+    /// Gives the nodes as many kinds as the jobs of a workload distinguish. Nodes of a topology can have kinds too;
+    /// nodes of `[[cluster.kind]]` cannot, because they are kinds themselves.
     ///
     /// # Errors
-    /// When there are fewer nodes, or `[cluster]` has kinds of its own.
+    /// When there are fewer nodes than kinds, or `[cluster]` has kinds of its own.
     pub fn for_jobs(self, workload: &WorkloadSpec, section: &ClusterSection) -> Result<Self, KeyError> {
         let Some(slo) = workload.slo().filter(|slo| slo.preference.is_some()) else { return Ok(self) };
         let at = ["workload", workload.section(), "slo", "preference"];
@@ -171,13 +171,13 @@ impl Cluster {
     /// Checks that these machines can be built under a seed: a topology may draw impossible speeds.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason why they cannot be built.
     pub fn check(&self, seed: u64) -> Result<(), String> {
         let resolved = self.topology.as_ref().map(|file| file.resolve(seed));
         resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
     }
 
-    /// Checks that the actors of a run, with those that a policy adds, are not too many.
+    /// Checks that a run does not have too many actors, including the actors that a policy adds.
     ///
     /// # Errors
     /// The reason and a remedy; `name` is the policy's name for an actor that it adds.
@@ -196,8 +196,8 @@ impl Cluster {
         2 * u64::from(self.schedulers) + nodes + self.core_count()
     }
 
-    /// The topology under a seed. It was resolved under another when the experiment was planned. Only speeds, which may
-    /// be drawn as zero, can still be refused; the nodes then count as reference nodes.
+    /// The topology under a seed. It was resolved under another seed when the experiment was planned, so only drawn
+    /// speeds of zero can still be refused. The nodes then count as reference nodes.
     fn resolved(&self, seed: u64) -> Option<Topology> {
         self.topology.as_ref()?.resolve(seed).ok()
     }
@@ -213,7 +213,7 @@ impl Cluster {
         }
     }
 
-    /// The machines of a run of a policy under `seed`. All policies get the same ones, apart from auxiliary actors.
+    /// The machines of a run of a policy under `seed`. All policies get the same machines, apart from auxiliary actors.
     pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
         let layout = policy.layout(self.layout());
         let beside = |number| policy.traits().auxiliaries?.beside(number, &layout);
@@ -249,7 +249,7 @@ impl Cluster {
         CoreTable::of(layout).with_racks(racks).with_speeds(speeds)
     }
 
-    /// The groups of actors by kind. Other policies may have more auxiliary actors.
+    /// The groups of actors by kind, empty for kinds of auxiliary actors that only other policies have.
     fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
         groups.number("client", Endpoint(0), self.schedulers);
@@ -293,9 +293,9 @@ fn add_racks(groups: &mut Groups, layout: &Layout, beside: &[Option<u32>]) {
     }
 }
 
-/// Location of every endpoint: a client with its scheduler; an auxiliary actor on a machine of its own, in the rack of
-/// the node that it is beside, or else where the topology seats coordinators. Schedulers are seated as if there were no
-/// auxiliary actors.
+/// Location of every endpoint. A client is placed with its scheduler. An auxiliary actor has a machine of its own, in
+/// the rack of the node that it is beside, or else where the topology seats coordinators. Schedulers are seated as if
+/// there were no auxiliary actors.
 fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<Place> {
     let nodes = topology.nodes();
     let schedulers = (0..layout.schedulers()).map(|index| topology.seat(index, layout.schedulers()));
@@ -307,7 +307,7 @@ fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<P
     schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(auxiliaries).collect()
 }
 
-/// Samples beyond the range of a core are clipped; a distribution that states such a speed as its bound is a mistake.
+/// Samples beyond the range of a core are clipped. A distribution that states such a speed as its bound is refused.
 fn check_speed(speed: &DistributionSpec<f64>) -> Result<(), KeyError> {
     let (low, high) = speed.bounds();
     let mean = Some(speed.mean());
@@ -327,7 +327,7 @@ fn runs(cores: &[u32]) -> Vec<(u32, u32)> {
     cores.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0])).collect()
 }
 
-/// Maximum number of injections of an experiment: cores evaluate each of them whenever a copy begins.
+/// Maximum number of injections of an experiment, because cores evaluate each injection whenever a copy begins.
 const MOST: usize = 100;
 
 impl Machines {

@@ -28,7 +28,7 @@ pub struct Point {
     pub cell: Cell,
     /// The policy and its parameters.
     pub policy: PolicySpec,
-    /// Its label in results and claims.
+    /// Label of the policy in results and claims.
     pub label: String,
     /// The rest of the scenario, shared by the policies of a cell.
     pub resolved: Arc<Resolved>,
@@ -39,7 +39,7 @@ pub struct Point {
 /// The world that the policies of a cell share.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Resolved {
-    /// The machines.
+    /// The emulated machines.
     pub cluster: Cluster,
     /// The arriving jobs.
     pub workload: WorkloadSpec,
@@ -85,7 +85,7 @@ pub struct PolicyEntry {
     pub spec: PolicySpec,
     /// The policy's name in the file.
     pub name: String,
-    /// Its label, if the file gives one.
+    /// Label of the policy, if the file gives one.
     pub label: Option<String>,
 }
 

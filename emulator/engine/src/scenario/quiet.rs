@@ -1,4 +1,4 @@
-//! The time without a copy after which a run is given up: longer than anything that can still bring a copy.
+//! The time without a copy after which a run is given up. No copy can still start after a longer time.
 
 use volary_actors::base::{JobId, Span};
 use volary_actors::catalog::Catalog;
@@ -12,10 +12,10 @@ use crate::workload::Workload;
 /// The shortest time after which a run is given up.
 pub const SHORTEST: Span = Span::from_secs(24 * 3600);
 
-/// Messages that must arrive one after the other until a copy runs: a request, a claim, its answer, and one to spare.
+/// Messages that must arrive in sequence until a copy runs: a request, a claim, its answer, and a spare message.
 const IN_TURN: u32 = 4;
 
-/// Rounds without a copy when nothing fails: the one that has begun, and the round that answers it.
+/// Rounds without a copy when nothing fails: the current round, and the round that answers it.
 const BETWEEN: f64 = 2.0;
 
 /// Probability below which failures in a row are not waited for.
@@ -28,9 +28,8 @@ const MOST_FAILURES: f64 = 1e5;
 const SKEW: f64 = 2.0;
 
 /// The time without a copy after which a run of a point with these jobs is given up, once all jobs have arrived and all
-/// faults have healed; `None` for a point that cannot be run. It is at least a day, and covers all that policy and
-/// network do by themselves: the longest wait of each, as many times in a row as messages can be lost, and all
-/// reservations claimed in vain.
+/// faults have healed; `None` for a point that cannot be run. It is at least a day. It covers the longest waits of
+/// policy and network, repeated as often in a row as messages can be lost, and all reservations claimed in vain.
 pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     let network = &point.resolved.network;
     let machines = point.resolved.cluster.machines(&point.policy, 0);
@@ -38,7 +37,7 @@ pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     longest(point, workload, &machines, &faults)
 }
 
-/// Like [`longest_quiet`], with machines and faults that are resolved already.
+/// Calculates [`longest_quiet`] for machines and faults that are resolved already.
 pub(crate) fn longest(
     point: &Point,
     workload: &Workload,
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_fail_in_a_row_as_long_as_that_is_not_unlikely() {
+    fn failures_in_a_row_are_counted_until_they_are_unlikely() {
         assert_eq!((failures(0.0), failures(1.0)), (1.0, MOST_FAILURES));
         for loss in [0.01_f64, 0.3, 0.6] {
             let (fails, most) = (1.0 - (1.0 - loss).powi(4), failures(loss));

@@ -1,5 +1,5 @@
-//! `[cluster]` of an experiment file, and the error in a key of a scenario. Capacity of nodes without a topology:
-//! their CPU and memory, the reservations of tasks, and the number that fits.
+//! `[cluster]` of an experiment file, the error in a key of a scenario, and the capacity of nodes without a topology:
+//! their CPU and memory, the reservations of tasks, and the number of tasks that fit.
 
 use std::iter::repeat_n;
 use std::path::PathBuf;
@@ -27,10 +27,10 @@ pub struct ClusterSection {
     /// Number of schedulers, each with its client; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedulers: Option<u32>,
-    /// Requests per second of the job controller, for all clients together: one for each task that it creates and one
-    /// for each end that it counts. Jobs take turns of 500 tasks. A job is submitted after its first turn, ends when
-    /// all ends are counted, and takes further turns until then. The default of kube-controller-manager is 20; no limit
-    /// if absent.
+    /// Requests per second of the job controller, for all clients together. It makes one request for each task that it
+    /// creates and one for each end that it counts. Jobs take turns of 500 tasks. A job is submitted after its first
+    /// turn, ends when all ends are counted, and takes further turns until then. The default of kube-controller-manager
+    /// is 20. No limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-3, max = 1e9))]
     pub request_rate: Option<f64>,
@@ -58,7 +58,7 @@ pub struct ClusterSection {
     /// Share of the memory of a shared node above which it evicts copies, above 0 and at most 1; 0.95 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// Period in which shared nodes report the use of copies, for policies that ask for it; "15s" if absent.
+    /// Period in which shared nodes report the use of copies, for policies that ask for reports; "15s" if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Span>,
     /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
@@ -72,13 +72,13 @@ pub struct ClusterSection {
 pub struct NodeKind {
     /// Number of nodes.
     pub nodes: u32,
-    /// As `cluster.cores`.
+    /// Cores of each node of this kind; see `cluster.cores`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// As `cluster.cpu`.
+    /// CPU of each node of this kind; see `cluster.cpu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
-    /// As `cluster.memory`.
+    /// Memory of each node of this kind; see `cluster.memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
 }
@@ -87,7 +87,7 @@ impl ClusterSection {
     /// Refuses a cluster without schedulers, and keys beside `topology` that the topology states itself.
     ///
     /// # Errors
-    /// The key and the remedy.
+    /// The faulty key, with a remedy.
     pub fn check(&self) -> Result<(), KeyError> {
         if self.schedulers == Some(0) {
             let key = ["cluster", "schedulers"];
@@ -97,7 +97,7 @@ impl ClusterSection {
             return Err(KeyError::new(
                 &["cluster", "request_rate"],
                 format!("a controller cannot make {rate} requests a second"),
-                "write a number from 0.001 to 1e9, or leave it out for no limit",
+                "write a number from 0.001 to 1e9, or leave the key out for no limit",
             ));
         }
         let given = [
@@ -113,7 +113,7 @@ impl ClusterSection {
             Some((key, _)) => Err(KeyError::new(
                 &["cluster", key],
                 format!("the topology states `{key}` already"),
-                "leave it out here, or leave out `topology`",
+                "leave the key out here, or leave out `topology`",
             )),
             None => Ok(()),
         }
@@ -123,10 +123,10 @@ impl ClusterSection {
 /// CPU and memory that a node has or a task reserves. An absent resource is not reserved.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Needs {
-    /// In cores.
+    /// CPU, in cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<f64>,
-    /// Bytes.
+    /// Memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Size>,
 }
@@ -136,7 +136,7 @@ pub struct Needs {
 pub struct Room {
     /// The reservation of a task.
     task: Needs,
-    /// Capacities of nodes: number of equal adjacent nodes, and what each has.
+    /// Capacities of nodes: number of equal adjacent nodes, and the resources of each.
     nodes: Vec<(u32, Needs)>,
     /// Parameters of shared nodes, if nodes are shared. Tasks then reserve nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct NodeSharing {
 const PODS: u32 = 110;
 /// Default of `cluster.threshold`.
 const THRESHOLD: f64 = 0.95;
-/// Smallest threshold: nodes know it in millionths.
+/// Smallest threshold, because nodes store thresholds in millionths.
 const LEAST_THRESHOLD: f64 = 1e-6;
 /// Default of `cluster.report`: the cycle of DistSched (Park's thesis, section 5.4.1).
 const REPORT: Span = Span::from_secs(15);
@@ -245,7 +245,7 @@ impl Needs {
 pub(super) struct NodeRuns {
     /// Runs of equal adjacent nodes: their number, and how many tasks each runs at once.
     pub runs: Vec<(u32, u32)>,
-    /// Capacities, if tasks reserve any.
+    /// Capacities, if tasks reserve resources.
     pub room: Option<Room>,
 }
 
@@ -314,7 +314,8 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
             return Err(KeyError::new(&at, "a shared node needs `cpu`", "write for example cpu = 8"));
         }
         if kind.memory == Some(Size(0)) {
-            let help = "write for example memory = \"32GiB\", or leave it out, so that nothing is evicted";
+            let help =
+                "write for example memory = \"32GiB\", or leave memory out, so that nothing is evicted";
             return Err(KeyError::new(&key("memory"), "no copy fits into a node without memory", help));
         }
         runs.push((kind.nodes, pods));
@@ -360,12 +361,12 @@ pub(super) fn check_unshared(section: &ClusterSection) -> Result<(), KeyError> {
         Some((key, _)) => Err(KeyError::new(
             &["cluster", key],
             format!("`cluster.{key}` is about shared nodes"),
-            "add shared = true to [cluster], or leave it out",
+            "add shared = true to [cluster], or leave the key out",
         )),
     }
 }
 
-/// The kinds of nodes with their paths in the file: a single one, of equal nodes, where none is named.
+/// The kinds of nodes with their paths in the file; a single kind if the file names none.
 fn kinds(section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, KeyError> {
     let ClusterSection { nodes, cores, cpu, memory, .. } = *section;
     if section.kind.is_empty() {
@@ -388,7 +389,7 @@ fn kinds(section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, KeyEr
         return Err(KeyError::new(
             &["cluster", key],
             format!("each `cluster.kind` states its own `{key}`"),
-            "leave it out here, or leave out [[cluster.kind]]",
+            "leave the key out here, or leave out [[cluster.kind]]",
         ));
     }
     let path = |i: usize| vec!["cluster".into(), "kind".into(), i.to_string()];
@@ -403,7 +404,7 @@ fn check_cpu(at: &[&str], cores: Option<f64>) -> Result<(), KeyError> {
     Err(KeyError::new(at, "CPU must be between 0.001 and 1000000 cores", help))
 }
 
-/// The error about a capacity without a reservation, or the reverse: each is useless without the other.
+/// The error of a capacity without a reservation, or of a reservation without a capacity.
 fn lone(here: &[&str], there: &[&str]) -> KeyError {
     let names = |path: &[&str]| {
         path.iter().copied().filter(|part| part.parse::<u32>().is_err()).collect::<Vec<_>>().join(".")
@@ -420,9 +421,9 @@ fn lone(here: &[&str], there: &[&str]) -> KeyError {
 pub struct KeyError {
     /// Path of the key: names of tables, indices of array elements, then its own name.
     pub key: Vec<String>,
-    /// The error.
+    /// Description of the error.
     pub message: String,
-    /// The remedy.
+    /// Remedy for the error.
     pub help: String,
 }
 

@@ -77,7 +77,8 @@ impl<O: Observer> Shard<'_, O> {
             let kind = EventKind::Input(Input::Deliver { from: me, msg });
             self.push(self.now + after, me, Event { to, stamp: Stamp::delay(after), kind });
         } else {
-            // Strictly later than its cause on any clock: merging the notes of two shards relies on it.
+            // A delivery is strictly later than its cause on any clock, because merging the notes of two shards relies
+            // on it.
             let due = self.now + after.max(Span(1));
             let count = self.count_event(me);
             let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
@@ -85,8 +86,8 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Accepts a message from another shard at `now`. It is delivered when it is due, immediately if that time has
-    /// passed.
+    /// Accepts a message from another shard at `now`. The message is delivered when it is due, or immediately if it is
+    /// overdue.
     pub fn receive(&mut self, now: Time, parcel: &Parcel) {
         let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
         self.observer.received(now.since(due));
@@ -122,7 +123,7 @@ impl<O: Observer> Shard<'_, O> {
 }
 
 impl<O: Observer> Shard<'_, O> {
-    /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
+    /// Sends a message to every other scheduler, as one event if the network delays all copies equally.
     pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
         let layout = self.parts.layout;
         let common = if self.parts.shared { self.parts.fabric.common_delay() } else { None };
@@ -398,8 +399,9 @@ impl<O: Observer> Shard<'_, O> {
         self.plan_sharing(core);
     }
 
-    /// Plans to share out the CPU of a core's node after all that its workers do at this instant: use that changes at
-    /// one instant is one change. Otherwise a node would evict for memory that its copies never use at the same time.
+    /// Plans to share out the CPU of a core's node after all actions of its workers at this instant, so that uses that
+    /// change at one instant are one change. Otherwise a node would evict for memory that copies never use at the same
+    /// time.
     pub(super) fn plan_sharing(&mut self, core: u32) {
         let layout = self.parts.layout;
         let node = layout.node_of_core(core);
@@ -451,7 +453,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Queues the next event of the copy of a core. An earlier one becomes void.
+    /// Queues the next event of the copy of a core. An event queued before becomes void.
     fn schedule_next(&mut self, core: u32, (next, at): (Next, u64)) {
         let worker = self.parts.layout.worker_of_core(core);
         self.actors[worker.index()].epoch += 1;

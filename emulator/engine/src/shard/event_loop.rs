@@ -95,7 +95,7 @@ pub(super) struct ActorSlot {
 
 const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
 
-/// Number of actors above which they do not fit into the cache and prefetching pays.
+/// Number of actors above which actors do not fit into the cache and prefetching pays.
 pub(super) const LARGE: u32 = 20_000;
 
 /// Number of steps within one instant and one node above which a conversation counts as endless.
@@ -120,7 +120,7 @@ pub struct Shard<'a, O> {
     /// The copy last started on each core; `None` unless injections are expected or nodes are shared.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
-    /// does not prefer; `None` if no job prefers any.
+    /// does not prefer; `None` if no job prefers some nodes.
     pub(super) elsewhere: Option<Box<[bool]>>,
     /// Changes to copies when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
     pub(super) share_changes: Option<Vec<Change>>,
@@ -132,7 +132,7 @@ pub struct Shard<'a, O> {
     pub(super) broadcasts: BroadcastLog,
     /// Copies on real cores, in runs that have them.
     pub(super) executor: Option<ExecutorState>,
-    /// The observer.
+    /// The observer that gets the shard's callbacks.
     pub observer: O,
 }
 
@@ -179,7 +179,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         shard
     }
 
-    /// Builds the machine of an endpoint, and those of a node's workers.
+    /// Builds the machine of an endpoint and, for a node, the machines of its workers.
     pub(super) fn build_machines(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
         self.actors[endpoint.index()].machine = Some(self.parts.machine(endpoint));
@@ -281,7 +281,7 @@ impl<'a, O: Observer> Shard<'a, O> {
                 self.plan_sharing(core);
             }
         }
-        // Cores do no work in a pause, so a completion is due at its beginning at the latest and is not held back.
+        // Cores do no work in a pause, so a completion is due by the beginning of the pause and is not held back.
         if !done && let Some(at) = self.resumes_at(to) {
             self.push(at, to, Event { to, stamp, kind: EventKind::Input(input) });
             return;
@@ -332,7 +332,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
     }
 
-    /// Steps an actor, then the actors of the same node that have local inputs, until there are none left.
+    /// Steps an actor, then the actors of the same node that have local inputs, until no local input is left.
     pub(super) fn dispatch(&mut self, to: ActorId, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some((to, input));
@@ -461,7 +461,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 }
 
-/// No copy on any core.
+/// A table without a copy on any core.
 pub(super) fn no_copies(layout: &Layout) -> Box<[Option<CopyId>]> {
     vec![None; layout.workers() as usize].into()
 }
@@ -572,8 +572,8 @@ impl<O: Observer> Shard<'_, O> {
         self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
     }
 
-    /// Drops the machine of an actor with all its state but what it has stored, and for a node its workers and their
-    /// copies.
+    /// Drops the machine of an actor with all state that it has not stored. For a node, its workers and their copies
+    /// are dropped too.
     pub(super) fn crash(&mut self, actor: ActorId) {
         if !self.parts.placement.owns(actor.index()) {
             return;
@@ -618,7 +618,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Gives a new machine the state that the one before it has stored.
+    /// Gives a new machine the state that its predecessor has stored.
     fn restore(&mut self, actor: ActorId) {
         if let Some(at) = self.stored.iter().position(|(of, _)| *of == actor)
             && let Some(machine) = &mut self.actors[actor.index()].machine
@@ -633,13 +633,13 @@ impl<O: Observer> Shard<'_, O> {
         self.notify_all(actor, Input::Down { actor });
     }
 
-    /// Whether the failure detector reports `other` to `who`: coordinators are notified of any endpoint, nodes of
-    /// coordinators.
+    /// Whether the failure detector reports `other` to `who`. Coordinators are notified of any endpoint, and nodes are
+    /// notified of coordinators.
     fn is_notified_of(&self, who: ActorId, other: ActorId) -> bool {
         who != other && (self.parts.layout.coordinates(who) || self.parts.layout.coordinates(other))
     }
 
-    /// Passes a report of the failure detector about an actor to all that are up.
+    /// Passes a report of the failure detector about an actor to every actor that is up and must be notified.
     fn notify_all(&mut self, about: ActorId, input: Input) {
         // Auxiliary actors and nodes before schedulers before clients: by the time a receiver reacts with a message,
         // the actors it contacts have been notified.

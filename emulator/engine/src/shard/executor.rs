@@ -11,16 +11,16 @@ use crate::results::{RealWork, Worked};
 
 /// Real cores, each of which runs at most one copy. Work is measured in emulated time of a healthy reference core.
 pub trait CoreExecutor {
-    /// Starts work on an idle core. The ticket identifies it in [`finished`](Self::finished).
+    /// Starts work on an idle core. The ticket identifies the work in [`finished`](Self::finished).
     fn run(&mut self, core: u32, ticket: u64, work: Span);
-    /// Stops the work of a core and returns the remainder: zero only if it was finished.
+    /// Stops the work of a core and returns the remainder, which is zero only if the work was finished.
     fn halt(&mut self, core: u32) -> Span;
     /// Remaining work of a core.
     fn left(&self, core: u32) -> Span;
     /// A core and ticket whose work is finished, and the time at which it finished.
     fn finished(&mut self) -> Option<(u32, u64, Time)>;
-    /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed when that time is over,
-    /// or at once if it has `changed`.
+    /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed after this time, or at
+    /// once if the plan has `changed`.
     fn degrade(&mut self, cores: &Cores, now: Time, changed: bool);
     /// Ends all work and returns the work of the cores, without the copies.
     fn end(&mut self) -> Worked;

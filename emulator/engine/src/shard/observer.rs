@@ -1,4 +1,4 @@
-//! The observer: callbacks for everything a shard does; and what leaves a shard: parcels for other shards, and
+//! The observer, with callbacks for every action of a shard; and the output of a shard: parcels for other shards, and
 //! counters of messages.
 
 use volary_actors::base::{ActorId, Class, Span, Time};
@@ -15,13 +15,13 @@ pub enum Due {
         /// The configured delay, to the microsecond.
         asked: Span,
     },
-    /// A timer.
+    /// A timer of an actor.
     Timer,
     /// The end of a copy.
     Work,
 }
 
-/// Callbacks of a shard. A recorder needs only the first two; callbacks with their default body cost nothing.
+/// Callbacks of a shard. A recorder needs only the first two callbacks; callbacks with their default body cost nothing.
 pub trait Observer {
     /// An actor emitted a note.
     fn note(&mut self, now: Time, who: ActorId, note: Note);
@@ -52,7 +52,7 @@ pub trait Observer {
     fn ended(&mut self, _now: Time) {}
 }
 
-/// Observes nothing.
+/// An observer that observes nothing.
 impl Observer for () {
     #[inline]
     fn note(&mut self, _now: Time, _who: ActorId, _note: Note) {}
@@ -116,7 +116,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 pub struct Traffic {
     /// Messages sent over the network, indexed as [`KINDS`].
     pub by_kind: [u64; KINDS.len()],
-    /// Number of these messages that repair losses.
+    /// Messages sent over the network that repair losses.
     pub recovery: u64,
     /// Datagrams lost and stream messages returned to their sender.
     pub dropped: u64,

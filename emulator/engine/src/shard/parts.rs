@@ -28,7 +28,7 @@ pub struct Parts<'a> {
     pub fabric: Fabric,
     /// The emulated cores.
     pub cores: Cores,
-    /// Whether the emulated network, or the real one between hosts, can lose datagrams.
+    /// Whether the emulated network, or the real network between hosts, can lose datagrams.
     pub lossy: bool,
     /// Whether faults pause any endpoint.
     pub pauses: bool,
@@ -38,11 +38,12 @@ pub struct Parts<'a> {
     pub observed: bool,
     /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,
-    /// Whether actors can look at the oracle of a policy that asks for one: in virtual time, where one shard owns all.
+    /// Whether actors can read the oracle of a policy that asks for it: only in virtual time, where one shard owns all
+    /// actors.
     pub oracle: bool,
     /// The actors that the shard owns.
     pub placement: Placement<'a>,
-    /// Times the schedulers of policies that plan; absent: nothing is timed.
+    /// Times the schedulers of policies that plan; without it nothing is timed.
     pub stopwatch: Option<Arc<Stopwatch>>,
 }
 
@@ -57,16 +58,16 @@ impl Parts<'_> {
         }
     }
 
-    /// The oracle, if the policy asks for it and there is one.
+    /// The oracle, if the policy asks for an oracle that exists.
     pub fn oracle(&self) -> Option<Oracle> {
         self.policy.traits().oracle.filter(|_| self.oracle).map(|_| Oracle::new(self.workload.jobs()))
     }
 }
 
-/// The partition of endpoints among shards, seen from one of them.
+/// The partition of endpoints among shards, seen from one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
-    /// The shard of every endpoint; empty if there is only one.
+    /// The shard of every endpoint; empty if there is only one shard.
     homes: &'a [u16],
     /// Index of this shard.
     me: u16,
@@ -120,7 +121,7 @@ impl Stopwatch {
         self.elapsed.load(Ordering::Relaxed)
     }
 
-    /// Wraps a machine that plans on timers, whose steps on them are timed.
+    /// Wraps a machine that plans on timers, and times its steps on them.
     pub(super) fn time(self: &Arc<Self>, machine: Box<dyn Machine>) -> Box<dyn Machine> {
         Box::new(TimedMachine { machine, stopwatch: Arc::clone(self) })
     }

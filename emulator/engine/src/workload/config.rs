@@ -35,7 +35,7 @@ impl WorkloadSpec {
             Self::Synthetic(spec) => spec.cutoff.is_some(),
             Self::Trace(spec) => spec.cutoff.is_some(),
             Self::Mix(mix) => mix.class.iter().any(|class| class.long && class.weight > 0.0),
-            // Their traces have a cutoff of their own.
+            // The traces behind the generators have a cutoff of their own.
             Self::YahooLike(_) | Self::ClouderaLike(_) => true,
         }
     }
@@ -88,8 +88,8 @@ impl WorkloadSpec {
 pub struct Synthetic {
     /// Number of jobs that arrive, at least one.
     pub jobs: u32,
-    /// Tasks of a job. Samples of a distribution are rounded and count as one at least; a distribution whose bounds
-    /// state fewer is refused.
+    /// Tasks of a job. Samples of a distribution are rounded and count as one at least. A distribution whose bounds are
+    /// below one is refused.
     pub tasks: DistributionSpec<f64>,
     /// Gap before each arrival.
     pub interarrival: DistributionSpec<Span>,
@@ -97,11 +97,11 @@ pub struct Synthetic {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
     /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each task needs,
-    /// as `volary plan` prints it. Arrival times are scaled to reach it.
+    /// as `volary plan` prints it. Arrival times are scaled to reach this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// A job whose estimate (the mean over its tasks) is at least this long is of the long class; without
-    /// it all jobs are short.
+    /// A job whose estimate (the mean over its tasks) is at least this long is of the long class. Without a cutoff all
+    /// jobs are short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cutoff: Option<Span>,
     /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task
@@ -115,16 +115,16 @@ pub struct Synthetic {
     /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
-    /// Leave out the gangs with more tasks than the cluster has cores.
+    /// Whether gangs with more tasks than the cluster has cores are left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
-    /// one. Predictors of run times know them; they are not submitted, and no result counts them.
+    /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
 }
 
-/// `[workload.mix]`: jobs of several classes, as the mixes of the Kairos paper (Table 1) are.
+/// `[workload.mix]`: jobs of several classes, like the mixes of the Kairos paper (Table 1).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
@@ -136,7 +136,7 @@ pub struct Mix {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
     /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each task needs,
-    /// as `volary plan` prints it. Arrival times are scaled to reach it.
+    /// as `volary plan` prints it. Arrival times are scaled to reach this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
@@ -146,14 +146,14 @@ pub struct Mix {
     /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
-    /// Leave out the gangs with more tasks than the cluster has cores.
+    /// Whether gangs with more tasks than the cluster has cores are left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
-    /// one. Predictors of run times know them; they are not submitted, and no result counts them.
+    /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
-    /// The classes, at least one. A job is of each with a probability in proportion to its weight.
+    /// The classes, at least one. The probability of a class is in proportion to its weight.
     #[serde(default)]
     pub class: Vec<MixClass>,
     /// In place of `class`: a file with the classes, as `[[class]]` tables, relative to the experiment file.
@@ -165,35 +165,35 @@ pub struct Mix {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixClass {
-    /// Its name in results, claims and reports: letters, digits, `-` and `_`.
+    /// Name of the class in results, claims and reports: letters, digits, `-` and `_`.
     pub name: String,
-    /// Its share of the jobs, relative to the other classes.
+    /// Share of the jobs that are of this class, relative to the other classes.
     pub weight: f64,
-    /// Its stages, at least one. A stage is submitted when the client learns that the one before it has ended;
-    /// policies see each as a job of its own, results see the chain as one job.
+    /// Stages of a job, at least one. A stage is submitted when the client learns that the stage before it has ended.
+    /// Policies see each stage as a job; results see the chain as one job.
     pub stages: Vec<MixStage>,
-    /// Response time of such a job alone in the cluster, the base of its slowdown. If absent the base is the work of
-    /// the longest task of each stage, summed.
+    /// Response time of a job of the class alone in the cluster, the base of its slowdown. If absent the base is the
+    /// work of the longest task of each stage, summed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Span>,
-    /// Whether policies with classes treat its jobs as long.
+    /// Whether policies with classes treat jobs of the class as long.
     #[serde(default, skip_serializing_if = "is_false")]
     pub long: bool,
     /// Number of names that jobs of the class share, from 1 to the number of jobs. A name has a mean work for each
     /// stage, drawn once from the distribution of that stage; jobs of the name are alike, up to `spread`. As in a
-    /// trace, names are a feature from which run times can be predicted. If absent jobs have no names, and each draws
-    /// its own work.
+    /// trace, names are a feature from which run times can be predicted. If absent jobs have no names, and each job
+    /// draws its own work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<u32>,
-    /// Number of users, from 1 to the number of names: each name belongs to one of them. If absent users are unknown.
+    /// Number of users, from 1 to the number of names: each name belongs to one user. If absent users are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<u32>,
-    /// Share of the jobs that reuse one of the `names`, each with the same probability; the others have unique names.
+    /// Share of the jobs that reuse one of the `names`, drawn with equal probability; all other jobs have unique names.
     /// If absent all jobs recur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrence: Option<Share>,
     /// Coefficient of variation of the work of jobs of a name, from 0 to 10: all stages of a job have the mean work of
-    /// its name times one log-normal factor of mean 1. If absent 0: jobs of a name are equal.
+    /// its name times one log-normal factor of mean 1. 0 if absent, so that jobs of a name are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
@@ -204,7 +204,7 @@ pub struct MixClass {
 pub struct MixStage {
     /// Tasks of the stage. Samples of a distribution are rounded and count as one at least.
     pub tasks: DistributionSpec<f64>,
-    /// Distribution of the work of its tasks, in place of `service.demand`; `service.homogeneous` and
+    /// Distribution of the work of the stage's tasks, in place of `service.demand`; `service.homogeneous` and
     /// `service.correlated` say which tasks and copies have equal work.
     pub demand: DistributionSpec<Span>,
 }
@@ -217,7 +217,7 @@ macro_rules! following {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$about])* pub $field: $ty,)*
-            /// Number of jobs that arrive: the first ones of the file, or generated ones. If absent all jobs of the
+            /// Number of jobs that arrive: the first jobs of the file, or generated jobs. If absent all jobs of the
             /// trace (published: 24,262 Yahoo, 21,030 Cloudera).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub jobs: Option<u32>,
@@ -226,8 +226,8 @@ macro_rules! following {
             #[serde(default = "one")]
             pub speedup: f64,
             /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each
-            /// task needs, as `volary plan` prints it. Arrival times are scaled to reach it. The scale is computed for
-            /// the jobs of the first seed; replications of a generator with other seeds differ in load.
+            /// task needs, as `volary plan` prints it. Arrival times are scaled to reach this load. The scale is
+            /// computed for the jobs of the first seed; replications of a generator with other seeds differ in load.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub load: Option<f64>,
             /// Redraws the gaps between arrivals; the jobs keep their order.
@@ -243,16 +243,17 @@ macro_rules! following {
             /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub slo: Option<Slo>,
-            /// Whether jobs are gangs: all tasks of a job have equal work, the mean of that of its tasks,
-            /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has
-            /// cores is refused.
+            /// Whether jobs are gangs: all tasks of a job have equal work, the mean over the tasks of the trace, and a
+            /// policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
+            /// refused.
             #[serde(default, skip_serializing_if = "is_false")]
             pub gang: bool,
-            /// Leave out the gangs with more tasks than the cluster has cores.
+            /// Whether gangs with more tasks than the cluster has cores are left out.
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
             /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of
-            /// the last one. Predictors of run times know them; they are not submitted, and no result counts them.
+            /// the last of these jobs. Predictors of run times know them; they are not submitted, and no result counts
+            /// them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
         }
@@ -263,10 +264,11 @@ following! {
     /// `[workload.trace]`: jobs read from a `.tr`, `.swf` or job-level `.csv` file, plain or compressed (xz,
     /// zstd, gzip).
     TraceSpec {
-        /// The file, searched beside the experiment file, then in the folders of `VOLARY_TRACES`. One job per line in
-        /// `.tr` (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` (Standard Workload Format), or a header and one
-        /// row per job in `.csv`; plain or packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of
-        /// Google's event tables, of Alibaba's batch tables, and of `.csv` files with other columns.
+        /// The file, searched beside the experiment file, then in the folders of `VOLARY_TRACES`. A `.tr` file
+        /// (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` file (Standard Workload Format) has one job per line.
+        /// A `.csv` file has a header and one row per job. All may be packed as `.xz`, `.zst` or `.gz`. `volary trace
+        /// convert` makes a `.tr` of Google's event tables, of Alibaba's batch tables, and of `.csv` files with other
+        /// columns.
         file: PathBuf,
         /// Generator that replaces a missing file; the run then warns about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,11 +298,11 @@ pub enum Model {
     ClouderaLike,
 }
 
-/// `[service]`: how much work a copy needs on a healthy core.
+/// `[service]`: the work that a copy needs on a healthy core.
 ///
 /// The four models of the latin-square paper (Tables III and IV) are the combinations of `homogeneous` and
-/// `correlated`; a number between 0 and 1 gives that share of the jobs the property, so 0.5 and 0.5 are the
-/// equal mixture of its Fig. 7.
+/// `correlated`. A number between 0 and 1 gives that share of the jobs the property, so 0.5 and 0.5 are the equal
+/// mixture of the paper's Fig. 7.
 ///
 /// | | homogeneous | heterogeneous |
 /// |---|---|---|
@@ -309,29 +311,29 @@ pub enum Model {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Service {
-    /// Distribution of the work. A synthetic workload needs it, a mix has distributions of its own instead; a trace or
-    /// a trace-like generator brings the work of its tasks along, and a distribution given here replaces it.
+    /// Distribution of the work. A synthetic workload needs it; a mix has distributions of its own instead. A trace or
+    /// a trace-like generator states the work of its tasks, which a distribution given here replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<DistributionSpec<Span>>,
-    /// Whether all tasks of a job, or of a stage of one, have equal work. Ignored where the trace gives the duration of
-    /// each task.
+    /// Whether all tasks of a job, or of a stage, have equal work. Ignored where the trace gives the duration of each
+    /// task.
     pub homogeneous: Share,
     /// Whether all copies of a task have equal work.
     pub correlated: Share,
-    /// The estimates that estimate-based policies see; if absent "exact" where the work follows `demand`, "mean" where
-    /// it comes from a trace or a trace-like generator, as in the papers that use them.
+    /// Estimates for estimate-based policies. If absent "exact" where the work follows `demand`, and "mean" where a
+    /// trace or a trace-like generator states it, as in the papers that use these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Estimates are rounded down to multiples of this, as in simulators that count whole seconds ("1s" in
-    /// Murmuration's, Fig. 14); no rounding if zero.
+    /// Unit of estimates, which are rounded down to its multiples, as in simulators that count whole seconds ("1s" in
+    /// Murmuration's, Fig. 14). Zero for no rounding.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimate_unit: Span,
     /// Time that a core stays occupied after a copy was stopped before its end: the cost of preemption and of
     /// cancelling redundant copies. It counts as busy time of the next copy on the core.
     #[serde(skip_serializing_if = "is_zero")]
     pub preemption: Span,
-    /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of one. Needs `cluster.cpu`. It bounds
-    /// how many tasks a node runs at once, not how fast they are.
+    /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of a core. Needs `cluster.cpu`. It bounds the
+    /// number of tasks that a node runs at once, not their speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
     /// Memory that a task reserves while it runs. Needs `cluster.memory`.
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_parses() {
+    fn all_forms_of_workload_and_service_sections_parse() {
         let file = parse(
             "[workload.synthetic]\njobs = 20_000\ntasks = 100\ninterarrival = { exponential = { mean = \"20ms\" } }\n\
              [service]\ndemand = { exponential = { mean = \"1s\" } }\nhomogeneous = 0.5\ncorrelated = false\n\
@@ -448,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_refused_at_their_line() {
+    fn errors_of_workload_sections_name_the_line() {
         for (text, line, names) in [
             ("[workload.synthetic]\njobs = 1\ntaskz = 2\n", "line 3", "taskz"),
             ("[workload.trace]\nfile = \"a.tr\"\nfallback = \"yahoo\"\n", "line 3", "yahoo-like"),

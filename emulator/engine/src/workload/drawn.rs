@@ -1,11 +1,11 @@
 //! The jobs that a workload draws: shapes, work and estimates, each a pure function of the experiment and seed.
 //!
-//! Jobs and chains have the numbers under which they are drawn; the first one of a run may have a later number.
+//! Jobs and chains have the numbers under which they are drawn. The first job of a run may have a number above 0.
 //!
 //! The numbers of the generators were measured on the published traces themselves. In both, the gaps between
 //! arrivals are almost periodic, a job's fan-out is independent of its mean duration within its class (except for
-//! long Cloudera jobs), and the durations within a job are Gaussian with variance 2 × mean (in s²), cut at zero:
-//! the tasks of a long job are nearly equal, those of a short one vary.
+//! long Cloudera jobs), and the durations within a job are Gaussian with variance 2 × mean (in s²), cut at zero: the
+//! tasks of a long job are nearly equal, and the tasks of a short job vary.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub(super) struct Drawn {
     pub(super) shapes: Shapes,
     pub(super) demand: Option<Demand>,
     pub(super) estimate: Estimate,
-    /// Zero if estimates are not rounded.
+    /// Unit to which estimates are rounded down; zero if estimates are not rounded.
     pub(super) estimate_unit: Span,
-    /// Whether all tasks of a job have equal work, the mean of those that its trace or generator states.
+    /// Whether all tasks of a job have equal work, the mean of the work that its trace or generator states.
     pub(super) gang: bool,
     pub(super) addresses: Addresses,
     pub(super) means: Means,
@@ -138,7 +138,7 @@ impl Drawn {
         if let Shapes::Staged(stages) = &self.shapes { Some(stages) } else { None }
     }
 
-    /// The work of the job's longest task, attempt 0 of each.
+    /// The work of the job's longest task, counting attempt 0 of each task.
     pub(super) fn longest(&self, job: JobId) -> Span {
         self.attempts(job).max().unwrap_or_default()
     }
@@ -148,7 +148,7 @@ impl Drawn {
         self.shapes.jobs_of(chain).fold(Span::ZERO, |sum, job| sum + self.longest(JobId(job)))
     }
 
-    /// The work of all tasks of a chain, attempt 0 of each, core-seconds.
+    /// The work of all tasks of a chain, counting attempt 0 of each task, core-seconds.
     pub(super) fn total_work(&self, chain: u32) -> f64 {
         self.shapes.jobs_of(chain).flat_map(|job| self.attempts(JobId(job))).map(Span::as_secs_f64).sum()
     }
@@ -305,7 +305,7 @@ pub(super) struct Published {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct LikeJob {
     pub(super) tasks: u32,
-    /// In seconds.
+    /// Mean duration, s.
     pub(super) mean: f32,
 }
 
@@ -363,7 +363,7 @@ const YAHOO_WIDE: [(f64, f64); 8] = [
 const YAHOO_WIDE_SHARE: f64 = 0.0035;
 
 impl Model {
-    /// The figures behind the generator.
+    /// The published figures that the generator follows.
     pub(super) fn published(self) -> Published {
         let gap = |mean: f64, std: f64| {
             DistributionSpec::Normal(Normal {

@@ -1,5 +1,5 @@
-//! The jobs of one run as clients submit them, with deadlines and preferences, and those that are history; the
-//! assignment of chains of jobs to clients.
+//! The jobs of one run as clients submit them, with deadlines and preferences; the jobs of history; and the assignment
+//! of chains of jobs to clients.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use super::usage::{Drawee, Segment, Uses};
 /// Results count *chains*: a job of a mix with all its stages, each of which is a job of the [catalog](Catalog). Jobs
 /// of other workloads are chains of one.
 ///
-/// Ids of jobs and chains count from the first one that arrives; the jobs before it are history.
+/// Ids of jobs and chains count from the first job that arrives; the jobs before it are history.
 #[derive(Debug)]
 pub struct Workload {
     pub(super) drawn: Drawn,
@@ -33,7 +33,7 @@ pub struct Workload {
     /// Whether the classes are jobs with and without a deadline.
     pub(super) by_goal: bool,
     pub(super) schedulers: u32,
-    /// Computed on the first query.
+    /// The chains of each client, computed on the first query.
     pub(super) homes: OnceLock<Homes>,
     pub(super) warnings: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl Workload {
         self.uses.as_ref().map_or(Segment { cpu: 1000, memory: 0, until: Span::MAX }, segment)
     }
 
-    /// The inputs of the draws of use and requests of the job that is drawn under this number.
+    /// The inputs of the draws of use and requests of a job.
     fn drawee(&self, job: JobId) -> Drawee {
         let feature = |feature| self.drawn.feature(job, feature);
         let name = match feature(Feature::LogicalName) {
@@ -144,7 +144,7 @@ impl Workload {
             .map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(self.of(job)))
     }
 
-    /// The work of the job's longest task, attempt 0 of each.
+    /// The work of the job's longest task, counting attempt 0 of each task.
     pub fn longest(&self, job: JobId) -> Span {
         self.drawn.longest(self.of(job))
     }
@@ -168,8 +168,8 @@ impl Workload {
         &self.warnings
     }
 
-    /// Labels of the classes of jobs: with and without a deadline, those of a mix, or short and long. Without a cutoff
-    /// all jobs are of the first class.
+    /// Labels of the classes of jobs: with and without a deadline, the classes of a mix, or short and long. Without a
+    /// cutoff all jobs are of the first class.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
     }

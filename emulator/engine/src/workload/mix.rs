@@ -18,7 +18,7 @@ const MOST_STAGES: usize = 1 << 10;
 /// Address of the draw of a job's class, below the job's own address of purpose `Shape`; `work` and `plan` use 1 to 3.
 const CLASS: u64 = 4;
 
-/// The dotted key of a class, or of one of its values.
+/// The dotted key of a class, or of a value of the class.
 fn class_key(class: usize, rest: &str) -> String {
     format!("workload.mix.class[{class}]{rest}")
 }
@@ -62,10 +62,10 @@ impl Mix {
         self.class.iter().map(|class| class.weight).sum()
     }
 
-    /// Checks all that does not depend on the seed.
+    /// Checks every key that does not depend on the seed.
     pub(super) fn check(&self, service: &Service) -> Result<(), WorkloadError> {
         if service.demand.is_some() {
-            let why = "the stages of a mix state their own `demand`; leave it out here";
+            let why = "the stages of a mix state their own `demand`; leave the key out here";
             return Err(WorkloadError::config("service.demand", why));
         }
         if let Some(file) = &self.classes {
@@ -178,7 +178,7 @@ impl Mix {
     }
 }
 
-/// The stages of a run by job id, each chain's one after the other.
+/// The stages of a run by job id; the stages of a chain have consecutive ids.
 #[derive(Debug)]
 pub(super) struct Stages {
     rows: Vec<StageRow>,
@@ -247,22 +247,22 @@ impl Stages {
         self.first[..self.first.len() - 1].partition_point(|first| first.0 < from) as u32
     }
 
-    /// The stage before this one.
+    /// The stage of the chain before the given stage.
     pub(super) fn before(&self, job: JobId) -> Option<JobId> {
         (self.rows[job.index()].stage > 0).then(|| JobId(job.0 - 1))
     }
 
-    /// Number of tasks.
+    /// Number of tasks of a stage.
     pub(super) fn tasks(&self, job: JobId) -> u32 {
         self.rows[job.index()].tasks
     }
 
-    /// The index of the class.
+    /// The index of a stage's class.
     pub(super) fn class(&self, job: JobId) -> usize {
         usize::from(self.rows[job.index()].class)
     }
 
-    /// Whether policies treat the job as long.
+    /// Whether policies treat a stage as long.
     pub(super) fn is_long(&self, job: JobId) -> bool {
         self.classes[self.class(job)].long
     }
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::workload::{Estimate, NoTraces, Synthetic, Workload, WorkloadSpec};
 
-    /// Two classes: two stages with a probability of 0.3, one stage with 0.7.
+    /// Two classes: jobs of two stages with a probability of 0.3, and jobs of one stage with a probability of 0.7.
     const TWO: &str = r#"
         jobs = 4000
         interarrival = { exponential = { mean = "1s" } }
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_have_their_shares_and_their_means() {
+    fn classes_have_the_configured_shares_and_means() {
         let workload = build(TWO, "homogeneous = false", 1);
         let n = f64::from(workload.chains());
         let pairs =
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(never.pick(3.0), 0, "rounding never reaches a class without weight");
     }
 
-    /// The work of a stage follows its own distribution, and no draw of a stage is that of another.
+    /// The work of a stage follows its own distribution, and two stages share no draw.
     #[test]
     fn stages_draw_independently() {
         let alike = TWO.replace(
@@ -427,7 +427,7 @@ mod tests {
             assert_eq!(
                 work(ids[0]),
                 shorter.work(ids[0].task(0).copy(0)),
-                "another second stage moves nothing"
+                "another second stage changes no other draw"
             );
             assert_eq!(workload.estimate(ids[1].task(2)), workload.work(ids[1].task(2).copy(3)));
             sum += work(ids[0]).as_secs_f64() * work(ids[1]).as_secs_f64() / 4.0;
@@ -436,9 +436,9 @@ mod tests {
         assert!((sum / 1200.0 - 1.0).abs() < 0.3, "{sum}");
     }
 
-    /// One class of one stage is a synthetic workload, draw by draw.
+    /// A mix of one class of one stage draws the same jobs as a synthetic workload.
     #[test]
-    fn a_mix_of_one_stage_is_synthetic() {
+    fn a_mix_of_one_stage_equals_a_synthetic_workload() {
         let distributions = "tasks = { uniform = { low = 1, high = 9 } }";
         let (gap, demand) = (
             "interarrival = { exponential = { mean = \"1s\" } }",

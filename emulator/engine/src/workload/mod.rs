@@ -3,9 +3,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
-//! | `plan` | those sections after checks and defaults, ready to draw jobs under a seed |
+//! | `plan` | these sections after checks and defaults, ready to draw jobs under a seed |
 //! | `drawn` | the jobs that are drawn, also from the distributions of published traces |
-//! | `jobs` | [`Workload`]: the jobs of a run, and those that are history |
+//! | `jobs` | [`Workload`]: the jobs of a run, and the jobs of history |
 //! | `slo` | SLO jobs: deadlines, and nodes that jobs prefer |
 //! | `work` | the four models of work under a distribution of demand; numbers of tasks; shares of jobs |
 //! | `mix` | jobs of several classes, each a chain of stages |

@@ -20,12 +20,12 @@ const FACTOR: u64 = 8;
 /// stages.
 const MEANS: u64 = 1 << 33;
 
-/// Maximum of `spread`. The mean of n jobs has a coefficient of variation of `spread` / √n: beyond this one, even
-/// that of 10,000 jobs varies by more than a tenth.
+/// Maximum of `spread`. The mean of n jobs has a coefficient of variation of `spread` / √n. Above the maximum even the
+/// mean of 10,000 jobs varies by more than a tenth.
 const MOST_SPREAD: f64 = 10.0;
 
-/// Checks the keys of a class about users and names, in a mix of `jobs` jobs; the error is the key below that of the
-/// class, and the reason.
+/// Checks the keys of a class about users and names, in a mix of `jobs` jobs. The error is the key, below the key of
+/// the class, and the reason.
 pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, String)> {
     let &MixClass { names, users, recurrence, spread, .. } = class;
     let Some(names) = names else {
@@ -44,7 +44,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
         return Err((".names", why));
     }
     if let Some(users) = users.filter(|users| !(1..=names).contains(users)) {
-        let why = "each user needs a name; write fewer, or leave it out";
+        let why = "each user needs a name; write fewer users, or leave the key out";
         return Err((
             ".users",
             format!("{users} users are not between 1 and the number of names, {names}: {why}"),
@@ -75,11 +75,11 @@ pub(super) struct JobName {
 #[derive(Debug)]
 pub(super) struct Names {
     seed: u64,
-    /// Empty if no class has names.
+    /// Names of each class; empty if no class has names.
     classes: Vec<Option<ClassNames>>,
     /// Number of recurring names of all classes.
     recurring: u32,
-    /// By chain.
+    /// User and name of each chain.
     labels: Vec<JobName>,
     /// Mean work of a copy by job id; `None` for jobs of a class without names.
     means: Vec<Option<Span>>,
@@ -140,7 +140,7 @@ impl Names {
         self.labels.get(chain as usize).copied().unwrap_or_default()
     }
 
-    /// Mean work of a copy of a job; `None` if it is that of a distribution.
+    /// Mean work of a copy of a job; `None` if the mean of the distribution applies.
     pub(super) fn mean(&self, job: JobId) -> Option<Span> {
         self.means.get(job.index()).copied().flatten()
     }
@@ -153,11 +153,11 @@ struct ClassNames {
     names: u32,
     /// Number of users; zero if users are unknown.
     users: u32,
-    /// Number of names, and of users, of the classes before this one.
+    /// Number of names, and number of users, of all earlier classes.
     first_name: u32,
     first_user: u32,
     recurrence: Share,
-    /// Distribution of the factor between a job and the mean of its name; `None` if it is always one.
+    /// Distribution of the factor between a job and the mean of its name; `None` for a constant factor of one.
     factor: Option<DistributionSpec<f64>>,
 }
 
@@ -179,7 +179,8 @@ impl ClassNames {
         recurs.then(|| below(self.names, shape.at(NAME)))
     }
 
-    /// The user of a job: names belong to users in turn, so that each user has one; others are drawn.
+    /// The user of a job. Recurring names belong to users in turn, so every user has one; users of other jobs are
+    /// drawn.
     fn user(&self, recurring: Option<u32>, shape: Address) -> u32 {
         if self.users == 0 {
             return 0;
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
     use crate::workload::{NoTraces, Service, Workload, WorkloadSpec};
 
-    /// A class of two stages with these further keys, and one without names.
+    /// A mix of a class of two stages with the further `keys`, and a class without names.
     fn mix(jobs: u32, keys: &str) -> Mix {
         let text = format!(
             "jobs = {jobs}\ninterarrival = \"1s\"\n[[class]]\nname = \"a\"\nweight = 3\n{keys}\nstages = [\n\
@@ -253,10 +254,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Jobs of one name have one user and, in each stage, one mean; a name that a job has to itself occurs once.
-        /// Names and draws do not depend on the numbers of clients and of jobs.
+        /// Jobs of one name have one user and, in each stage, one mean. A unique name occurs once. Names and draws do
+        /// not depend on the numbers of clients and of jobs.
         #[test]
-        fn jobs_of_a_name_are_alike(
+        fn jobs_of_a_name_share_user_and_means(
             seed in any::<u64>(),
             (names, users) in (1..40u32).prop_flat_map(|names| (Just(names), 1..=names)),
             recurrence in prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0],
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_spread_are_as_written() {
+    fn recurrence_and_spread_have_the_configured_values() {
         let workload = build(mix(40_000, "names = 30\nrecurrence = 0.6\nspread = 0.5"), "", 3, 1);
         let jobs = by_name(&workload);
         let recurring: usize = jobs.range(..=30).map(|(_, jobs)| jobs.len()).sum();
@@ -329,7 +330,7 @@ mod tests {
     /// Means of names and factors do not change the mean of the distribution; tasks and copies vary around the mean of
     /// their job.
     #[test]
-    fn work_has_the_mean_of_the_distribution() {
+    fn work_of_named_jobs_has_the_mean_of_the_distribution() {
         let workload = build(mix(40_000, "names = 10\nrecurrence = 0\nspread = 0.5"), "", 4, 1);
         let means = [0, 1].map(|stage| {
             let jobs = by_name(&workload);
@@ -349,7 +350,7 @@ mod tests {
         assert!((tasks - 1.0).abs() < 0.03, "{tasks}");
     }
 
-    /// Without recurrence and spread, each job has exactly the work that it has without names.
+    /// Without recurrence and spread, each job has exactly the same work as without names.
     #[test]
     fn unique_names_without_spread_change_no_draw() {
         let (named, plain) =

@@ -18,7 +18,7 @@ pub(super) struct Plan {
     /// Dotted key of its section, for errors.
     section: &'static str,
     jobs: Jobs,
-    /// Gap before each arrival; `None` keeps the trace's.
+    /// Gap before each arrival; `None` keeps the gaps of the trace.
     gap: Option<DistributionSpec<Span>>,
     speedup: f64,
     cutoff: Option<Span>,
@@ -76,8 +76,8 @@ impl Workload {
         Plan::new(spec, service, traces)?.draw(seed, site)
     }
 
-    /// Checks that the gangs of further seeds fit the cluster; [`build`](Self::build) checks those of its own. Only
-    /// numbers of tasks are drawn.
+    /// Checks that the gangs of further seeds fit the cluster; [`build`](Self::build) checks the gangs of its own seed.
+    /// Only numbers of tasks are drawn.
     ///
     /// # Errors
     /// When the gangs of a seed do not fit; the message names the first such seed.
@@ -439,8 +439,8 @@ impl Plan {
         })
     }
 
-    /// Refuses gangs with more tasks than there are cores, or leaves them out; then returns the numbers of the others.
-    /// Gangs of history may have any size.
+    /// Refuses gangs with more tasks than there are cores, or leaves them out and returns the numbers of the chains
+    /// that remain. Gangs of history may have any size.
     fn fitting(&mut self, shapes: &mut Shapes, site: Site) -> Result<Option<Vec<u32>>, WorkloadError> {
         if !self.gang {
             return Ok(None);
@@ -473,7 +473,7 @@ impl Plan {
         Ok(Some(kept))
     }
 
-    /// Arrival times of jobs; `own` are those that a trace states.
+    /// Arrival times of jobs; `own` holds the arrival times that a trace states.
     fn arrivals(&self, own: Option<Vec<Time>>, chains: u32, seed: u64) -> Result<Vec<Time>, WorkloadError> {
         let arrivals = arrivals(self.gap.as_ref(), own, chains as usize, self.speedup, seed);
         if arrivals.last() == Some(&Time::MAX) {
@@ -491,7 +491,8 @@ impl Plan {
             return Ok(Past { chains, jobs: 0 });
         }
         if chains >= all {
-            let why = format!("{chains} of {all} jobs are history, so none would run; lower it, or add jobs");
+            let why =
+                format!("{chains} of {all} jobs are history, so none would run; lower the key, or add jobs");
             return Err(WorkloadError::config(format!("{}.pretrain", self.section), why));
         }
         Ok(Past { chains, jobs: shapes.jobs_of(chains).start })
@@ -532,7 +533,7 @@ impl Plan {
     fn uses(&mut self, drawn: &Drawn, seed: u64, site: Site) -> Result<Option<Uses>, WorkloadError> {
         let section = self.service.usage.take();
         let Some(largest) = site.largest else {
-            let why = "is about shared nodes; write cluster.shared = true, or leave it out";
+            let why = "is about shared nodes; write cluster.shared = true, or leave the key out";
             let lone = section.map(|_| WorkloadError::config("service.usage", why));
             return lone.map_or(Ok(None), Err);
         };
@@ -592,8 +593,8 @@ fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     Err(WorkloadError::config(format!("{section}.jobs"), why))
 }
 
-/// Arrivals by the distribution of gaps, or else those of the trace relative to its first, so that an excerpt of a long
-/// log does not begin with days of idle time; both divided by `speedup`.
+/// Arrivals by the distribution of gaps, or else the arrivals of the trace relative to its first, so that an excerpt of
+/// a long log does not begin with days of idle time. Both are divided by `speedup`.
 fn arrivals(
     gap: Option<&DistributionSpec<Span>>,
     own: Option<Vec<Time>>,
@@ -618,7 +619,7 @@ fn arrivals(
     (0..jobs).scan(Time::ZERO, step).collect()
 }
 
-/// The arrivals after the first `past` ones, since the last of these.
+/// The arrivals after the first `past` jobs, counted from the arrival of the last of these jobs.
 fn since(mut arrivals: Vec<Time>, past: u32) -> Vec<Time> {
     if past > 0 {
         let mut after = arrivals.split_off(past as usize);

@@ -1,5 +1,4 @@
-//! Parsers of traces, streamed line by line, with errors that name file, line and field: format, features beside
-//! it, remarks.
+//! Parsers of traces, which read line by line and report errors with file, line and field.
 
 mod alibaba;
 mod csv;
@@ -47,10 +46,10 @@ impl Trace {
         Self::parse_with(name, input, Reading { jobs, ..Reading::default() })
     }
 
-    /// Like [`parse`](Self::parse), with columns and features.
+    /// Reads a trace like [`parse`](Self::parse), with columns and features.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse); columns for a file that has none; features that do not fit.
+    /// The errors of [`parse`](Self::parse); also when the format has no named columns, or features do not fit.
     pub fn parse_with(
         name: &Path,
         input: impl BufRead + 'static,
@@ -59,7 +58,7 @@ impl Trace {
         Self::parse_bounded(name, input, reading, MOST_JOBS)
     }
 
-    /// Like [`parse_with`](Self::parse_with), with a limit on the jobs that are held.
+    /// Reads a trace like [`parse_with`](Self::parse_with), with a limit on the jobs that are held.
     fn parse_bounded(
         name: &Path,
         input: impl BufRead + 'static,

@@ -19,26 +19,26 @@ const OBJECTIVE: u64 = 9;
 const KINDS: u64 = 10;
 
 /// `[workload.….slo]`: the SLO jobs, which have a deadline (Park's thesis, section 4.5.1). Other jobs are best-effort.
-/// Results have the classes `slo` and `be` in place of others.
+/// Results have the classes `slo` and `be` in place of other classes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {
     /// Share of the jobs that are SLO jobs, each with this probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// In place of `share`: SLO jobs have this share of the work of all jobs. Jobs become SLO jobs in random order
-    /// until they have it.
+    /// In place of `share`: the share of the work of all jobs that SLO jobs have. Jobs become SLO jobs in random order
+    /// until their work reaches this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Share>,
     /// In place of `share`: the load that SLO jobs offer, as a share of the cores' time like `load` of the workload.
-    /// Their share of the work is this load over that of all jobs.
+    /// Their share of the work is this load over the load of all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes that
-    /// it prefers: a number, a list from which each job draws a value with equal probability, or a distribution. Below
-    /// 0 no job can meet it on cores of the reference speed.
+    /// Slack of deadlines: a number, a list from which each job draws a value with equal probability, or a
+    /// distribution. The deadline of a job is its arrival plus (1 + slack) times the run time of its longest task on
+    /// nodes that it prefers. With a slack below 0 no job can meet its deadline on cores of the reference speed.
     pub slack: Slack,
-    /// The nodes that SLO jobs prefer; if absent they prefer none.
+    /// The nodes that SLO jobs prefer; if absent they prefer no nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preference: Option<PreferenceDraw>,
 }
@@ -52,7 +52,7 @@ pub struct PreferenceDraw {
     /// Number of kinds that a job prefers.
     pub of: u32,
     /// A job takes this many times as long if any of its tasks runs on a node of another kind (the thesis: 1.5). Under
-    /// the policies `3sigma`, `prio` and `distsched` this slows down all of its tasks, otherwise only those on such
+    /// the policies `3sigma`, `prio` and `distsched` all of its tasks are slowed down, otherwise only the tasks on such
     /// nodes.
     pub slowdown: f64,
 }
@@ -60,7 +60,7 @@ pub struct PreferenceDraw {
 /// Slack of a deadline: its distance from arrival plus run time of the job, relative to the run time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Slack {
-    /// One of these, each with the same probability.
+    /// A list of values, each with the same probability.
     Set(Vec<f64>),
     /// A sample of a distribution.
     Distribution(DistributionSpec<f64>),
@@ -74,7 +74,7 @@ impl Slack {
         }
     }
 
-    /// Whether it is a distribution whose values were not read with the experiment.
+    /// Whether the slack is a distribution whose values were not read with the experiment.
     pub(super) fn is_unread(&self) -> bool {
         matches!(self, Self::Distribution(distribution) if distribution.is_unread())
     }
@@ -212,7 +212,7 @@ impl PreferenceDraw {
         Ok(())
     }
 
-    /// `of` different kinds, a bit each.
+    /// Draws `of` different kinds, a bit each.
     fn draw(self, address: Address) -> u32 {
         let mut kinds: Vec<u32> = (0..self.kinds).collect();
         let mut bits = 0;
@@ -228,7 +228,7 @@ impl PreferenceDraw {
 /// The jobs of a run, for the draw of their goals.
 pub(super) struct Arrived<'a> {
     pub(super) arrivals: &'a [Time],
-    /// The number under which the first of them is drawn.
+    /// The number under which the first job is drawn.
     pub(super) first: u32,
     /// The root of draws of purpose `Shape`.
     pub(super) shape: Address,
@@ -244,12 +244,12 @@ impl Arrived<'_> {
     }
 }
 
-/// Deadlines and preferences of the jobs of a run. Takes no memory if there are none.
+/// Deadlines and preferences of the jobs of a run. Takes no memory without deadlines and preferences.
 #[derive(Debug)]
 pub(super) struct Goals {
-    /// By chain, [`Time::MAX`] for none; empty if no job has a deadline.
+    /// The deadline of each chain, [`Time::MAX`] for no deadline; empty if no job has a deadline.
     deadlines: Vec<Time>,
-    /// Preferred kinds of nodes by chain, a bit each; empty if no job prefers any.
+    /// Preferred kinds of nodes by chain, a bit each; empty if no job prefers some nodes.
     kinds: Vec<u32>,
     slowdown: f64,
 }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_jobs_has_deadlines_from_the_set() {
+    fn a_share_of_the_jobs_has_deadlines_from_the_list_of_slacks() {
         let n = 20_000;
         let workload = build(n, "", &format!("share = 0.3\n{SET}"));
         let drawn: Vec<f64> = jobs(&workload).filter_map(|job| slack(&workload, job)).collect();
@@ -440,10 +440,10 @@ mod tests {
         }
     }
 
-    /// Deadlines and preferences of jobs that arrive later do not depend on how many jobs are history, nor does their
-    /// work; time begins at the last job of history.
+    /// Deadlines, preferences and work of jobs that arrive later do not depend on the number of jobs in history. Time
+    /// begins at the last job of history.
     #[test]
-    fn the_first_jobs_are_history() {
+    fn jobs_after_history_do_not_depend_on_its_length() {
         let preference = "preference = { kinds = 8, of = 2, slowdown = 2 }";
         let slo = format!("share = 0.5\n{SET}\n{preference}");
         let (all, later) = (build(300, "", &slo), build(300, "pretrain = 100", &slo));

@@ -71,7 +71,7 @@ fn moments(workload: &Workload) -> (f64, f64) {
 }
 
 #[test]
-fn the_four_models_have_their_moments() {
+fn the_four_models_of_work_have_the_moments_of_table_4() {
     // Table IV with mean 1; the last row in its reading as a mean. Tolerances are five standard errors, for
     // which the fourth moments are 24, 24, 24 and 24² (a product of two exponentials).
     for (homogeneous, correlated, second, fourth) in
@@ -118,7 +118,7 @@ fn correlations_of_copies_and_tasks_follow_the_model() {
 }
 
 #[test]
-fn shares_mix_the_models() {
+fn shares_between_0_and_1_mix_the_models_of_work() {
     let n = 40_000;
     let workload = drawn(n, 2.0, 0.5, 0.5);
     let mut seen = [0u32; 4];
@@ -270,7 +270,7 @@ fn tasks_classes_and_deadlines_follow_their_keys() {
 }
 
 #[test]
-fn a_million_jobs_are_cheap() {
+fn a_million_jobs_of_a_hundred_tasks_can_be_built() {
     let workload = drawn(1_000_000, 100.0, 0.0, 0.0);
     assert_eq!((workload.jobs(), workload.total_tasks()), (1_000_000, 100_000_000));
     assert!(workload.work(JobId(999_999).task(99).copy(1)) > Span::ZERO);
@@ -278,7 +278,7 @@ fn a_million_jobs_are_cheap() {
 }
 
 #[test]
-fn generated_jobs_bring_their_work_along() {
+fn jobs_of_a_generator_have_the_work_of_the_generator() {
     let spec = WorkloadSpec::YahooLike(Like { speedup: 1000.0, ..like(20_000) });
     let workload = build(&spec, &Service::default(), 2);
     let last = workload.job(JobId(19_999)).arrival.as_secs_f64();
@@ -320,7 +320,7 @@ fn trace(file: &str) -> TraceSpec {
 }
 
 #[test]
-fn jobs_of_a_trace_are_those_of_the_file() {
+fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
     let traces = OneFile("a.tr", "10 2 3.0 2.0 4.0\n11.5 1 7 7.5\n13 1 1 1\n");
     let spec = TraceSpec { jobs: Some(2), cutoff: Some(Span::from_secs(5)), ..trace("a.tr") };
     let spec = WorkloadSpec::Trace(spec);
@@ -403,9 +403,9 @@ impl TraceSource for Held {
     }
 }
 
-/// Tasks of a trace that states CPU requests have those; the load of shared nodes is that of their CPU.
+/// If a trace states CPU requests, its tasks have these requests, and the load of shared nodes counts the tasks' CPU.
 #[test]
-fn requests_of_a_trace_are_taken_over() {
+fn tasks_request_the_cpu_that_their_trace_states() {
     let mut stated = Trace::new(Path::new("a.tr"), Format::Tr);
     stated.push_rigid(Time(0), Span::from_secs(1), 4);
     stated.detail(0, &Details { cores: Some(6.0), memory: Some(8.0), ..Details::default() });

@@ -29,7 +29,7 @@ pub trait TraceSource {
     /// The first `jobs` jobs of `file`, all if `None`.
     ///
     /// # Errors
-    /// [`WorkloadError::Missing`] if there is no such file; others when it cannot be read or is malformed.
+    /// [`WorkloadError::Missing`] if there is no such file; other errors when it cannot be read or is malformed.
     fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError>;
 }
 
@@ -52,7 +52,7 @@ pub struct TraceJob {
     pub mean: Span,
     /// Number of tasks, at least one.
     pub tasks: u32,
-    /// Index of its first duration, or [`RIGID`] if every task takes the mean.
+    /// Index of the job's first duration, or [`RIGID`] if every task takes the mean.
     first: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct Trace {
     jobs_only: bool,
     /// Whether this is Google's trace of 2011.
     google: bool,
-    /// Zone of its dates, seconds east of Greenwich.
+    /// Zone of the trace's dates, seconds east of Greenwich.
     zone: Option<i64>,
     notes: Vec<String>,
 }
@@ -136,12 +136,12 @@ impl Trace {
         self.jobs_only = true;
     }
 
-    /// Marks it as Google's trace of 2011, whole or in part, as events or as a table of jobs.
+    /// Marks the trace as Google's trace of 2011, whole or in part, as events or as a table of jobs.
     pub fn mark_google(&mut self) {
         self.google = true;
     }
 
-    /// Marks its times as dates in a zone, given in seconds east of Greenwich.
+    /// Marks the times of the trace as dates in a zone, given in seconds east of Greenwich.
     pub fn mark_dated(&mut self, zone: i64) {
         self.zone = Some(zone);
     }
@@ -151,7 +151,7 @@ impl Trace {
         self.notes.push(text);
     }
 
-    /// Sorts the jobs by arrival, equal ones in the order of the file.
+    /// Sorts the jobs by arrival; jobs of equal arrival keep the order of the file.
     pub fn finish(mut self) -> Self {
         let late = self.jobs.windows(2).filter(|pair| pair[1].arrival < pair[0].arrival).count();
         if late > 0 {
@@ -164,7 +164,7 @@ impl Trace {
         self
     }
 
-    /// Some of its jobs, given their numbers in order, with the durations of all.
+    /// A trace of some of the jobs, given their numbers in order, with the durations of all jobs.
     pub(super) fn of(&self, jobs: &[u32]) -> Self {
         let mut some = self.clone();
         some.jobs = jobs.iter().map(|&job| self.jobs[job as usize]).collect();
@@ -172,17 +172,17 @@ impl Trace {
         some
     }
 
-    /// The file it was read from.
+    /// The file that the trace was read from.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The format it was read from.
+    /// The format of the file.
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// Its jobs in order of arrival.
+    /// The jobs in order of arrival.
     pub fn jobs(&self) -> &[TraceJob] {
         &self.jobs
     }
@@ -216,7 +216,7 @@ impl Trace {
         }
     }
 
-    /// The value of a job's feature, zero if it is unknown. Sizes are numbers of tasks, hours are 1 to 24; the others
+    /// The value of a job's feature, zero if it is unknown. Sizes are numbers of tasks, hours are 1 to 24; other values
     /// are numbered from one on in the order in which they appear.
     pub fn feature(&self, job: JobId, feature: Feature) -> u32 {
         if self.columns.has(feature) {
@@ -241,12 +241,12 @@ impl Trace {
         Feature::ALL.into_iter().filter(known).collect()
     }
 
-    /// Whether the source states a feature of some job, rather than it following from the job's arrival or tasks.
+    /// Whether the source states a feature; other features follow from the job's arrival or tasks.
     pub const fn states(&self, feature: Feature) -> bool {
         self.columns.has(feature)
     }
 
-    /// Whether this is Google's trace of 2011, by the form of the file.
+    /// Whether the form of the file shows that the trace is Google's trace of 2011.
     pub const fn is_google(&self) -> bool {
         self.google
     }
@@ -258,8 +258,8 @@ impl Trace {
         if self.google { zero } else { 0 }
     }
 
-    /// The zone of its dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own, whose time
-    /// of day is unknown.
+    /// The zone of the trace's dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own,
+    /// whose time of day is unknown.
     pub const fn zone(&self) -> Option<i64> {
         self.zone
     }
@@ -294,7 +294,7 @@ impl Trace {
         self.columns.memory(job.index())
     }
 
-    /// Whether the numbers of tasks are those of the source.
+    /// Whether the numbers of tasks come from the source.
     pub const fn counts_tasks(&self) -> bool {
         !self.jobs_only
     }
@@ -308,17 +308,17 @@ impl Trace {
 /// The outcome of a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// It completed.
+    /// The job completed.
     Finished,
-    /// It ended by an error of its own or of a machine.
+    /// The job ended by an error of its own or of a machine.
     Failed,
-    /// Its user or a program stopped it, or a job that it depended on ended.
+    /// The job's user or a program stopped it, or a job that it depended on ended.
     Killed,
-    /// It was evicted in favour of other jobs.
+    /// The job was evicted in favour of other jobs.
     Evicted,
-    /// The record of its end is missing.
+    /// The record of the job's end is missing.
     Lost,
-    /// It exceeded the time that its user requested.
+    /// The job exceeded the time that its user requested.
     TimedOut,
 }
 
@@ -327,7 +327,7 @@ impl Outcome {
     pub const ALL: [Self; 6] =
         [Self::Finished, Self::Failed, Self::Killed, Self::Evicted, Self::Lost, Self::TimedOut];
 
-    /// Its name in reports.
+    /// Name of the outcome in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -339,7 +339,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that a file states: as one letter (F K X E L), or as SLURM, MOAB and Google's event names do.
+    /// The outcome that a file states: as a letter (F K X E L), or as an event name of SLURM, MOAB or Google.
     pub(super) fn of(text: &str) -> Option<Self> {
         Some(match state(text).as_str() {
             "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
@@ -394,30 +394,30 @@ pub struct Details {
     pub features: [u32; Feature::ALL.len()],
     /// Time from submission to start.
     pub wait: Option<Span>,
-    /// Its outcome.
+    /// Outcome of the job.
     pub outcome: Option<Outcome>,
-    /// Cores of all its tasks together.
+    /// Cores of all tasks of the job together.
     pub cores: Option<f32>,
-    /// Memory of all its tasks together, GiB.
+    /// Memory of all tasks of the job together, GiB.
     pub memory: Option<f32>,
 }
 
-/// The details of all jobs, a column each. A column without values takes no memory; rows that have none at its end are
-/// not stored.
+/// The details of all jobs, a column each. A column without values takes no memory, and rows without a value at the end
+/// of a column are not stored.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Columns {
     features: [Vec<u32>; Feature::ALL.len()],
-    /// Nanoseconds plus one; `None` if unknown.
+    /// Waits in nanoseconds plus one; `None` if unknown.
     waits: Vec<Option<NonZeroU64>>,
     outcomes: Vec<Option<Outcome>>,
-    /// Zero if unknown.
+    /// Cores of each job; zero if unknown.
     cores: Vec<f32>,
-    /// Zero if unknown.
+    /// Memory of each job; zero if unknown.
     memory: Vec<f32>,
 }
 
 impl Columns {
-    /// Sets the known details of the job in `row`; the others keep their values.
+    /// Sets the known details of the job in `row`; its other details keep their values.
     pub(super) fn set(&mut self, row: usize, details: &Details) {
         for (column, &value) in self.features.iter_mut().zip(&details.features) {
             put(column, row, (value > 0).then_some(value));
@@ -512,12 +512,12 @@ pub enum WorkloadError {
     /// The file cannot be opened, read or written.
     #[error("{}: {source}", .file.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A trace that is damaged, malformed or empty: the file, with the line, what is wrong, and the remedy.
+    /// A trace that is damaged, malformed or empty: the file, with the line, the error, and the remedy.
     #[error("{0}")]
     Trace(String),
     /// An invalid key of the experiment.

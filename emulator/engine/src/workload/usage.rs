@@ -1,7 +1,7 @@
 //! Use of shared nodes: the section on use and requests of tasks, its checks, and the draws of a run.
 //!
-//! A name has a mean CPU, a mean memory, and factors between these and what its user requests; a job without a name
-//! has those of its own. The use of a task changes from segment to segment of its work around the means of its job.
+//! A name has a mean CPU, a mean memory, and factors between these and what its user requests. A job without a name has
+//! means and factors of its own. The use of a task changes from segment to segment around the means of its job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,23 +11,23 @@ use volary_actors::catalog::Usage;
 
 use super::trace::WorkloadError;
 
-/// Addresses of draws below that of a name.
+/// Addresses of draws below the address of a name.
 const CPU: u64 = 0;
 const MEMORY: u64 = 1;
 const CPU_REQUEST: u64 = 2;
 const MEMORY_REQUEST: u64 = 3;
-/// Addresses of draws below that of a job.
+/// Addresses of draws below the address of a job.
 const CPU_SPREAD: u64 = 4;
 const MEMORY_SPREAD: u64 = 5;
-/// Addresses of the segments of a task below that of its job.
+/// Addresses of the segments of a task below the address of its job.
 const SEGMENTS: u64 = 1 << 32;
-/// Addresses of jobs without a name; those of names are smaller.
+/// Addresses of jobs without a name. Addresses of names are smaller.
 const UNNAMED: u64 = 1 << 33;
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// The default of `segment`.
 const SEGMENT: Span = Span::from_secs(15);
-/// The shortest segment: each costs an event of the copy.
+/// The shortest segment, because each segment costs an event of the copy.
 const SHORTEST: Span = Span::from_millis(1);
 /// Number of samples for the estimate of the CPU cut off at the largest node.
 const CLIPPED_SAMPLES: u64 = 20_000;
@@ -37,15 +37,16 @@ const CLIPPED_SAMPLES: u64 = 20_000;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UsageSection {
-    /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples beyond the CPU of the largest node count as that.
+    /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples above the CPU of the largest node count as its
+    /// CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<DistributionSpec<f64>>,
     /// Mean memory of the tasks of a job, GiB; none if absent. A task whose memory would pass the threshold of every
-    /// node uses as much as the largest one allows.
+    /// node uses as much as the largest node allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<DistributionSpec<f64>>,
     /// Variation with time, from 0 to below 1: CPU and memory of a segment are the means of the job times factors drawn
-    /// uniformly between 1 - variation and 1 + variation. If absent 0.
+    /// uniformly between 1 - variation and 1 + variation. 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variation: Option<f64>,
     /// Length of a segment, in time that the task takes where nothing slows it down; "15s" if absent.
@@ -56,14 +57,14 @@ pub struct UsageSection {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<(Span, f64, f64)>,
     /// Request over mean use, a factor each for CPU and memory; 1 if absent. With a series the mean is that of the
-    /// job's longest task. Requests above the capacity of the largest node count as that; a factor with which every
-    /// task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1: 74 % above
-    /// the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Requests that a
-    /// trace states for its tasks take precedence.
+    /// job's longest task. Requests above the capacity of the largest node count as its capacity; a factor with which
+    /// every task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1: 74 %
+    /// above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Requests that
+    /// a trace states for its tasks take precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<DistributionSpec<f64>>,
     /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn
-    /// uniformly between 1 - spread and 1 + spread. If absent 0.
+    /// uniformly between 1 - spread and 1 + spread. 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
@@ -71,9 +72,9 @@ pub struct UsageSection {
 /// The maximum capacity of a node of a cluster, by resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LargestNode {
-    /// Thousandths of a core.
+    /// CPU, in thousandths of a core.
     pub cpu: u64,
-    /// Memory up to which it does not evict, bytes; `u64::MAX` if memory is not limited.
+    /// Memory up to which the node does not evict, bytes; `u64::MAX` if memory is not limited.
     pub memory: u64,
     /// Whether any node limits memory.
     pub evicts: bool,
@@ -82,11 +83,11 @@ pub struct LargestNode {
 /// A stretch of a task's work in which its use is the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Thousandths of a core, at least 1.
+    /// CPU that the task would use, thousandths of a core, at least 1.
     pub cpu: u32,
-    /// Bytes.
+    /// Memory that the task uses, bytes.
     pub memory: u64,
-    /// Work that is done when it ends; [`Span::MAX`] if it is the last.
+    /// Work that is done when the segment ends; [`Span::MAX`] for the last segment.
     pub until: Span,
 }
 
@@ -105,14 +106,18 @@ impl UsageSection {
                 );
             }
             if distribution.mean().is_nan() || distribution.mean() <= 0.0 {
-                return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
+                return refuse(
+                    key,
+                    "is always zero; write a positive number, or leave the key out".to_owned(),
+                );
             }
         }
         self.check_series(largest)?;
         let (used, memory) = self.least();
         if self.series.is_empty() && used > cores {
-            let why =
-                format!("no node has {used} cores, the largest has {cores}; lower it, or raise cluster.cpu");
+            let why = format!(
+                "no node has {used} cores, the largest has {cores}; lower the key, or raise cluster.cpu"
+            );
             return refuse("cpu", why);
         }
         let factor = self.request.as_ref().and_then(|distribution| distribution.bounds().0).unwrap_or(0.0);
@@ -178,7 +183,7 @@ impl UsageSection {
             }
             if !(0.001..=cores).contains(&cpu) {
                 return refuse(format!(
-                    "entry {i} uses {cpu} cores; write 0.001 to {cores}, what the largest node has"
+                    "entry {i} uses {cpu} cores; write 0.001 to {cores}, the CPU of the largest node"
                 ));
             }
             if !(memory >= 0.0 && memory * GIB <= largest.memory as f64) {
@@ -233,11 +238,11 @@ pub(super) struct Uses {
 /// The inputs of the draws of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drawee {
-    /// The number under which it is drawn.
+    /// The number under which the job is drawn.
     pub(super) job: JobId,
-    /// The number of its name, 0 if it has none.
+    /// The number of the job's name, 0 for a job without a name.
     pub(super) name: u32,
-    /// Request of each of its tasks as stated by a trace: CPU in cores, and memory in GiB.
+    /// Request of each task of the job as stated by a trace: CPU in cores, and memory in GiB.
     pub(super) requested: [Option<f64>; 2],
 }
 
@@ -278,7 +283,7 @@ impl Uses {
         Usage { mean: Amount { cpu: cpu.0, memory: memory.0 }, max: Amount { cpu: cpu.1, memory: memory.1 } }
     }
 
-    /// Mean and maximum of a quantity of a stated series, over the part of it that `work` reaches.
+    /// Mean and maximum of a quantity of a stated series, over the part of the series that `work` reaches.
     fn stated(&self, work: Span, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
         let (mut begun, mut sum, mut most) = (Span::ZERO, 0.0, 0);
         for segment in &self.series {
@@ -404,7 +409,7 @@ mod tests {
         Drawee { job: JobId(job), name, requested: [None; 2] }
     }
 
-    /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
+    /// Figure 5.1: 74 % of requests are above the use, and 20 % are within a factor of two of the use.
     #[test]
     fn requests_deviate_from_the_use_as_published() {
         let distribution = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
@@ -421,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_a_name_resemble_each_other() {
+    fn jobs_of_a_name_have_similar_use() {
         let distributions = "cpu = { uniform = { low = 1, high = 8 } }\nmemory = { exponential = { mean = 4 } }\n\
                     request = { uniform = { low = 0.5, high = 9 } }\n";
         let same = uses(distributions);
@@ -435,7 +440,7 @@ mod tests {
         assert!((1..500).any(|job| (cpu(job) / mean - 1.0).abs() > 0.09));
     }
 
-    /// Segments follow each other without a gap, vary around the mean of the job, and never exceed its maximum.
+    /// Segments are contiguous, vary around the mean of the job, and never exceed its maximum.
     #[test]
     fn segments_vary_around_the_mean() {
         let uses = uses("cpu = 4\nmemory = 8\nvariation = 0.5\nsegment = \"10s\"");
@@ -457,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_use_of_a_series_holds() {
+    fn the_last_use_of_a_series_holds_until_the_task_ends() {
         let uses = uses("series = [[\"15s\", 4, 1], [\"5s\", 1, 3]]");
         let at = |s| {
             let Segment { cpu, memory, until } =
@@ -491,9 +496,9 @@ mod tests {
         assert_eq!(mean("series = [[\"1s\", 1, 1]]"), None);
     }
 
-    /// No task is larger than the largest node, at its peak, and no request is.
+    /// Neither the use of a task, at its peak, nor a request exceeds the largest node.
     #[test]
-    fn nothing_exceeds_the_largest_node() {
+    fn use_and_requests_never_exceed_the_largest_node() {
         let uses = uses(
             "cpu = { exponential = { mean = 16 } }\nmemory = { exponential = { mean = 64 } }\nvariation = 0.9\n\
              request = { lognormal = { median = 4.2, sigma = 2.23 } }",
@@ -519,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_refused() {
+    fn invalid_keys_of_the_usage_section_are_refused() {
         for (text, key, why) in [
             ("cpu = 17", "cpu", "no node has 17 cores"),
             ("cpu = 0", "cpu", "always zero"),
@@ -532,7 +537,7 @@ mod tests {
             ("segment = \"1us\"", "segment", "1ms or longer"),
             ("series = [[\"15s\", 4, 1]]\ncpu = 1", "series", "keep one of the two"),
             ("series = [[\"0s\", 4, 1]]", "series", "1ms or longer"),
-            ("series = [[\"15s\", 20, 1]]", "series", "what the largest node has"),
+            ("series = [[\"15s\", 20, 1]]", "series", "the CPU of the largest node"),
             ("series = [[\"15s\", 4, 99]]", "series", "more than any node allows"),
         ] {
             let section: UsageSection = toml::from_str(text).unwrap();

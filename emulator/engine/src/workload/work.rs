@@ -1,9 +1,9 @@
 //! The work of copies under `service.demand` (the four models of the latin-square paper), numbers of tasks that
 //! follow a distribution, and shares of jobs as experiment files write them.
 //!
-//! The draws of a job, of a task and of a copy have addresses of their own, so the work of a copy depends only on
-//! the seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes
-//! the task's draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
+//! The draws of a job, of a task and of a copy have addresses of their own, so the work of a copy depends only on the
+//! seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes the task's
+//! draw as a *mean*. If the draw were a rate, as Table IV prints it, the work would have no mean.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,14 +26,14 @@ pub(super) struct Demand {
     shape: Address,
 }
 
-/// The root of the draws of the stages with this number; jobs without stages draw as first stages. Addresses of jobs
-/// are smaller than those of stages.
+/// The root of the draws of the stages with this number. Jobs without stages draw like first stages. Addresses of jobs
+/// are smaller than addresses of stages.
 pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Address {
     let root = Address::new(seed, purpose);
     if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
 }
 
-/// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`.
+/// Address of the draw that decides if a job's copies are correlated, below the job's address of purpose `Shape`.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 
@@ -59,7 +59,8 @@ impl Demand {
         Self { mean: distribution.mean(), distribution, homogeneous, correlated, work, shape }
     }
 
-    /// The work of a job, by the number under which it is drawn; `mean` is the mean of its name, if it has one.
+    /// The work of a job, by the number under which it is drawn; `mean` is the mean of its name, if the name has a
+    /// mean.
     pub(super) const fn for_job(&self, job: JobId, mean: Option<Span>) -> JobDemand<'_> {
         JobDemand { demand: self, job, mean }
     }
@@ -70,7 +71,7 @@ impl Demand {
 pub(super) struct JobDemand<'a> {
     demand: &'a Demand,
     job: JobId,
-    /// Mean work of a copy, in place of that of the distribution.
+    /// Mean work of a copy, in place of the mean of the distribution.
     mean: Option<Span>,
 }
 
@@ -163,7 +164,7 @@ pub(super) fn check_tasks(key: &str, distribution: &DistributionSpec<f64>) -> Re
 /// Number of tasks of a drawn job.
 ///
 /// # Errors
-/// When there are more than a run can have; the text names the remedy.
+/// When there are more tasks than a run can have; the text names the remedy.
 pub(super) fn task_count(
     distribution: &DistributionSpec<f64>,
     job: u32,
@@ -178,14 +179,14 @@ pub(super) fn task_count(
     Ok(tasks as u32)
 }
 
-/// A share of the jobs: `true` is all, `false` none, a number from 0 to 1 that part of them.
+/// A share of the jobs: `true` for all, `false` for none, or a number from 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Share(f64);
 
 impl Share {
-    /// All jobs.
+    /// Share that includes all jobs.
     pub const ALL: Self = Self(1.0);
-    /// No job.
+    /// Share that includes no job.
     pub const NONE: Self = Self(0.0);
 
     /// The share `part`; `None` if it is not in [0, 1].
@@ -198,7 +199,7 @@ impl Share {
         self.0
     }
 
-    /// Whether it includes the job that drew `unit`, uniform in [0, 1).
+    /// Whether the share includes the job that drew `unit`, uniform in [0, 1).
     pub fn includes(self, unit: f64) -> bool {
         unit < self.0
     }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_keep_their_form() {
+    fn shares_are_written_in_the_form_in_which_they_are_read() {
         for text in ["true", "false", "0.25"] {
             let share: Share = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&share).unwrap(), text);

@@ -18,16 +18,16 @@ use crate::results::{
 use crate::shard::{Observer, Shard};
 use crate::world::World;
 
-/// Counters that shards update while they run; those of several shards are added.
+/// Counters that shards update while they run. The counters of several shards are added.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
     /// Hash of the order of events.
     pub hash: u64,
     /// Messages sent over the network, in the order of [`KINDS`].
     pub by_kind: Vec<u64>,
-    /// Number of these messages that repair losses.
+    /// Messages sent over the network that repair losses.
     pub recovery: u64,
     /// Datagrams lost and stream messages returned.
     pub dropped: u64,
@@ -263,7 +263,7 @@ impl FinishedRun<'_> {
         })
     }
 
-    /// The cores with all interference that they had.
+    /// The cores, with the interference of the profile and of all injections.
     fn cores(&self) -> Cores {
         let mut cores = self.world.cores();
         for injection in self.injected.iter().flat_map(|injected| &injected.injections) {

@@ -140,9 +140,9 @@ pub(crate) fn poisson(nodes: u32, jobs: u32, tasks: u32, gap_s: f64, policy: &st
     )
 }
 
-/// One job of one task of exactly one second, over links of 10 ms: it arrives at 1 s, is launched at once by a policy
-/// that binds early, starts at 1.01, ends at 2.01, and its client is notified at 2.02. `faults` follow the `[network]`
-/// table.
+/// One job of one task of exactly one second, over links of 10 ms. The job arrives at 1 s, and a policy that binds
+/// early launches it at once. The task starts at 1.01 s, ends at 2.01 s, and the client is notified at 2.02 s. `faults`
+/// follow the `[network]` table.
 pub(crate) fn one_task(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> String {
     format!(
         r#"

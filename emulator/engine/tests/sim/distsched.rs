@@ -1,10 +1,10 @@
-//! DistSched on shared nodes: schedules that can be written down, and nothing lost where nodes evict.
+//! DistSched on shared nodes: schedules worked out by hand, and runs whose nodes evict copies and lose no job.
 
 use volary_engine::results::Measured;
 
 use crate::common::{FAULTY, run, with};
 
-/// Three jobs of 30 s that arrive at 1, 2 and 3 s at a node of 4 cores, of which each uses 2.
+/// Runs three jobs of 30 s that arrive at 1, 2 and 3 s at a node of 4 cores. Each job uses 2 cores.
 fn three_jobs(request: &str, policy: &str) -> Measured {
     run(&format!(
         "seed = 5\ncluster = {{ nodes = 1, schedulers = 1, shared = true, cpu = 4 }}\n[workload.synthetic]\njobs = \
@@ -13,10 +13,10 @@ fn three_jobs(request: &str, policy: &str) -> Measured {
     ))
 }
 
-/// Cycles end every 15 s. Two jobs fit at once by what they use, and one by what is requested, which is all of a node.
-/// Without a history distributions are of what is requested.
+/// Cycles end every 15 s. Two jobs fit at once by their use, and one job fits by its request, which is a whole node.
+/// Without a history the estimates follow the requests.
 #[test]
-fn estimates_decide_how_many_share_a_node() {
+fn estimates_decide_how_many_jobs_share_a_node() {
     let both = (14.0 + 13.0 + 57.0) / 3.0 + 30.02;
     let each = (14.0 + 58.0 + 102.0) / 3.0 + 30.02;
     for (request, policy, expected) in [
@@ -31,8 +31,8 @@ fn estimates_decide_how_many_share_a_node() {
     }
 }
 
-/// Users request half of the memory that tasks use, so that twice as many are placed as there is room for. Under
-/// losses, crashes and a pause every job finishes.
+/// Users request half of the memory that tasks use, so twice as many tasks are placed as fit. Every job finishes under
+/// losses, crashes and a pause.
 #[test]
 fn jobs_finish_although_their_memory_was_underestimated() {
     for policy in ["{ cycle = \"200ms\" }", "{ cycle = \"200ms\", estimates = \"request\", observe = false }"]
@@ -52,10 +52,10 @@ fn jobs_finish_although_their_memory_was_underestimated() {
     }
 }
 
-/// Most tasks fit on one node of four, and several of them on each of the others, as far as is expected of them. Nodes
-/// that have evicted a task are avoided for a while.
+/// Most tasks fit on only one node of four, although several are expected to fit on each other node. Nodes that have
+/// evicted a task are avoided for a while.
 #[test]
-fn tasks_that_fit_on_few_nodes_end_there() {
+fn tasks_finish_on_the_few_nodes_that_fit_them() {
     for (seed, policy) in [(1, "{}"), (2, "{}"), (3, "{}"), (4, "{ cycle = \"1s\" }")] {
         let text = format!(
             "seed = {seed}\n[cluster]\nshared = true\n[[cluster.kind]]\nnodes = 3\ncpu = 1\nmemory = \"4 \

@@ -1,4 +1,4 @@
-//! An executor that is exact, which must give the results of virtual time.
+//! An exact executor, which must give the results of virtual time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::common::{FAULTY, parse, run, with, worlds};
 struct ExactCores {
     cores: Cores,
     now: Time,
-    /// Core, ticket, and when its work is finished.
+    /// Core and ticket of each copy, and the time at which its work is finished.
     running: Vec<(u32, u64, Time)>,
     halts: u32,
 }
@@ -26,7 +26,7 @@ impl ExactCores {
     }
 }
 
-/// Shared by the shard and the test.
+/// The executor, shared by the shard and the test.
 #[derive(Clone)]
 struct SharedCores(Rc<RefCell<ExactCores>>);
 
@@ -101,7 +101,7 @@ fn assert_same(text: &str) -> (u32, RealWork) {
     (halts, work)
 }
 
-/// Crashes, pauses, losses, and cores of different speeds.
+/// An experiment with crashes, pauses, losses, and cores of different speeds.
 fn file(policy: &str, set: &[&str]) -> String {
     let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"1s\", for=\"700ms\"}}, \
                   {pause={who=[\"node:5\"], at=\"2s\", for=\"300ms\"}}, \

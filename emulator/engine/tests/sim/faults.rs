@@ -1,11 +1,10 @@
-//! Effects of each fault on a run small enough to know the answer, to the nanosecond where there is one: see
-//! [`one_task`].
+//! Effects of each fault on [`one_task`], a run so small that most of its times are known to the nanosecond.
 
 use volary_engine::results::{CopyCounts, Measured};
 
 use crate::common::{one_task, poisson, run, with};
 
-/// Runs it and closes its accounts.
+/// Runs [`one_task`] and closes its accounts.
 fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
     let measured = run(&one_task(nodes, schedulers, policy, faults));
     let (jobs, copies) = (measured.summary.jobs, measured.summary.copies);
@@ -19,7 +18,7 @@ fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
     measured
 }
 
-/// The same, of a job that finishes: its response time in seconds, and its copies.
+/// Runs [`one_task`], whose job must finish. Returns its response time in seconds, and its copies.
 fn finishes(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> (f64, CopyCounts) {
     let summary = one(nodes, schedulers, policy, faults).summary;
     assert_eq!((summary.jobs.finished, summary.tasks.finished), (1, 1), "{policy} {faults}\n{summary:#?}");
@@ -37,7 +36,7 @@ fn fault(kind: &str, rest: &str) -> String {
 /// Policies that bind a task when it arrives.
 const EARLY: [&str; 3] = ["round-robin = {}", "random = {}", "central-queue = {}"];
 
-/// Core of the node that gets the task where nothing goes wrong.
+/// Core of the node that gets the task in a run without faults.
 fn usual(policy: &str) -> u32 {
     one(2, 1, policy, "").copies[0].core
 }
@@ -60,7 +59,7 @@ fn a_fault_after_the_end_of_the_run_is_noted() {
     assert_eq!(notes, ["network.fault[0], at 3600s, did not begin: the run had ended"]);
 }
 
-/// The run is the same event by event, and its notes say why; a policy that has masters has them crash.
+/// The run is the same event by event, and its notes say why. Under a policy that has masters, the masters crash.
 #[test]
 fn a_fault_at_masters_does_not_concern_other_policies() {
     let crash = fault("crash", r#"who = ["master:0"], at = "0.5s", for = "3s""#);
@@ -94,7 +93,7 @@ fn a_node_back_before_the_peer_timeout_runs_the_task_again() {
 }
 
 #[test]
-fn a_node_gone_for_longer_is_replaced_at_the_peer_timeout() {
+fn a_lost_node_is_replaced_at_the_peer_timeout() {
     for policy in EARLY {
         let victim = usual(policy);
         for lasting in ["", r#", for = "60s""#] {
@@ -174,8 +173,8 @@ fn a_result_behind_a_long_partition_counts_once() {
     }
 }
 
-/// Former failures: a drop of an earlier life must not swallow what was submitted again, a restarted scheduler must
-/// learn who is down, a ring of survivors must keep its probes.
+/// In former failures a drop from before a crash deleted work that was submitted again, a restarted scheduler did not
+/// learn which actors were down, and a ring of survivors lost its probes.
 #[test]
 fn seeds_of_former_failures_finish_every_job() {
     let crash = "network.fault=[{crash={who=[\"scheduler:0\"], at=\"1.9s\", for=\"500ms\"}}]";

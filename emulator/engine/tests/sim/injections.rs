@@ -1,4 +1,4 @@
-//! Profiles that are injected into a run, against the same profile in the experiment.
+//! Profiles that are injected into a run, compared with the same profile in the experiment.
 
 use volary_actors::base::CoreSet;
 use volary_actors::base::Time;
@@ -17,7 +17,7 @@ const STALL: &str = "renewal = { gap = \"0s\", burst = \"1000000h\", slowdown = 
 const POLICIES: [&str; 5] =
     ["random = {}", "latin-square = { order = 2 }", "sparrow = {}", "hedged = {}", "murmuration = {}"];
 
-/// The world of a policy with one scheduler; `set` is set besides.
+/// The world of a policy with one scheduler, and with the further values of `set`.
 fn faulty(policy: &str, set: &[&str]) -> World {
     let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"2500ms\", for=\"400ms\"}}, \
                   {pause={who=[\"node:1\"], at=\"2200ms\", for=\"300ms\"}}]";
@@ -82,7 +82,7 @@ fn an_injection_equals_the_same_profile_in_the_experiment() {
         let foreseen = run(&faulty(policy, &[&foreseen]), &[]);
         let quiet = faulty(policy, &[]);
         assert_ne!(run(&quiet, &[]).rows, foreseen.rows, "{policy}: it makes a difference");
-        // Known from the beginning, announced ahead, and ended by surprise.
+        // The injection is known from the beginning, announced ahead, or ended without notice.
         let (bounded, open) = (bursts([at(1000), at(4000)]), bursts([at(0), Time::MAX]));
         let ways: [&[Deed<'_>]; 3] =
             [&[(at(0), &bounded)], &[(at(950), &bounded)], &[(at(1000), &open), (at(4000), &lift)]];
@@ -94,7 +94,7 @@ fn an_injection_equals_the_same_profile_in_the_experiment() {
     }
 }
 
-/// Injections do not change the past: a late one begins when it arrives, or never if its time is over.
+/// Injections do not change the past. A late injection begins when it arrives, or never if its time is over.
 #[test]
 fn a_late_injection_begins_late_or_never() {
     let quiet = faulty("random = {}", &[]);

@@ -6,7 +6,7 @@ use volary_engine::results::{CopyEnd, CopyRow, Measured};
 
 use crate::common::{poisson, run, run_all, with};
 
-/// Two jobs of one task of 5 s, the first at 1 s, the second a second later, on one core.
+/// Runs two jobs on one core, each of one task of 5 s. They arrive at 1 and 2 s.
 fn two_jobs(policy: &str, preemption: &str) -> Measured {
     run(&format!(
         r#"
@@ -36,7 +36,7 @@ fn near(a: f64, b: f64) -> bool {
 
 /// O-K1: the core swaps at 4, 6 and 8 s; the first job ends at 10 s, in the instant its quantum ends, the second at 11.
 #[test]
-fn two_jobs_take_turns() {
+fn two_jobs_swap_the_core_after_each_quantum() {
     let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "0s");
     let long = |row: &&CopyRow| row.end > row.start;
     let stretches: Vec<_> =
@@ -50,7 +50,7 @@ fn two_jobs_take_turns() {
     assert!(near(copies.suspended_s, 8.0) && copies.wasted_work_s == 0.0, "{copies:?}");
 }
 
-/// A quarter of a second to put each suspended copy away: its price is busy time, and no work is lost.
+/// It takes a quarter of a second to put a suspended copy away. That time is busy time, and no work is lost.
 #[test]
 fn suspensions_cost_busy_time_and_lose_no_work() {
     let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "250ms");
@@ -76,10 +76,10 @@ fn foreground_background(rate: f64, tail: impl Fn(f64) -> f64) -> f64 {
     mean
 }
 
-/// Eight jobs in nine of 0.5 s on average, the rest of 5 s: mean 1 s, load 0.5. With a short quantum the mean response
-/// is that of the foreground-background queue, below processor sharing's 2 s.
+/// Eight jobs in nine take 0.5 s on average and the others 5 s: the mean is 1 s and the load 0.5. With a short quantum
+/// the mean response is that of the foreground-background queue, below the 2 s of processor sharing.
 #[test]
-fn short_quanta_serve_the_least_attained() {
+fn short_quanta_give_the_response_of_the_foreground_background_queue() {
     let tail = |x: f64| (8.0 * (-x / 0.5).exp() + (-x / 5.0).exp()) / 9.0;
     let expected = foreground_background(0.5, tail);
     assert!((foreground_background(0.5, |x| (-x).exp()) - 2.0).abs() < 5e-3, "M/M/1, whatever the order");
@@ -97,9 +97,9 @@ fn short_quanta_serve_the_least_attained() {
     assert!(mean < 1.9, "{mean} s");
 }
 
-/// Without places for suspended copies it is one queue for all cores: every job takes as long as under `central-queue`.
+/// Without places for suspended copies Kairos has one queue for all cores: jobs take as long as under `central-queue`.
 #[test]
-fn without_a_node_queue_it_is_the_central_queue() {
+fn kairos_without_node_queues_equals_the_central_queue() {
     let text =
         poisson(5, 2000, 4, 0.9, "central-queue = {}\n[[policy]]\nkairos = { pass = \"eager\", queue = 0 }");
     let text =
@@ -139,10 +139,10 @@ fn lives(rows: &[CopyRow]) -> BTreeMap<(u32, u32), (f64, f64, u32)> {
     lives
 }
 
-/// Three nodes of two cores and Q = 3, so five copies each, without delays: no core is idle while a task waits that has
-/// not begun, and no node has more than it may.
+/// Three nodes of two cores take five copies each (Q = 3), without delays. No core is idle while a task waits that has
+/// not begun, and no node exceeds its limit.
 #[test]
-fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
+fn the_centre_keeps_cores_busy_and_nodes_within_their_limit() {
     let policy = r#"kairos = { pass = "eager", queue = 3, quantum = "300ms", guard = "none" }"#;
     let text = with(&poisson(3, 2000, 4, 0.75, policy), &["cluster.cores=2"]);
     let measured = run(&text);
@@ -173,7 +173,7 @@ fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
     }
 }
 
-/// Jobs of four tasks under load, some of them suspended a dozen times.
+/// Runs jobs of four tasks under a load that suspends some tasks a dozen times.
 fn preempted(preemption: &str) -> Measured {
     let policy = r#"kairos = { pass = "eager", queue = 6, quantum = "200ms" }"#;
     let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
@@ -204,8 +204,8 @@ fn suspensions_conserve_work() {
     assert_eq!(measured.summary.copies.wasted_work_s, 0.0);
 }
 
-/// With 20 ms to put a copy away, cores are busy for the work of all copies and 20 ms for each suspension, or less
-/// where the next copy is suspended before they are over.
+/// Cores are busy for the work of all copies and 20 ms for each suspension, the time to put a copy away. A suspension
+/// costs less if the next copy is suspended before the 20 ms are over.
 #[test]
 fn each_suspension_costs_its_time_once() {
     let measured = preempted("20ms");
@@ -231,7 +231,8 @@ fn a_core_is_idle_for_a_heartbeat_at_most() {
     assert_eq!(measured.summary.copies.suspensions, 0);
 }
 
-/// Long jobs fill the cluster; Big-C suspends some of their tasks for short ones and loses nothing, or kills them.
+/// Long jobs fill the cluster. For short jobs Big-C suspends some tasks of long jobs without loss of work, or kills
+/// them.
 #[test]
 fn big_c_makes_room_for_short_jobs() {
     let policies = r#"
@@ -260,8 +261,8 @@ fn big_c_makes_room_for_short_jobs() {
     assert!(suspend.copies.iter().any(|row| row.end_kind == CopyEnd::Suspended));
 }
 
-/// Bursts of eight tasks on three nodes of two cores, dealt every second: a newcomer starts when it is dealt, so the
-/// first starts on a node within a second are the tasks that it was dealt in one round.
+/// Bursts of eight tasks meet three nodes of two cores and are dealt out every second. A new task starts when it is
+/// dealt, so the first starts on a node within a second belong to one round.
 #[test]
 fn a_node_is_dealt_one_task_in_a_round() {
     let most = |pass: &str| {

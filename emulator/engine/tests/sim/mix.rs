@@ -1,4 +1,4 @@
-//! Jobs of several stages: exact on idle clusters, through crashes, on several shards.
+//! Jobs of several stages: exact times on idle clusters, runs with crashes, and runs on several shards.
 
 use proptest::prelude::*;
 use volary_actors::base::{JobId, Time};
@@ -10,7 +10,7 @@ use crate::common::{FAULTY, one_task, run, with, world};
 use crate::oracles::HOPS;
 use crate::sharding::lockstep;
 
-/// A class of jobs with these stages, as number and work of tasks.
+/// A class of jobs; `stages` states the number of tasks and the work of each stage.
 fn class(name: &str, weight: f64, stages: &[(u32, &str)], rest: &str) -> String {
     let stage = |(tasks, demand): &(u32, &str)| format!("{{ tasks = {tasks}, demand = {demand} }}");
     let stages: Vec<_> = stages.iter().map(stage).collect();
@@ -28,7 +28,7 @@ fn mixed(text: &str, jobs: u32, interarrival: &str, classes: &[String]) -> Strin
     with(&text, &[&format!("workload.mix={mix}")])
 }
 
-/// One job of these stages in the world of [`one_task`].
+/// Runs one job of these stages in the world of [`one_task`].
 fn alone(nodes: u32, policy: &str, stages: &[(u32, &str)]) -> Measured {
     run(&mixed(&one_task(nodes, 1, policy, ""), 1, "\"1s\"", &[class("only", 1.0, stages, "")]))
 }
@@ -37,7 +37,7 @@ fn near(found: f64, expected: f64) -> bool {
     (found - expected).abs() < 1e-9 * expected.max(1.0)
 }
 
-/// Every stage costs its work and the hops of a job of its own; the client starts the next one without delay.
+/// Every stage costs its work and the hops of a single job. The client starts the next stage without delay.
 #[test]
 fn a_chain_alone_takes_the_sum_of_its_stages() {
     for (policy, hops, _) in HOPS {
@@ -57,7 +57,7 @@ fn a_chain_alone_takes_the_sum_of_its_stages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A chain takes as long as its stages one by one as jobs of their own, in however many waves.
+    /// A chain takes as long as the same stages as single jobs, in any number of waves.
     #[test]
     fn a_chain_takes_as_long_as_its_stages_run_as_single_jobs(
         nodes in 1..5u32,
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// A mix of one class of one stage is the synthetic workload, event by event.
+/// A mix of one class of one stage runs like the synthetic workload, event by event.
 #[test]
 fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
     for policy in ["sparrow = {}", "hawk = {}", "murmuration = {}", "central-queue = {}"] {
@@ -90,9 +90,9 @@ fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
     }
 }
 
-/// Jobs that never wait for each other: 2 s and 1 s of work and two round trips, or 1 s and one.
+/// Jobs never wait for each other. They take 2 s and 1 s of work and two round trips, or 1 s and one round trip.
 #[test]
-fn results_see_chains_under_the_names_of_their_classes() {
+fn results_list_chains_under_the_names_of_their_classes() {
     let classes = [
         class("two", 1.0, &[(2, "\"2s\""), (3, "\"1s\"")], ", alone = \"1510ms\""),
         class("one", 1.0, &[(1, "\"1s\"")], ", long = true"),
@@ -161,7 +161,7 @@ fn a_chain_is_open_until_its_last_stage_has_ended() {
     assert!(closed.rows[0].response.is_nan() && closed.rows[0].tasks == 2);
 }
 
-/// Nodes and schedulers crash, messages are lost and doubled: every stage still ends once, after the one before it.
+/// Nodes and schedulers crash, and messages are lost and doubled. Every stage still ends once, after the stage before.
 #[test]
 fn stages_end_once_and_in_order_under_faults() {
     let demand = "{ exponential = { mean = \"100ms\" } }";

@@ -29,7 +29,7 @@ one_way = "5ms"
 /// Links of various delays.
 const SPREAD_DELAY: &str = "network.one_way={exponential={mean=\"50ms\"}}";
 
-/// The world under a policy of these parameters, with other values.
+/// The text of the world under Murmuration with these parameters, and with the values of `set`.
 fn file(policy: &str, set: &[&str]) -> String {
     with(&format!("{WORLD}[[policy]]\nmurmuration = {{ {policy} }}\n"), set)
 }
@@ -55,7 +55,7 @@ fn sent(measured: &Measured, kind: &str) -> u64 {
     measured.summary.messages.by_kind.get(kind).copied().unwrap_or(0)
 }
 
-/// O-M1: f (2 S − 1) updates for each job, or (1 + f) S − 1 in batches: 285 and 159 for f = 15 and S = 10.
+/// O-M1: a job causes f (2 S − 1) updates, or (1 + f) S − 1 in batches: 285 and 159 for f = 15 and S = 10.
 #[test]
 fn the_number_of_updates_equals_the_formula_of_the_paper() {
     for (policy, each, placed) in
@@ -127,8 +127,8 @@ impl Observer for Audit<'_> {
     }
 }
 
-/// O-M4: e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event, for all delays; and 0 when no update is
-/// in flight.
+/// O-M4: the error of a cache is e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event and for all
+/// delays. It is 0 when no update is in flight.
 #[test]
 fn updates_in_flight_explain_every_error_of_a_cache() {
     for (one_way, policy) in [
@@ -154,8 +154,8 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
     }
 }
 
-/// A single scheduler knows all placements at once, and lacks only ends of tasks. By the number of tasks of 1 s it
-/// cannot tell how much of the running ones is left, so its regret is below one task.
+/// A single scheduler knows all placements at once, and lacks only ends of tasks. It counts tasks of 1 s without the
+/// progress of running tasks, so its regret is below one task.
 #[test]
 fn a_single_scheduler_has_no_conflicts_and_regrets_less_than_a_task() {
     let text = with(
@@ -174,10 +174,10 @@ fn a_single_scheduler_has_no_conflicts_and_regrets_less_than_a_task() {
     assert_eq!(alone.receivers, 1);
 }
 
-/// A broadcast as one event that receivers read later gives the results of one message to each: same jobs at the same
-/// times, same traffic, same staleness. There are more schedulers than are watched, so that most read late.
+/// A broadcast handled as one event gives the results of one message per receiver: equal jobs, times, traffic and
+/// staleness. There are more schedulers than are watched, so most schedulers read late.
 #[test]
-fn a_broadcast_as_one_event_equals_a_message_to_each() {
+fn a_broadcast_as_one_event_equals_one_message_per_receiver() {
     let policies = [
         "",
         "batch = false",
@@ -201,7 +201,7 @@ fn a_broadcast_as_one_event_equals_a_message_to_each() {
             let accounts = shard.observer.close(now);
             let what = format!("{policy}, {schedulers} schedulers");
             assert_eq!(accounts.rows, together.jobs, "{what}");
-            // As text: what was never out of sync has no age, which is NaN.
+            // Compared as text, because the age of a cache that was never out of sync is NaN.
             let text = |stale: &dyn std::fmt::Debug| format!("{stale:?}");
             assert_eq!(
                 text(&accounts.policy.sections.staleness),
@@ -238,8 +238,8 @@ fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     shard.observer.metrics.0.pairs()
 }
 
-/// One datagram in ten is lost, and reports of nodes overwrite no newer update: a few reports after the last end every
-/// cache is exact to the nanosecond. Without reports many are not.
+/// One datagram in ten is lost, and reports of nodes overwrite no newer update. A few reports after the last end every
+/// cache is exact to the nanosecond. Without reports many caches are wrong.
 #[test]
 fn reports_repair_lost_updates_exactly() {
     for spread in ["spread = \"datagrams\"", "spread = \"epidemic\", batch = false, update_delay = \"200ms\""]
@@ -254,7 +254,7 @@ fn reports_repair_lost_updates_exactly() {
 }
 
 /// Fig. 16: a scheduler that starts late copies a cache while updates arrive. With numbered updates its cache ends
-/// equal to the others; with naive copying, updates that arrive before the delayed answer count twice.
+/// equal to the other caches. With naive copying, updates that arrive before the delayed answer count twice.
 #[test]
 fn a_late_scheduler_counts_no_update_twice() {
     let rest = |copy: &str| {
@@ -269,8 +269,8 @@ fn a_late_scheduler_counts_no_update_twice() {
     assert!(late.iter().any(|&(work, ..)| work != 0), "{late:?}");
 }
 
-/// Streams deliver every update, however late: of the thousand parts of a job's batch some are late, and none counts as
-/// lost.
+/// Streams deliver every update, however late. Some of the thousand parts of a job's batch are late, and no part counts
+/// as lost.
 #[test]
 fn late_parts_of_a_batch_do_not_count_as_lost() {
     for policy in ["batch = false", ""] {
@@ -280,10 +280,10 @@ fn late_parts_of_a_batch_do_not_count_as_lost() {
     }
 }
 
-/// Nodes that crash and return before or after the crash is detected, partitions between nodes and schedulers, streams
-/// that lose one transmission in fifty: after the faults every cache is exact to the nanosecond.
+/// Nodes crash and return before or after the detection, nodes and schedulers are partitioned, and streams lose one
+/// transmission in fifty. After the faults every cache is exact to the nanosecond.
 #[test]
-fn healed_faults_leave_no_error() {
+fn healed_faults_leave_no_error_in_caches() {
     let faults = [
         "crash = { who = [\"nodes:2-4\"], at = \"20s\", for = \"1500ms\" }",
         "crash = { who = [\"node:5\"], at = \"40s\", for = \"20s\" }",

@@ -1,10 +1,10 @@
-//! Every policy against theory or its paper. Closed forms first; sampling errors set the tolerances.
+//! Every policy compared with theory or its paper. Sampling errors set the tolerances.
 
 use volary_engine::results::Measured;
 
 use crate::common::{one_task, poisson, run, with};
 
-/// Compares the mean of a metric with the expected value; without a tolerance to the nanosecond.
+/// Compares the mean of a metric with the expected value. A tolerance of zero means to the nanosecond.
 fn check(what: &str, run: &Measured, metric: &str, expected: f64, tolerance: f64, source: &str) {
     let json = serde_json::to_value(&run.summary).unwrap();
     let value = json[metric]["mean"].as_f64().expect("a number");
@@ -47,7 +47,7 @@ gang = { quantum = "20ms" } | 2 60000 2 3.333333333 | | response_s 2.727273 0.03
 sparrow = { form = "per-task" } | 500 200000 1 0.004 | | response_s 1.2657 0.02 | power of two choices, mean field: Σ ρ^(2^i − 2)
 "#;
 
-/// Tasks that never meet, with copies that take what they take.
+/// Systems whose tasks never wait for each other.
 const COPIES: &str = r#"
 dolly = { straggler = 0.2, budget = 1.0, load = 1.0 } | 10 100000 1 100.0 | | response_s 0.5 0.02 | min of two; ln 0.05 / ln 0.2 = 1.9
 hedged = { quantile = 0.5 } | 10 100000 1 100.0 | | response_s 0.75 0.02 | half end before ln 2, the rest in half the time
@@ -82,7 +82,7 @@ fn mean_times_of_small_systems_equal_closed_forms() {
     check_all(COPIES);
 }
 
-/// Tasks that never wait for each other: service models of the latin-square paper, Table IV.
+/// Service models of the latin-square paper (Table IV) for tasks that never wait for each other.
 #[test]
 fn response_times_at_light_load_equal_closed_forms() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
@@ -98,7 +98,7 @@ fn response_times_at_light_load_equal_closed_forms() {
     }
 }
 
-/// Jobs of 100 tasks that never wait for other jobs, no network.
+/// Runs jobs of 100 tasks that never wait for other jobs, without a network.
 fn light(correlated: bool, homogeneous: bool, policy: &str) -> Measured {
     let (correlated, homogeneous) =
         (format!("service.correlated={correlated}"), format!("service.homogeneous={homogeneous}"));
@@ -146,7 +146,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("hedged = {}", 2, "row, completed"),
 ];
 
-/// Without queueing and with constants everything is exact: hops × 10 ms + 1 s.
+/// Without queueing and random draws the response time is exactly hops × 10 ms + 1 s.
 #[test]
 fn a_lone_task_takes_its_work_and_its_hops() {
     for (policy, hops, source) in HOPS {
@@ -158,7 +158,7 @@ fn a_lone_task_takes_its_work_and_its_hops() {
     check("murmuration", &run(&thirty), "response_s", 3.02, 0.0, source);
 }
 
-/// The job arrives when the first of eight nodes sends one of its heartbeats, one a second.
+/// The job arrives when the first of eight nodes sends a heartbeat. Each node sends one heartbeat a second.
 #[test]
 fn a_lone_task_waits_for_a_heartbeat() {
     for policy in ["yarn-fifo = {}", "big-c = {}"] {
@@ -173,7 +173,7 @@ fn a_lone_task_waits_for_a_heartbeat() {
     }
 }
 
-/// The job arrives after a second: in the middle of a cycle of two seconds, or early in one of fifteen.
+/// The job arrives after a second: in the middle of a cycle of two seconds, or early in a cycle of fifteen seconds.
 #[test]
 fn a_lone_task_waits_for_the_end_of_a_cycle() {
     for (policy, expected) in [("3sigma = {}", 2.02), ("prio = {}", 2.02), ("distsched = {}", 15.02)] {
@@ -182,10 +182,10 @@ fn a_lone_task_waits_for_the_end_of_a_cycle() {
     }
 }
 
-/// Four equal tasks of 100 s, one of them on a core of a tenth of the speed, and a fifth core: when is the
-/// straggler backed up? It runs for 100 s more, and a message takes 10 ms.
+/// Four equal tasks of 100 s run on four of five cores, one on a core of a tenth of the speed. The backup of this
+/// straggler takes 100 s, and a message takes 10 ms.
 #[test]
-fn a_straggler_is_backed_up_when_its_policy_says() {
+fn each_policy_backs_up_a_straggler_at_the_expected_time() {
     let slow = [
         "workload.synthetic.tasks=4",
         "service.demand=100s",
@@ -208,10 +208,10 @@ fn a_straggler_is_backed_up_when_its_policy_says() {
     }
 }
 
-/// Work inflation by redundancy (latin square, v = 2): none under uncorrelated exponential service and under
-/// correlated homogeneous service, half as much again under correlated heterogeneous service.
+/// The redundancy of the latin square (v = 2) adds no work under uncorrelated exponential service and under correlated
+/// homogeneous service. It adds half as much again under correlated heterogeneous service.
 #[test]
-fn work_inflation_of_the_latin_square() {
+fn latin_square_redundancy_inflates_only_correlated_heterogeneous_work() {
     for (correlated, homogeneous, factor) in [(false, true, 1.0), (true, true, 1.0), (true, false, 1.5)] {
         let busy = |policy: &str| {
             let summary = light(correlated, homogeneous, policy).summary;
@@ -222,10 +222,10 @@ fn work_inflation_of_the_latin_square() {
     }
 }
 
-/// Little, for the snapshots of Yaq-d: two schedulers place a task a second between them, messages take D = 1 s, and
-/// heartbeats come every H = 0.1 s, also from idle nodes, because datagrams could be lost. A scheduler lacks an end for
-/// D + H / 2; what the other places for D more, in which it is on its way to the node; and what it places itself for
-/// 2 D, from the heartbeat that replaces it to the one that contains it.
+/// Little's law for the snapshots of Yaq-d. Two schedulers place a task a second between them, messages take D = 1 s,
+/// and heartbeats come every H = 0.1 s, also from idle nodes, because datagrams could be lost. A scheduler lacks the
+/// end of a task for D + H / 2. It lacks a placement of the other scheduler for D more, while the task is on its way.
+/// It lacks its own placement for 2 D, from the heartbeat that replaces it to the heartbeat that contains it.
 #[test]
 fn heartbeats_do_not_contain_tasks_under_way() {
     let measured = run(

@@ -1,4 +1,4 @@
-//! Pigeon against its paper's analysis, and its cost in messages.
+//! Pigeon compared with its paper's analysis, and its cost in messages.
 
 use volary_engine::results::Measured;
 
@@ -26,7 +26,7 @@ fn equal_tasks_unqueued(workers: u32, rho: f64, tasks: i32) -> f64 {
     task_unqueued(workers, rho).powi(tasks)
 }
 
-/// The share of such jobs that do not wait under Sparrow with two probes a task, equation 4.
+/// The share of jobs of equal tasks that do not wait under Sparrow with two probes a task, equation 4.
 fn sparrow_unqueued(rho: f64, tasks: u32) -> f64 {
     // The logarithm of C(2F, i).
     let (probes, mut choose, mut sum) = (2 * tasks, 0.0f64, 0.0);
@@ -49,7 +49,7 @@ fn near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() <= 2e-5 * expected + 1e-6, "{what}: {value} instead of {expected}");
 }
 
-/// O-P1: equations 1, 2 and 6.
+/// O-P1: equations 1, 2 and 6 of the paper hold.
 #[test]
 fn shares_and_waits_of_a_group_equal_equations_1_2_and_6() {
     for (workers, rho, task, wait, job) in [
@@ -65,7 +65,7 @@ fn shares_and_waits_of_a_group_equal_equations_1_2_and_6() {
     }
 }
 
-/// O-P2: equations 3 and 4.
+/// O-P2: equations 3 and 4 of the paper hold.
 #[test]
 fn shares_of_equal_tasks_equal_equations_3_and_4() {
     for (tasks, rho, expected) in [
@@ -97,9 +97,10 @@ fn messages(run: &Measured, kind: &str) -> u64 {
     json["messages"]["by_kind"][kind].as_u64().unwrap_or(0)
 }
 
-/// F tasks over N masters: at most min(F, N) messages with tasks, and for each task a run, a result and an idle worker.
+/// F tasks over N masters cause at most min(F, N) messages with tasks. Each task causes three more messages: to run it,
+/// with its result, and about an idle worker.
 #[test]
-fn a_job_of_f_tasks_makes_at_most_min_f_n_and_3_f_messages() {
+fn a_job_causes_no_more_messages_than_the_formula() {
     for (tasks, masters) in [(3, 10), (10, 10), (95, 10)] {
         let set = format!("workload.synthetic.tasks={tasks}");
         let run = run(&with(&one_task(40, 2, "pigeon = { group = 4 }", ""), &[&set]));
@@ -112,8 +113,8 @@ fn a_job_of_f_tasks_makes_at_most_min_f_n_and_3_f_messages() {
     }
 }
 
-/// A crashed master: with a standby, tasks run again after the peer timeout (5 s) and two round trips; without one a
-/// worker takes over; a master that restarts before that asks for the open tasks.
+/// With a standby, the tasks of a crashed master run again after the peer timeout (5 s) and two round trips. Without a
+/// standby a worker takes over. A master that restarts before that asks for the open tasks.
 #[test]
 fn a_crash_of_the_master_delays_jobs_and_loses_none() {
     let crash = |who: &str, lasting: &str| {
@@ -133,8 +134,8 @@ fn a_crash_of_the_master_delays_jobs_and_loses_none() {
     }
 }
 
-/// One group of two nodes whose master is down for good. One node becomes master; the other crashes and comes back, or
-/// is cut off for a while, and then the first crashes for good. Both orders are tried, since the claim is drawn.
+/// The master of two nodes is down for good, and a node becomes master. The other node crashes and comes back, or is
+/// cut off. Then the first node crashes for good. Both orders are tried, since the new master is random.
 #[test]
 fn a_worker_that_is_master_takes_back_nodes_that_it_had_given_up() {
     let world = |faults: String| {
@@ -181,7 +182,7 @@ fn a_worker_that_is_master_takes_back_nodes_that_it_had_given_up() {
     }
 }
 
-/// Jobs of one task on one group: the share that waits for no worker, and the mean wait, are those of M/M/n.
+/// Jobs have one task on one group. The share of jobs that do not wait, and the mean wait, equal those of M/M/n.
 #[test]
 fn single_tasks_wait_as_in_an_m_m_n_queue() {
     let text = r#"

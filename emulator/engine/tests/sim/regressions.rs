@@ -13,7 +13,7 @@ use volary_engine::world::World;
 
 use crate::common::{parse, run};
 
-/// A trace given as its lines.
+/// A source of one trace, given as its lines.
 struct Lines(&'static str);
 
 impl TraceSource for Lines {
@@ -32,7 +32,7 @@ fn run_trace(trace: &'static str, seed: u64, text: &str) -> Measured {
         .unwrap()
 }
 
-/// Jobs of one-second tasks that all arrive at once.
+/// Runs jobs of one-second tasks that all arrive at once.
 fn at_once(seed: u64, nodes: u32, jobs: u32, tasks: u32, network: &str, policy: &str) -> Measured {
     let text = format!(
         "seed = {seed}\n[cluster]\nnodes = {nodes}\n[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\n\
@@ -47,7 +47,7 @@ fn all_finished(measured: &Measured) -> bool {
 
 /// Heartbeats that launch copies come every 50 hours, although queues are observed every second.
 #[test]
-fn a_run_goes_on_through_waits_that_its_policy_asks_for() {
+fn a_run_survives_long_waits_of_its_policy() {
     for policy in ["yarn-fifo = { heartbeat = \"50h\" }", "big-c = { heartbeat = \"50h\", monitor = \"1s\" }"]
     {
         let measured = at_once(1, 1, 1, 1, "", policy);
@@ -83,7 +83,7 @@ fn a_stuck_run_is_given_up_at_the_same_time_regardless_of_its_events() {
     assert!(often == seldom && more > 100 * fewer, "{often} s, {seldom} s, {more} events, {fewer}");
 }
 
-/// Lost reservations of copies requested late in a job are repeated after the same time as those of its first copies.
+/// Lost reservations of late copies of a job are repeated after the same time as those of its first copies.
 #[test]
 fn lost_reservations_of_late_copies_are_repeated_soon() {
     let measured = run("seed = 1\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 300\n\
@@ -95,9 +95,9 @@ fn lost_reservations_of_late_copies_are_repeated_soon() {
     assert!(hours < 48.0, "{hours} h, of which the work takes 4");
 }
 
-/// Orders of the dead scheduler that overtake its crash would begin a forgotten copy a second time.
+/// Late orders of a crashed scheduler must not begin a forgotten copy a second time.
 #[test]
-fn a_gang_scheduler_restarts_under_jitter() {
+fn a_restarted_gang_scheduler_finishes_all_jobs_under_jitter() {
     let network = "one_way = { uniform = { low = \"0ms\", high = \"100ms\" } }\n[[network.fault]]\n\
          crash = { who = [\"scheduler:0\"], at = \"1500ms\", for = \"20ms\" }";
     for seed in 0..40 {
@@ -132,8 +132,8 @@ fn rejected_probes_of_eagle_do_not_multiply() {
     }
 }
 
-/// A place moves with the answer to the newest offer of it. The scheduler has restarted, and its empty bitmap names
-/// nodes free of long work that reject every offer.
+/// A place moves with the answer to its newest offer. The scheduler has restarted, and its empty bitmap names nodes
+/// free of long work that reject every offer.
 #[test]
 fn places_that_move_among_rejecting_nodes_do_not_multiply() {
     let probes = |rounds: u32| {
@@ -232,7 +232,7 @@ fn a_row_sent_to_a_node_that_is_down_runs_once() {
     }
 }
 
-/// Copies that ended while the scheduler cannot learn of it are ordered again, and do not run again.
+/// Copies that ended while the scheduler could not learn of their end are ordered again, and do not run again.
 #[test]
 fn a_gang_node_runs_no_copy_twice() {
     let partition = "one_way = \"1ms\"\n[[network.fault]]\n\
@@ -260,7 +260,7 @@ fn a_paused_node_of_peacock_keeps_probes_of_the_next_scheduler() {
     assert!(all_finished(&run(&text)));
 }
 
-/// Copies that were suspended on one core run on the other when their node crashes: each is lost once.
+/// Copies that were suspended on one core run on the other core when their node crashes. Each copy is lost once.
 #[test]
 fn a_copy_that_changed_its_core_is_lost_once() {
     let network = "[[network.fault]]\ncrash = { who = [\"nodes\"], at = \"20s\", for = \"40ms\" }";
@@ -280,7 +280,7 @@ fn a_master_of_pigeon_keeps_the_tasks_of_the_next_scheduler() {
     assert!(all_finished(&run(text)));
 }
 
-/// Two schedulers have a job from different submissions: what one drops at a node, the other still waits for.
+/// Two schedulers have a job from different submissions. A scheduler drops only rows of its own submission at a node.
 #[test]
 fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
     let crash =
@@ -297,9 +297,9 @@ fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
     }
 }
 
-/// Two queues that share a container do not take it from each other in turn: their killed tasks would never finish.
+/// Two queues that share a container do not take it from each other in turn, which would kill their tasks for ever.
 #[test]
-fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
+fn queues_that_share_a_container_do_not_kill_tasks_for_ever() {
     let crash = "[[network.fault]]\ncrash = { who = [\"node:1\"], at = \"60s\" }\n";
     for (nodes, network) in [(1, ""), (2, crash)] {
         let text = format!(
@@ -314,9 +314,9 @@ fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
     }
 }
 
-/// A node crashes in a pause and is back before its end: reports of the failure detector to its earlier machine in the
-/// pause do not reach the new one, which would take a scheduler that is up for down. The new machine finds out by
-/// itself which scheduler is still down.
+/// A node crashes in a pause and is back before its end. Reports of the failure detector to the earlier machine do not
+/// reach the new machine, which would count a live scheduler as down. The new machine finds out by itself which
+/// scheduler is still down.
 #[test]
 fn a_restarted_node_gets_no_reports_of_past_crashes() {
     let text = "seed = 0\n[cluster]\nnodes = 7\nschedulers = 2\n[workload.mix]\njobs = 3\ninterarrival = \"1s\"\n\

@@ -1,4 +1,4 @@
-//! Several shards under one clock against one shard: the order of events depends on nothing else.
+//! Several shards under one clock, compared with one shard.
 
 use volary_actors::base::{ActorId, Class, Rng, Time};
 use volary_actors::machine::Note;
@@ -24,7 +24,7 @@ impl Observer for Log {
     }
 }
 
-/// Crashes of masters: the standby of `master:1` takes over; in the group whose masters stay down, a worker does.
+/// Crashes of masters. The standby of `master:1` takes over; a worker takes over the group whose masters stay down.
 const MASTERS: &str = r#"
 [[network.fault]]
 crash = { who = ["master:1"], at = "1200ms", for = "800ms" }
@@ -40,7 +40,7 @@ pub(crate) fn lockstep(world: &World, shards: u16, recorder: Recorder<'_>) -> (V
 /// Events after which a run on lossy hosts counts as endless.
 const MOST_EVENTS: u64 = 1 << 27;
 
-/// Like [`lockstep`], on two hosts between which the real network loses this percentage of datagrams.
+/// Steps two hosts like [`lockstep`]. The real network between them loses this percentage of datagrams.
 pub(crate) fn lossy_lockstep(world: &World, percent: u32) -> Vec<JobRow> {
     let mut dice = Rng::new(world.seed(), 0, 7);
     let lost = |class| class == Class::Datagram && dice.below(100) < percent;
@@ -97,7 +97,7 @@ fn step_together(
 }
 
 #[test]
-fn several_shards_give_the_results_of_one() {
+fn several_shards_give_the_results_of_one_shard() {
     let set = ["cluster.schedulers=3", "workload.synthetic.jobs=150"];
     let timeout = "network.peer_timeout=300ms";
     let pigeon = "pigeon = { group = 6, standby = true, push = \"20ms\", declare_after = \"400ms\" }";
@@ -120,9 +120,9 @@ fn several_shards_give_the_results_of_one() {
     }
 }
 
-/// The emulated network loses nothing, so that only the number of hosts says that something can be lost.
+/// The emulated network loses nothing, so actors can expect losses only because of the number of hosts.
 #[test]
-fn every_policy_on_several_hosts_finishes_although_the_real_network_loses_datagrams() {
+fn every_policy_finishes_when_the_network_between_hosts_loses_datagrams() {
     for card in PolicySpec::cards() {
         let text = poisson(8, 60, 3, 0.8, &format!("{} = {{}}", card.name));
         let schedulers = format!("cluster.schedulers={}", if card.one_scheduler { 1 } else { 2 });
@@ -139,7 +139,7 @@ fn every_policy_on_several_hosts_finishes_although_the_real_network_loses_datagr
     assert!(open(1) > 0 && open(2) == 0, "{} jobs are left open by actors that expect no loss", open(1));
 }
 
-/// In one process nothing changes; on several hosts, and where the experiment says so, actors repair losses.
+/// Actors repair losses on several hosts, and in one process only if the experiment expects loss.
 #[test]
 fn actors_expect_loss_on_more_than_one_host() {
     let text = poisson(8, 60, 3, 0.8, "sparrow = {}");

@@ -7,7 +7,7 @@ use volary_engine::shard::{Placement, Shard};
 use crate::common::{FAULTY, run, with, world};
 use crate::sharding::lockstep;
 
-/// Jobs of one task on one node of one core that all of them share, under a load of 0.6.
+/// Runs jobs of one task that share a node of one core, under a load of 0.6.
 fn processor_sharing(demand: &str) -> Measured {
     run(&format!(
         "seed = 3\ncluster = {{ nodes = 1, shared = true, cpu = 1, pods = 400 }}\n[workload.synthetic]\njobs = \
@@ -36,7 +36,7 @@ fn processor_sharing_is_insensitive_to_the_distribution_of_service() {
     }
 }
 
-/// Small nodes with enough memory for two or three copies each, of a policy that places at random.
+/// Small nodes with enough memory for two or three copies each, under a policy that places at random.
 fn short_of_memory() -> String {
     let text = with(
         FAULTY,
@@ -57,12 +57,12 @@ fn evicted_copies_are_launched_again() {
     assert_eq!(measured.summary.jobs.unfinished, 0);
     assert!(shared.evictions > 5 && shared.wasted_core_h > 0.0, "{shared:?}");
     let kinds = &measured.summary.messages.by_kind;
-    assert!(!kinds.contains_key("usage.report"), "nobody reads it: {kinds:?}");
+    assert!(!kinds.contains_key("usage.report"), "no policy reads it: {kinds:?}");
     assert!(kinds["usage.evicted"] >= shared.evictions, "{kinds:?}");
 }
 
-/// The second copy begins to use 6 instead of 4 GiB when the first does the reverse, and then the other way round: of
-/// 10 GiB there is always enough.
+/// The two copies swap uses of 6 and 4 GiB at one instant, and later swap back. A node of 10 GiB always has enough
+/// memory.
 #[test]
 fn simultaneous_changes_of_use_are_one_change() {
     let run = |memory: u32| {
@@ -111,8 +111,8 @@ fn several_shards_agree_on_shared_nodes() {
     }
 }
 
-/// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the
-/// run is given up, which its notes say.
+/// The only node with memory enough for the tasks is down for good. The tasks are launched and evicted elsewhere until
+/// the run is given up, and the run's notes say so.
 #[test]
 fn a_run_is_given_up_if_no_live_node_has_memory_for_a_task() {
     for policy in ["random", "round-robin", "distsched"] {

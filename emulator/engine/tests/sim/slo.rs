@@ -15,7 +15,7 @@ use volary_engine::world::World;
 use crate::common::{FAULTY, poisson, run, with, world};
 use crate::sharding::lockstep;
 
-/// Every execution is kept.
+/// Recording options that keep every execution.
 fn recording() -> Recording {
     Recording { one_in: Some(1), ..Recording::default() }
 }
@@ -49,7 +49,7 @@ fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
     assert!((part - 0.7 * 2.0 / 3.0).abs() < 0.1, "{slowed:?}");
 }
 
-/// A scheduler that starts each job on the first nodes at once, and says so if the job does not prefer all of them.
+/// A scheduler that starts each job on the first nodes at once, and tells nodes if the job does not prefer all of them.
 #[derive(Clone, Debug)]
 struct FirstNodes(JobTable<OpenJob>);
 
@@ -72,9 +72,9 @@ impl Machine for FirstNodes {
     }
 }
 
-/// All tasks of a gang take longer if its scheduler says that one of them runs elsewhere, and start and end together.
+/// All tasks of a gang take longer if the scheduler says that a task runs elsewhere, and they start and end together.
 #[test]
-fn a_gang_takes_longer_as_a_whole() {
+fn all_tasks_of_a_gang_are_slowed_down_together() {
     let slo = "slo = { share = true, slack = 1, preference = { kinds = 4, of = 3, slowdown = 1.5 } }";
     let text = format!(
         "seed = 3\ncluster = {{ nodes = 8 }}\n[workload.synthetic]\njobs = 60\ngang = true\n{slo}\ninterarrival = \
@@ -144,9 +144,9 @@ fn deadlines_are_met_missed_or_open() {
     assert_eq!(early.value, early.slo - 2, "jobs that ended early earn their utility before their deadline");
 }
 
-/// Loss, duplicates, crashes, preferences, history and stages: several shards do what one does.
+/// Several shards give the results of one under loss, duplicates, crashes, preferences, history and stages.
 #[test]
-fn several_shards_agree_on_goals_and_history() {
+fn several_shards_agree_on_deadlines_preferences_and_history() {
     let slo = "slo={ share = 0.5, slack = [0.2, 8], preference = { kinds = 4, of = 2, slowdown = 2 } }";
     let set = [format!("workload.synthetic.{slo}"), "workload.synthetic.pretrain=20".to_owned()];
     for policy in ["random = {}", "sparrow = {}", "kairos = {}", "late = {}"] {

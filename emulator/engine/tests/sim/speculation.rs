@@ -1,4 +1,4 @@
-//! Speculation under every rule and binding: copies and messages of a task are bounded, whatever is lost.
+//! Speculation under every rule and binding: copies and messages of a task are bounded, also when messages are lost.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::common::world;
 const POLICIES: [(&str, usize); 6] =
     [("naive", 2), ("late", 2), ("hadoop2", 2), ("mantri", 3), ("dolly", 4), ("hedged", 2)];
 
-/// Jobs of tasks of about a second, which queue, and nodes that report often.
+/// Runs jobs whose tasks take about a second and queue, on nodes that report often.
 fn run(policy: &str, binding: &str, (nodes, jobs, tasks): (u32, u32, u32), loss: f64, seed: u64) -> Measured {
     let scale = match policy {
         "dolly" | "hedged" => "",
@@ -43,14 +43,14 @@ fn most_at_once(measured: &Measured) -> usize {
     tasks.values().map(at_once).max().unwrap_or(0)
 }
 
-/// Messages of one kind for each task.
+/// Number of messages of one kind per task.
 fn each(measured: &Measured, kind: &str) -> f64 {
     let count = measured.summary.messages.by_kind.get(kind).copied().unwrap_or(0);
     count as f64 / measured.summary.tasks.submitted as f64
 }
 
-/// Full queues, idle nodes, and losses. An order to stop is under way for less than a period of reports, or for less
-/// than two where transmissions are lost; as many copies more can run meanwhile.
+/// The cases have full queues, idle nodes, and losses. An order to stop is under way for less than a period of reports,
+/// or for less than two periods where transmissions are lost. In this time as many further copies can run.
 #[test]
 fn copies_and_reservations_of_a_task_are_bounded() {
     for (policy, most) in POLICIES {

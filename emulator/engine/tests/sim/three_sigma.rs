@@ -1,4 +1,4 @@
-//! 3Sigma and Prio against what is known of one machine, and against the capacity of many.
+//! 3Sigma and Prio, compared with the theory of one machine and with the capacity of many.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -49,17 +49,17 @@ fn runs(text: &str, seed: u64) -> (Vec<Measured>, Vec<Time>) {
     (worlds.iter().map(|world| measure("three_sigma", world, &config, &()).unwrap()).collect(), deadlines)
 }
 
-/// Whether the deadlines can be met, which those of jobs that arrive at once can be on one machine if and only if the
-/// earliest deadline first meets them (Jackson 1955). A job starts at each multiple of ten seconds, one second late.
+/// Whether the deadlines can be met. Jobs that arrive at once on one machine can meet them if and only if the earliest
+/// deadline first does (Jackson 1955). A job starts at each multiple of ten seconds, one second late.
 fn can_be_met(deadlines: &[Time]) -> bool {
     let mut sorted: Vec<f64> = deadlines.iter().map(|deadline| deadline.as_secs_f64()).collect();
     sorted.sort_by(f64::total_cmp);
     sorted.iter().enumerate().all(|(before, deadline)| 1.0 + 10.0 * before as f64 + 9.903 <= *deadline)
 }
 
-/// Where all deadlines can be met, all are, if run times are known, or constant and learnt from a job of the past.
+/// All deadlines that can be met together are met, if run times are known, or constant and learnt from a past job.
 #[test]
-fn with_known_run_times_all_deadlines_are_met_if_they_can_be() {
+fn all_feasible_deadlines_are_met_with_known_run_times() {
     let mut feasible = 0;
     for seed in 0..24 {
         let (runs, deadlines) = runs(BATCH, seed);
@@ -96,10 +96,10 @@ one_way = "1ms"
 prio = { cycle = "1s" }
 "#;
 
-/// Every copy begins on an idle core within the delay of its launch, all tasks of an attempt together; what is
-/// preempted is lost and counted.
+/// All tasks of an attempt begin together on idle cores, within the delay of their launch. Preempted work is lost and
+/// counted.
 #[test]
-fn gangs_start_together_and_nothing_queues() {
+fn gangs_start_together_on_idle_cores() {
     for run in runs(GANGS, 5).0 {
         let label = &run.summary.policy;
         let mut launches: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
@@ -130,14 +130,14 @@ thread_local! {
     static TICKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Every look at the clock is a microsecond later: the time of a plan is one.
+/// A clock that advances by a microsecond with each reading, so that each plan takes a microsecond.
 fn clock() -> u64 {
     TICKS.set(TICKS.get() + 1_000);
     TICKS.get()
 }
 
 #[test]
-fn planning_is_timed_and_nothing_else_depends_on_it() {
+fn the_timing_of_plans_changes_no_other_result() {
     let text = format!("{BATCH}[[policy]]\nrandom = {{}}\n");
     let experiment = parse(&text);
     let config = RunConfig { until: None, recording: Recording::default() };

@@ -1,4 +1,4 @@
-//! Messages and load on the timeline, against the counters of the run.
+//! Messages and load on the timeline, compared with the counters of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use volary_engine::virtual_time::measure;
 
 use crate::common::{poisson, with, world};
 
-/// A run of 10 nodes with all of it on the timeline.
+/// Runs 10 nodes, with the whole run on the timeline.
 fn drawn(policy: &str, set: &[&str], recording: Recording) -> Measured {
     let text = with(&poisson(10, 60, 4, 0.8, policy), &[&["network.one_way=\"10ms\""], set].concat());
     measure("test", &world(&text), &RunConfig { until: None, recording }, &()).unwrap()
@@ -43,7 +43,7 @@ fn every_message_is_on_the_timeline_once() {
             assert!(row.from.starts_with("node ") || row.to.starts_with("node "), "{row:?}");
             assert!(row.job.is_some() || row.kind.starts_with("group."), "{row:?}");
         }
-        // Those between schedulers and masters touch no node, and what is under way at the end has not arrived.
+        // Messages between schedulers and masters touch no node, and messages under way at the end have not arrived.
         let sent = &run.summary.messages.by_kind;
         for (kind, delivered) in &kinds {
             assert!(delivered <= &sent[kind], "{policy}: {kind}");
@@ -58,7 +58,7 @@ fn every_message_is_on_the_timeline_once() {
 }
 
 #[test]
-fn later_messages_are_counted() {
+fn messages_without_room_on_the_timeline_are_counted() {
     let all = drawn("sparrow = {}", &[], WHOLE);
     let some = drawn("sparrow = {}", &[], Recording { timeline_messages: 100, ..WHOLE });
     assert_eq!(some.messages, all.messages[..100]);

@@ -1,4 +1,4 @@
-//! The world of an experiment: the same for all policies, and in the same order for the same seed.
+//! The world of an experiment, which is the same for all policies; and the order of events, which the seed determines.
 
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
@@ -60,7 +60,7 @@ fn policies_of_an_experiment_meet_the_same_world() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+fn equal_seeds_give_equal_orders_of_events_and_other_seeds_differ() {
     let hashes = |text: &str| -> Vec<String> {
         run_all(text).into_iter().map(|measured| measured.summary.engine.order_hash).collect()
     };

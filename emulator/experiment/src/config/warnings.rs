@@ -445,7 +445,8 @@ random = {}
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         let nodes = "[sweep]\n\"cluster.nodes\" = [1, 2]\n";
-        let lacks = "interference.trace names 1 unit, up to 1, that the cluster lacks: it has 1 core, numbered from 0";
+        let lacks = "interference.trace names 1 unit that the cluster lacks, up to number 1; the cluster \
+                     has 1 core, numbered from 0";
         let epoch = "interference.trace begins at 1700000000s, as by a clock that counts from 1970, and the run is \
                      over by 31s: no core is ever degraded; times count from the start of the run, and `offset = \
                      \"1700000000s\"` begins the trace there";

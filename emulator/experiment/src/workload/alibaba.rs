@@ -253,7 +253,7 @@ mod tests {
         table(here, TASKS, &twice);
         let (trace, once) = (read_all(here), tasks(TWO_JOBS));
         assert_eq!((trace.jobs(), trace.tasks()), (once.jobs(), once.tasks()));
-        assert!(trace.notes().iter().any(|note| note.contains("3 of batch_task that repeat another one")));
+        assert!(trace.notes().iter().any(|note| note.contains("3 of batch_task that repeat another row")));
         // A task of the same name with other times is another one.
         assert_eq!(tasks(&format!("{TWO_JOBS}M1,2,j_2,1,Terminated,100,111,50,0.2\n")).tasks(), 8);
         // Instances belong to one of the rows.

@@ -27,13 +27,13 @@ pub enum HostsError {
     Large {
         /// Size of the experiment, MiB.
         mib: usize,
-        /// The limit, MiB.
+        /// Maximum size of the experiment, MiB.
         limit: usize,
     },
     /// An operation of the operating system failed.
     #[error("{0}")]
     System(io::Error),
-    #[error("interrupted before the hosts were ready, so nothing was run")]
+    #[error("the study was interrupted before the hosts were ready, so nothing was run")]
     Interrupted,
     #[error("host {host}: {why}")]
     Host { host: String, why: String },

@@ -16,7 +16,7 @@ use super::error::{HostsError, InjectError};
 use super::net::Hosts;
 use super::protocol::{InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal};
 
-/// Maximum time of a study from one run to the next: it may be building or calibrating.
+/// Maximum time of a study from one run to the next, in which it may build or calibrate.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time within which the controller must end an injection on request.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub struct Injected {
 /// The injection that would be made now, and the cluster's cores.
 ///
 /// # Errors
-/// Hosts cannot be reached or run nothing, or a target does not exist.
+/// When hosts cannot be reached or run nothing, or a target does not exist.
 pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), InjectError> {
     with_injector(options, async |mut injector| {
         injector.request(true).await?;
@@ -56,7 +56,7 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
 /// begun.
 ///
 /// # Errors
-/// Hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
+/// When hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
 /// ends on all hosts.
 pub fn inject(
     options: &InjectOptions,
@@ -102,7 +102,10 @@ fn with_injector<T>(
     {
         let known: Vec<_> = file.hosts.iter().map(|host| host.name.as_str()).collect();
         let (path, known) = (options.hosts.display(), known.join(", "));
-        return Err(InjectError::Refused(Refusal::Invalid, format!("--host {odd}: {path} has {known}")));
+        return Err(InjectError::Refused(
+            Refusal::Invalid,
+            format!("--host {odd}: the hosts file {path} has only {known}"),
+        ));
     }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {

@@ -51,7 +51,7 @@ pub(crate) fn cores_of(world: &World, homes: &[u16], host: u16) -> impl Iterator
     (0..layout.workers()).filter(move |&core| home(core) == host)
 }
 
-/// For each host, the time at which the experiment's own faults have crashed all of its actors for good, if they do.
+/// For each host, the time from which the experiment's own faults have crashed all of its actors for good, if any.
 pub(crate) fn dead_from(world: &World, homes: &[u16], hosts: usize) -> Vec<Option<Time>> {
     let mut dead: Vec<Option<Time>> = vec![Some(Time::ZERO); hosts];
     for (endpoint, home) in homes.iter().enumerate() {

@@ -48,16 +48,16 @@ pub enum Opening {
 /// The first message of a peer with a host's certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LinkPurpose {
-    /// The [`Assignment::run`] that uses the link.
+    /// The number of the run that uses the link, [`Assignment::run`].
     pub run: u64,
 }
 
 /// The state of an agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AgentStatus {
-    /// Its version of volary, with a digest of the kinds of messages.
+    /// The agent's version of volary, with a digest of the kinds of messages.
     pub version: String,
-    /// Its activity, as text.
+    /// The agent's activity, as text.
     pub doing: String,
     /// The run in progress.
     pub run: Option<RunStatus>,
@@ -67,13 +67,13 @@ pub struct AgentStatus {
 const SERVES: &str = "runs for ";
 
 impl AgentStatus {
-    /// The state of an agent that serves this controller, or none.
+    /// The state of an agent that serves this controller, or no controller.
     pub fn new(version: String, controller: Option<SocketAddr>, run: Option<RunStatus>) -> Self {
         let doing = controller.map_or_else(|| "idle".to_owned(), |peer| format!("{SERVES}{peer}"));
         Self { version, doing, run }
     }
 
-    /// The address of the controller that it serves; `None` if it is free.
+    /// The address of the controller that the agent serves; `None` if the agent is free.
     pub fn controller(&self) -> Option<&str> {
         self.doing.strip_prefix(SERVES)
     }
@@ -93,15 +93,15 @@ pub struct RunStatus {
     pub at_s: f64,
     /// Number of finished jobs in the controller's last message.
     pub finished: u64,
-    /// All jobs.
+    /// Number of all jobs.
     pub jobs: u64,
     /// Lateness of deliveries on this host, at most a second old; `None` in the first second.
     pub late: Option<LateSoFar>,
-    /// Bound of the error of its clock, s; `None` until it is known.
+    /// Bound of the error of the host's clock, s; `None` until it is known.
     pub clock_error_s: Option<f64>,
 }
 
-/// Maximum length of a name in a [`RunStatus`], in characters; longer ones are cut.
+/// Maximum length of a name in a [`RunStatus`], in characters; longer names are cut.
 const NAME: usize = 200;
 
 impl RunStatus {
@@ -134,7 +134,7 @@ pub struct Assignment {
 pub enum ControllerMessage {
     /// Plan this experiment. Always the first message.
     Load(Box<Bundle>),
-    /// Build this host's shard of a run, and links to the others.
+    /// Build this host's shard of a run, and links to the other hosts.
     Prepare(Box<Assignment>),
     /// Begin when the controller's clock reads `at`, ns.
     Start { at: i64 },
@@ -161,7 +161,7 @@ pub enum AgentMessage {
     Busy { controller: String },
     /// An order cannot be carried out. `run` is zero if it concerns more than one run.
     Refused { run: u64, why: String },
-    /// Asks for the controller's clock; `sent` is the agent's, ns.
+    /// Asks for the controller's clock; `sent` is the reading of the agent's clock, ns.
     Ping { sent: i64 },
     /// Observations in order of time.
     Notes {
@@ -180,14 +180,14 @@ pub enum AgentMessage {
     /// An injection has begun.
     Injected {
         id: u64,
-        /// Its start; later than ordered if the order came late.
+        /// Start of the injection; later than ordered if the order came late.
         from: Time,
     },
     /// An injection has ended, or could not begin.
     Lifted { id: u64, until: Time, why: String },
-    /// The shard in the middle of the run, every second.
+    /// A sample of the shard during the run, every second.
     Sample(Box<ShardSample>),
-    /// The measurements of a run. Always its last message.
+    /// The measurements of a run. Always the run's last message.
     FinalReport(Box<FinalReport>),
 }
 
@@ -256,26 +256,26 @@ impl InjectReply {
 /// The measurements of an agent in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
-    /// Counters of its shard.
+    /// Counters of the agent's shard.
     pub tally: Counters,
     /// Histograms of lateness.
     pub reading: Reading,
-    /// The host and its clock; the losses of its datagrams are completed from the reports of the others.
+    /// The host and its clock; the losses of its datagrams are completed from the reports of the other hosts.
     pub vitals: HostVitals,
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
-    /// Measurements of real cores, if copies burnt some.
+    /// Measurements of real cores, if copies burnt real cores.
     pub cores: Option<Worked>,
 }
 
-/// Real datagrams between two hosts as one of them counted them, in messages.
+/// Real datagrams between two hosts as counted by one host, in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Datagrams {
     /// Messages sent to the other host.
     pub sent: u64,
     /// Messages of `sent` that were dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
-    /// Messages of the other host that were not received, although later ones were.
+    /// Messages of the other host that were not received, although later messages were received.
     pub missing: u64,
     /// Messages received from the other host.
     pub received: u64,
@@ -284,16 +284,16 @@ pub struct Datagrams {
 /// One host's part of an injection, as the controller orders it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectOrder {
-    /// Equal on all hosts, and unique among injections.
+    /// Id of the injection, equal on all hosts and unique among injections.
     pub id: u64,
     /// The profile as TOML, without references to files.
     pub profile: String,
-    /// Seed of its slots.
+    /// Seed of the profile's slots.
     pub seed: u64,
     /// Cores of the receiving host.
     pub cores: CoreSet,
     pub from: Time,
-    /// [`Time::MAX`] if the injection lasts as long as its injector.
+    /// End of the injection; [`Time::MAX`] if the injection lasts as long as its injector.
     pub until: Time,
 }
 
@@ -311,7 +311,7 @@ pub enum InjectorMessage {
 pub struct InjectRequest {
     /// The profile as TOML, without references to files.
     pub profile: String,
-    /// Seed of its slots; the run's own if absent.
+    /// Seed of the profile's slots; the run's own seed if absent.
     pub seed: Option<u64>,
     /// Nodes in the notation of faults; all their cores are selected.
     pub targets: Vec<String>,
@@ -319,11 +319,11 @@ pub struct InjectRequest {
     pub cores: CoreSet,
     /// Hosts; all cores that they hold are selected.
     pub hosts: Vec<String>,
-    /// Emulated time after which it ends; if absent, it ends with its injector.
+    /// Emulated time after which the injection ends; if absent, it ends with its injector.
     pub lasting: Option<Span>,
-    /// Only answer with the plan.
+    /// Whether the controller only answers with the plan.
     pub dry_run: bool,
-    /// Repeat it at the same emulated time in each later run of the experiment.
+    /// Whether the injection is repeated at the same emulated time in each later run of the experiment.
     pub all_policies: bool,
 }
 
@@ -353,7 +353,7 @@ pub enum Refusal {
 pub struct InjectionPlan {
     /// Id of the current run.
     pub run: String,
-    /// Label of its policy.
+    /// Label of the run's policy.
     pub policy: String,
     /// Seed of the run.
     pub run_seed: u64,
@@ -375,9 +375,9 @@ pub struct InjectionShare {
     /// The selected cores of this host.
     pub cores: CoreSet,
     pub from: Time,
-    /// `None` while it lasts, and if the host was lost.
+    /// End of the injection; `None` while it lasts, and if the host was lost.
     pub until: Option<Time>,
-    /// Reason for its end.
+    /// Reason for the end of the injection.
     pub ended: String,
 }
 
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(why, good);
     }
 
-    /// The largest report of real cores leaves room for the rest of a final report.
+    /// The largest report of real cores still leaves room for the rest of a final report.
     #[test]
     fn a_final_report_with_many_stretches_fits_into_a_frame() {
         let stretch = CoreRow { core: u32::MAX, start: 1.0, end: 2.0, asked: 4.0, had: 0.1, done: 0.2 };

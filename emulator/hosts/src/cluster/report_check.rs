@@ -25,7 +25,7 @@ use super::protocol::{AgentMessage, Datagrams, FinalReport};
 const MOST: u64 = 1 << 47;
 /// The largest sum of time that a host may report in a unit finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
-/// Maximum time of a report in the future, s of real time: clocks differ, and so do delays of messages.
+/// Maximum time of a report in the future, s of real time, because clocks and delays of messages differ.
 const AHEAD_S: f64 = 5.0;
 
 /// Checks the messages of all hosts in one run.
@@ -56,7 +56,10 @@ impl<'a> ReportCheck<'a> {
         match message {
             AgentMessage::Notes { notes, mark, progress } => {
                 if latest < (*mark).max(*progress) {
-                    return Err(format!("it reports up to {}, and it is {now}", (*mark).max(*progress)));
+                    return Err(format!(
+                        "it reports up to {}, but the time is {now}",
+                        (*mark).max(*progress)
+                    ));
                 }
                 self.notes(host, notes, *mark)
             }
@@ -198,7 +201,7 @@ fn in_range(counts: &[u64]) -> bool {
     counts.iter().all(|count| *count <= MOST)
 }
 
-/// Whether these are finite and not negative.
+/// Whether all numbers are finite and not negative.
 fn positive(numbers: &[f64]) -> bool {
     numbers.iter().all(|number| number.is_finite() && *number >= 0.0)
 }
@@ -227,7 +230,7 @@ fn counted(counters: &Counters) -> bool {
             retransmissions,
             held,
             degraded,
-            // Not checked: their sums saturate, and are converted to floating point.
+            // The sums of these counters saturate and are converted to floating point, so they need no check.
             propagation_ns: _,
             queueing_ns: _,
             retransmission_ns: _,

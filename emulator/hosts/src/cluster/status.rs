@@ -24,11 +24,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct HostStatus {
     pub name: String,
-    /// The address that its agent should listen on.
+    /// The address that the host's agent should listen on.
     pub address: SocketAddr,
-    /// Its agent's version of volary.
+    /// The agent's version of volary.
     pub version: Option<String>,
-    /// Activity of its agent.
+    /// Activity of the agent.
     pub state: Option<String>,
     /// The run in progress.
     pub run: Option<RunStatus>,
@@ -52,7 +52,7 @@ impl fmt::Display for HostStatus {
     }
 }
 
-/// The run of a host in words: a line, and one more on its clock and deliveries in a timed run.
+/// The run of a host in words: a line, and a second line on its clock and deliveries in a timed run.
 fn described(run: &RunStatus) -> String {
     let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
@@ -71,7 +71,7 @@ fn described(run: &RunStatus) -> String {
 /// Asks every agent of a hosts file for its state.
 ///
 /// # Errors
-/// The hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
+/// When the hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
 pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let file = Hosts::load(hosts)?;
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
@@ -86,7 +86,7 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
 /// An agent's answer and its duration, s; or the reason why there is none.
 pub(super) type Answer = Result<(AgentStatus, f64), String>;
 
-/// The answers of all hosts, which are asked at once, so that several silent ones take one `patience`.
+/// The answers of all hosts. The hosts are asked at once, so that several silent hosts take one `patience`.
 pub(super) async fn answers(
     transport: &Arc<Transport>,
     hosts: &[Host],

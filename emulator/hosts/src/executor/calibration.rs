@@ -1,8 +1,9 @@
 //! The reference kernels, and their calibrated speed on a CPU.
 //!
 //! Speed is measured in rounds per second of the thread's own CPU time, which does not pass while other threads have
-//! the CPU: a busy machine makes calibration slower, but not wrong. The mean over the calibration counts, because it is
-//! also what copies meet: a CPU's clock varies by a tenth within milliseconds, and on shared machines within minutes.
+//! the CPU: a busy machine makes calibration slower, but not wrong. The mean over the calibration counts, because
+//! copies meet the mean too: a CPU's clock varies by a tenth within milliseconds, and on shared machines within
+//! minutes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const POOL: usize = (1 << 20) / size_of::<u64>();
 
 /// A kernel and its memory, which the burner thread allocates so that it is near its CPU.
 pub(super) enum KernelLoad {
-    /// Integer hashing in registers, as the copies of the Murmuration prototype hash zeros. Four lanes keep the
+    /// Integer hashing in registers, like the hashing of zeros in the Murmuration prototype. Four lanes keep the
     /// multiplier busy.
     Hash([u64; 4]),
     /// 64 MiB that are read and written from end to end, and the start of the next line.
@@ -118,7 +119,7 @@ impl Calibration {
         Self { rounds_per_ns }
     }
 
-    /// Rounds of `work`, between 1 and [`MAX_ROUNDS`]. Rounded down, so that remaining work never grows.
+    /// Rounds of `work`, between 1 and [`MAX_ROUNDS`]. The number is rounded down, so that remaining work never grows.
     pub(super) fn rounds(self, work: Duration) -> u64 {
         ((work.as_nanos() as f64 * self.rounds_per_ns) as u64).clamp(1, MAX_ROUNDS)
     }
@@ -189,7 +190,7 @@ mod tests {
 
     /// The state after some rounds does not depend on how they are divided into calls.
     #[test]
-    fn rounds_add_up() {
+    fn the_result_of_rounds_does_not_depend_on_their_division_into_calls() {
         for kernel in Kernel::BURNING {
             let (mut whole, mut cut) = (KernelLoad::new(kernel), KernelLoad::new(kernel));
             let fresh = state(&whole);
@@ -210,9 +211,9 @@ mod tests {
         assert_eq!(state(&load).1, 3 * LINE);
     }
 
-    /// Only rounds within the measurement count, and all of them.
+    /// Exactly the rounds within the measurement count.
     #[test]
-    fn brief_and_long_calibrations_agree() {
+    fn brief_and_long_calibrations_find_the_same_speed() {
         let pace = |warm_up, measure| {
             let [warm_up, measure] = [warm_up, measure].map(Duration::from_millis);
             let options = CalibrationOptions { warm_up, measure, timeout: Duration::from_secs(600) };
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn work_and_rounds_agree() {
+    fn conversions_between_work_and_rounds_agree() {
         let pace = Calibration::new(0.37);
         for ns in [1, 999, 1_000_000, 3_600_000_000_000] {
             let work = Duration::from_nanos(ns);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_found_and_a_busy_cpu_is_refused() {
+    fn calibration_finds_a_speed_and_refuses_a_busy_cpu() {
         let brief = CalibrationOptions {
             warm_up: Duration::from_millis(1),
             measure: Duration::from_millis(5),

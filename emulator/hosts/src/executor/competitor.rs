@@ -1,11 +1,11 @@
-//! The competitor thread of a core: occupies the CPU by a control law while a slot lasts and there is a copy, and
+//! The competitor thread of a core. It occupies the CPU by a control law during slots in which there is a copy, and
 //! records the readings.
 //!
 //! In a slot of slowdown σ, a copy that has been running for time B should have B / σ of its work done. The *lead* is
-//! the work done beyond that. The competitor occupies the CPU until the lead is −h, then leaves it until the lead is h,
-//! so that the copy is neither early nor late on average; h is chosen so that both parts together take one period. The
-//! last step of a slot, up to two periods long, brings the lead to zero at the slot's end. It ends with the burner's
-//! part: occupying the CPU ends to the microsecond, sleeping when the system decides.
+//! the work done beyond that amount. The competitor occupies the CPU until the lead is −h, then leaves it until the
+//! lead is h, so that the copy is neither early nor late on average. h is chosen so that both parts together take one
+//! period. The last step of a slot, up to two periods long, brings the lead to zero at the slot's end. It ends with the
+//! burner's part, because the end of an occupation is exact to the microsecond, and the end of a sleep is not.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -16,7 +16,7 @@ use super::calibration::Calibration;
 use super::cpu::{CpuId, thread_cpu_time};
 use super::shared::{CoreCounters, CoreShared, DegradedSlot};
 
-/// Longest healthy stretch, ns: a longer one is split into several readings.
+/// Longest healthy stretch, ns. A longer stretch is split into several readings.
 const MAX_HEALTHY: u64 = 100_000_000;
 
 /// The result of a competitor.
@@ -35,7 +35,8 @@ pub(super) struct Competitor {
 }
 
 impl Competitor {
-    /// Nice value of the competitor, with about 37 times the weight of a burner and a tenth of that of other threads.
+    /// Nice value of the competitor. Its weight is about 37 times that of a burner and a tenth of that of other
+    /// threads.
     pub(super) const NICE: i32 = 10;
 
     pub(super) fn new(shared: Arc<CoreShared>, calibration: Calibration) -> Self {
@@ -126,7 +127,7 @@ impl Competitor {
     }
 }
 
-/// A moving average of the work that a burner does per time in which the CPU is left to it.
+/// A moving average of a burner's work per time in which the competitor leaves it the CPU.
 #[derive(Debug)]
 struct Gain {
     mean: f64,
@@ -143,9 +144,9 @@ impl Default for Gain {
 impl Gain {
     /// Weight of the latest value.
     const WEIGHT: f64 = 0.1;
-    /// Smallest value that counts. Smaller ones are discarded, because another thread had the CPU.
+    /// Smallest value that counts. Smaller values are discarded, because another thread had the CPU.
     const MIN: f64 = 0.8;
-    /// Shortest time that counts, ns. Shorter ones are discarded, because they consist of single chunks.
+    /// Shortest time that counts, ns. Shorter times are discarded, because they consist of single chunks.
     const MIN_TIME: u64 = 200_000;
 
     /// Updates the mean when the competitor is awake again.
@@ -178,7 +179,8 @@ impl Timeline {
         self.current = self.stretch_from(self.current.until);
     }
 
-    /// The stretch that begins at `from`: a slot, or healthy until the next one and at most for [`MAX_HEALTHY`].
+    /// The stretch that begins at `from`: a slot, or a healthy stretch until the next slot and at most for
+    /// [`MAX_HEALTHY`].
     fn stretch_from(&mut self, from: u64) -> Stretch {
         match self.slots.front() {
             Some(slot) if slot.from <= from => {
@@ -211,14 +213,14 @@ impl Timeline {
     }
 }
 
-/// Length of a period: much longer than the lateness of timers and a context switch, much shorter than the shortest
-/// slots.
+/// Length of a period. It is much longer than the lateness of timers and a context switch, and much shorter than the
+/// shortest slots.
 pub(super) const PERIOD: f64 = 2e6;
 
 /// The state of a slot, as the control law sees it. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct SlotState {
-    /// Time left.
+    /// Time left in the slot.
     pub(super) rest: f64,
     /// Time with a copy so far.
     pub(super) busy: f64,
@@ -234,9 +236,9 @@ pub(super) struct SlotState {
 /// One step of the competitor: it occupies the CPU, then leaves it to the burner.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Step {
-    /// Time for which it occupies the CPU.
+    /// Time for which the competitor occupies the CPU.
     pub(super) occupy: f64,
-    /// Time for which it leaves the CPU after that, before the next step.
+    /// Time for which the competitor then leaves the CPU to the burner, before the next step.
     pub(super) leave: f64,
 }
 
@@ -260,8 +262,8 @@ pub(super) fn next_step(state: SlotState) -> Step {
 #[derive(Clone, PartialEq, Debug)]
 pub struct CoreReading {
     pub cpu: CpuId,
-    /// Its calibrated speed: rounds of the kernel per second of its own CPU time. Comparable between cores that run
-    /// the same kernel.
+    /// Calibrated speed of the core: rounds of the kernel per second of the thread's CPU time. Comparable between cores
+    /// that run the same kernel.
     pub rounds_per_s: f64,
     /// CPU time of the competitor.
     pub competed: Duration,
@@ -276,8 +278,8 @@ pub struct SlotReading {
     pub until: Instant,
     /// The configured slowdown, 1 in a healthy stretch.
     pub asked: f64,
-    /// Whether it ended as planned. The competitor brings a copy to its due progress only in the last moments of a
-    /// slot, so a slot that was cut short says nothing about accuracy.
+    /// Whether the slot or stretch ended as planned. The competitor brings a copy to its due progress only in the last
+    /// moments of a slot, so a slot that was cut short says nothing about accuracy.
     pub whole: bool,
     /// Time with a copy: the work that a healthy core would have done.
     pub busy: Duration,
@@ -292,16 +294,16 @@ impl SlotReading {
     }
 }
 
-/// A time of constant slowdown, in ns since the origin.
+/// A time of constant slowdown; start and end are in ns since the origin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Stretch {
     from: u64,
     until: u64,
-    /// 1 if healthy.
+    /// The slowdown, 1 if the core is healthy.
     slowdown: f64,
 }
 
-/// Readings of past stretches, and the counters at the start of the current one.
+/// Readings of past stretches, and the counters at the start of the current stretch.
 #[derive(Default, Debug)]
 pub(super) struct ReadingLog {
     /// Each stretch, whether it ended as planned, and its counters.
@@ -310,7 +312,7 @@ pub(super) struct ReadingLog {
 }
 
 impl ReadingLog {
-    /// Ends a stretch with the counters `end`; records it if it had a copy. `whole`: it ended as planned.
+    /// Ends a stretch with the counters `end`, and records it if it had a copy. `whole` says that it ended as planned.
     fn close(&mut self, stretch: Stretch, end: CoreCounters, whole: bool) {
         let counted = self.since_start(end);
         // Without a copy, rounds of a chunk that ended late count for the next stretch.
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_read_one_by_one() {
+    fn each_stretch_with_a_copy_has_its_own_reading() {
         let mut log = ReadingLog::default();
         log.close(slot(0, 10, 1.0), counters(8, 16), true);
         log.close(slot(10, 20, 2.0), counters(18, 26), true);

@@ -27,7 +27,7 @@ pub enum BurnError {
     #[error("cannot {doing} for the core on CPU {cpu}: {source}")]
     System { doing: &'static str, cpu: CpuId, source: io::Error },
     #[error(
-        "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate it; stop other programs on it, or name another"
+        "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate it; stop other programs on it, or name another CPU"
     )]
     Busy {
         cpu: CpuId,

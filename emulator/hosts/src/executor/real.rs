@@ -33,7 +33,7 @@ use super::cpu::{self, BurnError, CpuId, failed, set_idle_priority};
 use super::shared::{ChunkEnd, CoreCounters, CoreShared, DegradedSlot};
 use crate::real_time::clock::Clock;
 
-/// Real time for which burners know their slots in advance; they are updated when half of it has passed.
+/// Real time for which burners know their slots in advance; slots are updated when half of this time has passed.
 const HORIZON: Duration = Duration::from_secs(3);
 
 /// Minimum length of degraded stretches that are accurate to a hundredth even if they were cut short.
@@ -76,7 +76,7 @@ struct ExecutorCore {
     /// [Progress](Burners::progress) at the last update of the slots.
     progress: (Duration, Duration),
     warned: bool,
-    /// The largest slowdown of the slots since then.
+    /// The largest slowdown of the slots since that update.
     slowest: f64,
 }
 
@@ -112,7 +112,7 @@ pub struct RealExecutor {
 }
 
 impl RealExecutor {
-    /// An executor of these emulated cores, in the same order as the CPUs that `burners` was started with.
+    /// Creates an executor of these emulated cores, in the same order as the CPUs of `burners`.
     pub fn new(
         real: RealSection,
         host: &str,
@@ -182,7 +182,7 @@ impl CoreExecutor for RealExecutor {
         let until = now + self.clock.emulated(HORIZON);
         for (index, core) in self.cores.iter_mut().enumerate() {
             core.warn_if_starved(burners.progress(index));
-            // The current slot continues, and one that the horizon cuts is updated before its end.
+            // The current slot continues. A slot that the horizon cuts is updated before its end.
             let bursts = cores.bursts(core.core, now, until);
             let slots: Vec<_> = bursts.filter_map(|burst| real_slot(&self.clock, &burst)).collect();
             core.slowest = slots.iter().map(|slot| slot.slowdown).fold(1.0, f64::max);
@@ -225,7 +225,7 @@ fn row(clock: &Clock, core: u32, slot: &SlotReading) -> CoreRow {
     CoreRow { core, start, end, asked: slot.asked, had, done }
 }
 
-/// Adds the degraded stretches of a core to `work`, and returns the speeds of its healthy ones.
+/// Adds the degraded stretches of a core to `work`, and returns the speeds of its healthy stretches.
 fn evaluate(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
     let mut healthy = Samples::default();
     let (mut busy, mut done) = (Duration::ZERO, Duration::ZERO);
@@ -246,7 +246,7 @@ fn evaluate(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
     healthy
 }
 
-/// A burner and a competitor per core, pinned to its CPU. Dropping it stops and joins the threads.
+/// A burner and a competitor per core, pinned to the core's CPU. Dropping the value stops and joins the threads.
 ///
 /// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is no such core. A core
 /// has one caller at a time: two threads must not run and halt copies on the same core concurrently.
@@ -338,7 +338,7 @@ impl Burners {
         self.cores[core].cpu
     }
 
-    /// Starts a copy with `work`, in time of a healthy core. `ticket`, which must not be zero, identifies it when
+    /// Starts a copy with `work`, in time of a healthy core. `ticket`, which must not be zero, identifies the copy when
     /// it has finished.
     ///
     /// # Panics
@@ -349,7 +349,8 @@ impl Burners {
     }
 
     /// Halts the copy and returns the work left, to the chunk. The burner notices within a chunk, and that chunk is
-    /// lost. Zero if there was no copy, or if it has finished and is or will be [reported](Self::take_finished).
+    /// lost. The result is zero if there was no copy, or if it has finished and is or will be
+    /// [reported](Self::take_finished).
     pub fn halt(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.halt())

@@ -1,7 +1,7 @@
 //! The state that the threads of one core share: the current copy, its progress, and the time with a copy.
 //!
-//! A burner may lose its CPU at any instruction and at the lowest priority, so no other thread waits for it, and it
-//! waits for none: everything it reads or writes is a single atomic.
+//! A burner may lose its CPU at any instruction and at the lowest priority. No other thread waits for a burner, and a
+//! burner waits for no thread: everything that it reads or writes is a single atomic.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -14,20 +14,20 @@ use super::calibration::{Calibration, MAX_ROUNDS};
 
 /// Bits of [`CoreShared::copy`] for the rounds left; the bits above identify the copy.
 const ROUND_BITS: u32 = MAX_ROUNDS.count_ones();
-/// Set in [`CoreShared::presence`] while there is a copy.
+/// Bit of [`CoreShared::presence`] that is set while there is a copy.
 const PRESENT: u64 = 1 << 63;
-/// No edge, or one that has been recorded.
+/// No edge, or an edge that has been recorded.
 const NO_EDGE: u64 = u64::MAX;
 
 /// A time in which a core is degraded, on the monotonic clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DegradedSlot {
-    /// Start.
+    /// Start of the slot.
     pub from: Instant,
-    /// End.
+    /// End of the slot.
     pub until: Instant,
-    /// The configured slowdown σ > 1: work takes σ times as long. Above about 30, it is limited by the minimum CPU
-    /// share that the system leaves to a burner.
+    /// The configured slowdown σ > 1: work takes σ times as long. Above about 30, σ is limited by the minimum CPU share
+    /// that the system leaves to a burner.
     pub slowdown: f64,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum ChunkEnd {
 pub(super) struct CoreCounters {
     /// Time with a copy, ns.
     pub(super) busy: u64,
-    /// Rounds done.
+    /// Number of rounds done.
     pub(super) rounds: u64,
 }
 
@@ -67,19 +67,19 @@ pub(super) struct CoreShared {
     /// The current copy: sequence number and rounds left. There is no copy if no rounds are left.
     copy: AtomicU64,
     ticket: AtomicU64,
-    /// If [`PRESENT`] is set, there is a copy, and the other bits are the total time without one; if not, they are the
-    /// total time with one (ns).
+    /// If [`PRESENT`] is set, there is a copy, and the other bits are the total time without a copy (ns). Otherwise the
+    /// bits are the total time with a copy.
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
-    /// The time for which the rounds done are requested, then those rounds; see [`record_edge`](Self::record_edge).
+    /// The time for which a count of rounds is requested, then that count; see [`record_edge`](Self::record_edge).
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
     /// The ticket of the last finished copy, zero if it was taken, and the time of its end in ns since the origin. A
     /// core has one copy at a time, and the next begins only after the last was taken or halted.
     finished_ticket: AtomicU64,
     finished_at: AtomicU64,
-    /// The competitor waits for a copy.
+    /// Whether the competitor waits for a copy.
     wake_competitor: AtomicBool,
     stopped: AtomicBool,
     /// New slots that the competitor has not yet taken.
@@ -239,8 +239,8 @@ impl CoreShared {
         }
     }
 
-    /// Records since `now` whether there is a copy. Called by every thread that changes that; of two concurrent calls,
-    /// the slower one notices that its record is out of date, and tries again.
+    /// Records since `now` whether there is a copy. Every thread that changes the presence of a copy calls this. Of two
+    /// concurrent calls, the slower one notices that its record is out of date, and tries again.
     fn update_presence(&self, now: u64) {
         loop {
             let present = self.rounds_left() > 0;
@@ -267,7 +267,7 @@ impl CoreShared {
         self.presence.load(Ordering::SeqCst) & PRESENT != 0
     }
 
-    /// Requests to be unparked when a copy starts. Returns whether there is still none.
+    /// Requests to be unparked when a copy starts. Returns whether there is still no copy.
     pub(super) fn request_wake(&self) -> bool {
         self.wake_competitor.store(true, Ordering::SeqCst);
         !self.is_busy()
@@ -336,9 +336,9 @@ mod tests {
         assert_eq!((core.busy(1001), core.is_busy()), (201, true));
     }
 
-    /// Presence is correct in the end, however the end of a copy and the start of the next one interleave.
+    /// Presence is correct in the end, however the end of a copy and the start of the next copy interleave.
     #[test]
-    fn presence_survives_races() {
+    fn concurrent_ends_and_starts_of_copies_leave_a_correct_presence() {
         let (core, calibration) = (core(), Calibration::new(1.0));
         let deadline = Instant::now() + Duration::from_secs(300);
         std::thread::scope(|scope| {
@@ -387,7 +387,7 @@ mod tests {
 
     /// Rounds at an edge are exact, however late they are read.
     #[test]
-    fn the_first_chunk_after_an_edge_records_it() {
+    fn the_first_chunk_after_an_edge_records_the_edge() {
         let (core, calibration) = (core(), Calibration::new(2.0));
         core.start_copy(1, 1000);
         let (copy, _) = core.current_copy().unwrap();

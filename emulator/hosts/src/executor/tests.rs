@@ -1,4 +1,4 @@
-//! Tests with real threads, and of the control law. None of them depends on speed, which the benchmark `burn` measures.
+//! Tests with real threads, and of the control law. No test depends on speed, which the benchmark `burn` measures.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::calibration::CalibrationOptions;
 use super::competitor::{PERIOD, SlotState, next_step};
 use super::*;
 
-/// Enough for some calibration on any machine; its accuracy does not matter here.
+/// Options that suffice for a calibration on any machine; its accuracy does not matter here.
 const BRIEF: CalibrationOptions = CalibrationOptions {
     warm_up: Duration::from_millis(1),
     measure: Duration::from_millis(10),
     timeout: Duration::from_secs(600),
 };
-/// Longer than any test runs.
+/// A time longer than any test runs.
 const FOREVER: Duration = Duration::from_secs(3600);
-/// Limit on every wait, far above what a loaded machine needs: a wait that exceeds it is a bug.
+/// Limit on every wait, far above the needs of a loaded machine: a wait that exceeds it is a bug.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 fn burners(cpus: &[CpuId]) -> Burners {
@@ -139,7 +139,7 @@ fn a_copy_is_either_finished_or_halted() {
 }
 
 #[test]
-fn threads_are_pinned_and_end() {
+fn threads_are_pinned_to_their_cpus_and_end() {
     let cpus = free_cpus();
     let names: Vec<_> = cpus.iter().flat_map(|cpu| [format!("burn-{cpu}"), format!("rival-{cpu}")]).collect();
     let burners = burners(&cpus);
@@ -186,9 +186,9 @@ fn asked(slots: &[SlotReading]) -> Vec<f64> {
     asked
 }
 
-/// Readings come in order, with the configured slowdowns, and their work adds up.
+/// Readings come in order, with the configured slowdowns, and the sum of their work is the work of the copies.
 #[test]
-fn readings_of_slots_are_in_order_and_add_up() {
+fn readings_of_slots_are_in_order_and_sum_to_the_work() {
     let burners = one();
     burners.run(0, 1, FOREVER);
     let ms = Duration::from_millis;
@@ -238,7 +238,7 @@ fn a_slot_continues_when_it_is_set_again() {
 }
 
 #[test]
-fn cpus_are_checked() {
+fn cpus_that_are_not_free_or_given_twice_are_refused() {
     let start = |cpus: &[u16]| {
         let cpus: Vec<_> = cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         Burners::start(Kernel::Hash, &cpus).unwrap_err().to_string()
@@ -297,9 +297,9 @@ proptest! {
         }
     }
 
-    /// Within a slot, the lead stays within half a swing.
+    /// Within a slot, the lead stays between −h and h.
     #[test]
-    fn a_copy_is_neither_early_nor_late(slowdown in 1.05f64..8.0, at in 0.1f64..0.9) {
+    fn the_lead_of_a_copy_stays_between_its_bounds(slowdown in 1.05f64..8.0, at in 0.1f64..0.9) {
         let mut state = SlotState { rest: 1e8, busy: 0.0, done: 0.0, slowdown, gain: 1.0 };
         let swing = PERIOD * (1.0 - 1.0 / slowdown) / slowdown / 2.0;
         while state.busy < at * 1e8 {
@@ -313,9 +313,9 @@ proptest! {
         }
     }
 
-    /// A burner far behind gets all of the CPU and one far ahead none; every step ends within the slot.
+    /// A burner far behind gets all of the CPU, and a burner far ahead gets none. Every step ends within the slot.
     #[test]
-    fn a_burner_far_behind_gets_all_of_the_cpu_and_one_far_ahead_none(rest in 1.0f64..1e8, busy in 0.0f64..1e8, share in 0.0f64..2.0, slowdown in 1.01f64..50.0) {
+    fn a_burner_far_behind_gets_all_of_the_cpu(rest in 1.0f64..1e8, busy in 0.0f64..1e8, share in 0.0f64..2.0, slowdown in 1.01f64..50.0) {
         let state = SlotState { rest, busy, done: busy * share, slowdown, gain: 1.0 };
         let step = next_step(state);
         prop_assert!(step.occupy >= 0.0 && step.leave >= 0.0);

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use volary_actors::base::{Span, Time};
 
-/// Nanoseconds since this clock was made. Tests give it an offset and a drift.
+/// A clock that counts nanoseconds from its creation. Tests give it an offset and a drift.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     anchor: Instant,
     offset_ns: i64,
-    /// Parts per million by which it runs too fast.
+    /// Parts per million by which the clock runs too fast.
     drift_ppm: f64,
 }
 
@@ -84,7 +84,7 @@ impl Clock {
         Time((real as f64 * self.speed) as u64)
     }
 
-    /// Real time until the clock shows `due`; zero if that has passed.
+    /// Real time until the clock shows `due`; zero after `due`.
     pub fn until(&self, due: Time) -> Duration {
         let real = due.0 as f64 / self.speed;
         let passed = (self.monotonic.now() - self.start_ns.get()) as f64;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_zero_before_the_start_and_never_goes_back() {
+    fn a_clock_shows_zero_before_the_start_and_never_goes_back() {
         let clock = Clock::new(MonotonicClock::new(), 3_600_000_000_000, 2.0);
         assert_eq!(clock.now(), Time::ZERO);
         // An hour to the start, and two emulated seconds take one.

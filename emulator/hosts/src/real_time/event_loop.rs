@@ -1,8 +1,8 @@
 //! The event loop of a shard in real time, its observer, its timer, and the I/O it needs.
 //!
 //! All events that are due wait in the shard's own queue, so one timer serves all of them, and no task sleeps per
-//! message or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
-//! `MAX_LEAD`, which bounds the events that accumulate for the slowest shard.
+//! message or link. Overload causes lateness instead of memory use: no shard runs further ahead of the slowest shard
+//! than `MAX_LEAD`, which bounds the events that accumulate for the slowest shard.
 //!
 //! The timer is asynchronous and has a resolution of tens of microseconds; tokio's own resolution is a millisecond.
 
@@ -29,7 +29,7 @@ use volary_experiment::storage::input_log::Section;
 
 use super::clock::Clock;
 
-/// Real time that a shard may be ahead of the slowest one.
+/// Real time that a shard may be ahead of the slowest shard.
 const MAX_LEAD: Duration = Duration::from_millis(500);
 /// Real time between two reports. A shorter interval takes more time from copies that burn the same CPU.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -148,7 +148,7 @@ pub trait ShardIo {
     /// Checks the number of queued events against the limit.
     ///
     /// # Errors
-    /// When there are more.
+    /// When more events are queued than the limit.
     fn check_backlog(&self, _events: usize) -> io::Result<()> {
         Ok(())
     }
@@ -310,7 +310,7 @@ fn run_slice(
     SliceEnd::More
 }
 
-/// Expirations closer together than this are treated as equal: setting a timer takes longer.
+/// Expirations closer together than this count as equal, because setting a timer takes longer.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
 /// A timerfd on the current thread's runtime. On virtual machines setting a timer is the most expensive operation of a
@@ -318,7 +318,7 @@ const RESOLUTION: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub struct TimerFd {
     fd: AsyncFd<OwnedFd>,
-    /// Time of its expiration, if it is set.
+    /// Time at which the timer expires, if it is set.
     expiration: Cell<Option<Instant>>,
 }
 

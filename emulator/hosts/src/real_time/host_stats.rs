@@ -207,7 +207,7 @@ impl ShardSampler {
         Self { due: Instant::now() + SAMPLE_INTERVAL, meter: with_vitals.then(VitalsMeter::start) }
     }
 
-    /// The next sample, if one is due.
+    /// The next sample, if a sample is due.
     pub fn sample(&mut self, shard: &Shard<'_, RealTimeObserver>) -> Option<ShardSample> {
         let now = Instant::now();
         if now < self.due {
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_proc_stat() {
+    fn processor_times_are_parsed_from_proc_stat() {
         let then = CpuTicks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
         let now = CpuTicks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
         let busy = f64::from(50 + 20 + 1 + 1 + 4);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_process_has_statistics() {
+    fn a_busy_process_has_processor_time_and_memory() {
         let stats = HostStats::begin("here");
         let (mut spins, began) = (0u64, cost::thread_cpu_s());
         while cost::thread_cpu_s() - began < 0.05 {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_covers_the_time_since_the_one_before() {
+    fn a_sample_covers_the_time_since_the_previous_sample() {
         let mut meter = VitalsMeter::start();
         let began = cost::process_cpu_s();
         while cost::process_cpu_s() - began < 0.05 {

@@ -1,6 +1,6 @@
 //! The assignment of actors to shards.
 //!
-//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short:
+//! The delay between two hosts can only be emulated if it is above the real delay, which is short within a rack:
 //!
 //! 1. Each shard gets a range of adjacent nodes in proportion to its weight.
 //! 2. With a topology, the cut between two shards moves to the nearest border between two regions, else pods, else
@@ -60,7 +60,7 @@ fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
     below(&ends, (f64::from(i) + 0.5) / f64::from(of))
 }
 
-/// The index of the first of `ends` above `at`; the last index if none is, because of rounding.
+/// The index of the first of `ends` above `at`; the last index if rounding leaves none above.
 fn below(ends: &[f64], at: f64) -> u16 {
     ends.partition_point(|&end| end <= at).min(ends.len() - 1) as u16
 }
@@ -83,7 +83,7 @@ fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     cuts
 }
 
-/// Indices of nodes whose area differs from that of the node before.
+/// Indices of nodes whose area differs from the area of the previous node.
 fn borders(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> Vec<f64> {
     let of = |node: u32| links.place(Endpoint(layout.node(node).0)).map(area);
     (1..layout.nodes()).filter(|&node| of(node) != of(node - 1)).map(f64::from).collect()
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn racks_stay_together_where_weights_allow_it() {
+    fn cuts_between_shards_keep_racks_together_within_the_slack() {
         let racks =
             |racks: u32, each: u32| format!("[shape.leaf-spine]\nracks = {racks}\nnodes_per_rack = {each}");
         // Thirds would be 33.3 nodes: four racks of eight each and one more.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_come_before_racks() {
+    fn cuts_prefer_borders_of_pods_to_borders_of_racks() {
         // Four pods of two racks of two nodes. The first cut is at 6, where a rack ends, the second at 7.5, near 8.
         let (pods, pod) = ("[shape.fat-tree]\nk = 4", "[link.pod]\none_way = \"1ms\"");
         let of = |weights: &[f64]| sizes(&homes(&format!("{pods}\n{pod}"), 1, weights).1);

@@ -26,7 +26,7 @@ fn begin(cores: &mut Cores, core: u32, now: u64, work: Span, request: u32, segme
     cores.begin_shared(core, Time(now), (work, work), request, segment);
 }
 
-/// A segment of 15 s at 4 cores, given 2, takes 30 s.
+/// A segment of 15 s that would use 4 cores and is given 2 takes 30 s.
 #[test]
 fn throttling_stretches_a_segment() {
     let mut cores = node(2000, 2);
@@ -46,7 +46,7 @@ fn throttling_stretches_a_segment() {
     assert_eq!(used.given, used.used, "nothing slows the CPU down");
 }
 
-/// A run that is cut counts the work of its open copies, as neither useful nor wasted.
+/// A run that is cut counts the work of its open copies as neither useful nor wasted.
 #[test]
 fn work_of_open_copies_is_neither_useful_nor_wasted() {
     let mut cores = node(2000, 2);
@@ -65,9 +65,9 @@ fn work_of_open_copies_is_neither_useful_nor_wasted() {
     assert_eq!((used.used - used.in_progress, used.useful), (u128::from(60_000 * SECOND), 0), "lost");
 }
 
-/// A copy alone on a node runs as on a core of its own, whatever it uses.
+/// A copy alone on a node runs as fast as on a core of its own, whatever its demand.
 #[test]
-fn one_copy_alone_has_a_core() {
+fn a_copy_alone_on_a_node_runs_at_full_speed() {
     let mut cores = node(8000, 110);
     begin(&mut cores, 7, 5, Span(12_345_678), 1, segment(3000, 0));
     let [change] = out(&mut cores, 5)[..] else { panic!() };
@@ -79,8 +79,7 @@ fn one_copy_alone_has_a_core() {
     assert_eq!(cores.shared_use(Time(2_000_005)).unwrap().useful, 0);
 }
 
-/// Equal copies share the processor: of two, the second begun when the first has a second left, both take twice
-/// as long while both run.
+/// Two equal copies take twice as long while both run. The second copy begins when the first has a second left.
 #[test]
 fn equal_copies_share_the_processor() {
     let mut cores = node(1000, 2);
@@ -95,9 +94,9 @@ fn equal_copies_share_the_processor() {
     assert_eq!((change.core, change.next), (1, Some((Next::Done, 6 * SECOND))));
 }
 
-/// Speed and interference slow down the work of a share, not the share.
+/// Speed and interference slow down the work that a share does, and leave the share unchanged.
 #[test]
-fn interference_slows_a_share_down() {
+fn interference_slows_the_work_of_a_share_and_keeps_the_share() {
     let table: Interference =
         toml::from_str("bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }").unwrap();
     let profile = table.load(std::path::Path::new("."), |_| unreachable!()).unwrap();
@@ -111,10 +110,10 @@ fn interference_slows_a_share_down() {
 }
 
 proptest! {
-    /// Work is conserved: however often shares change, a copy has done, when it is due, all of its work, to the
-    /// nanosecond, and the CPU-time of all copies is what their work needs.
+    /// Work is conserved. A copy has done all of its work, to the nanosecond, when it is due, however often shares
+    /// change. The CPU-time of all copies equals the need of their work.
     #[test]
-    fn work_is_conserved(
+    fn a_due_copy_has_done_exactly_its_work(
         cpu in 500u32..4000,
         copies in prop::collection::vec((0u64..5_000, 1u64..4_000, 1u32..3000, 1u32..3000), 1..12),
     ) {

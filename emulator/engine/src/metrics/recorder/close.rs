@@ -19,11 +19,11 @@ use crate::results::{
 /// Totals of a run that has ended.
 #[derive(Debug)]
 pub struct Accounts {
-    /// Jobs.
+    /// Numbers of jobs, by outcome.
     pub jobs: JobCounts,
-    /// Tasks.
+    /// Numbers of tasks, by outcome.
     pub tasks: TaskCounts,
-    /// Copies.
+    /// Numbers of copies, by outcome.
     pub copies: CopyCounts,
     /// Copies that shared nodes evicted.
     pub evicted: u64,
@@ -39,9 +39,9 @@ pub struct Accounts {
     pub drain: f64,
     /// Jobs finished before the last arrival, per second; 0 if all arrive at once.
     pub throughput: f64,
-    /// Busy share of the cores.
+    /// Share of the core time in which cores were busy.
     pub utilization: f64,
-    /// Useful share of the cores.
+    /// Share of the core time that was useful.
     pub goodput: f64,
     /// Measurements that only some policies have.
     pub policy: PolicyResults,
@@ -49,20 +49,20 @@ pub struct Accounts {
     pub notes: Vec<String>,
     /// Every job that arrived.
     pub rows: Vec<JobRow>,
-    /// Sampled executions.
+    /// Rows of the sampled executions.
     pub sample: Vec<CopyRow>,
     /// One job in this many is sampled.
     pub sampled_one_in: u32,
     /// Executions on the timeline's cores.
     pub timeline: Vec<CopyRow>,
-    /// Messages on the timeline, each with the time at which it was handled, and the number of those without room.
+    /// Messages on the timeline, each with the time at which it was handled; and the number of messages left out.
     pub messages: (Vec<(Time, Delivered)>, u64),
     /// Waiting tasks and running copies over the timeline.
     pub load: Vec<LoadRow>,
 }
 
 impl Accounts {
-    /// Median run time of the copies that finished, s: of the sample, or the mean of all copies if nothing was sampled.
+    /// Median run time of the sampled copies that finished, s; the mean of all copies if nothing was sampled.
     pub fn median_copy(&self) -> f64 {
         let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
         let mut lengths: Vec<f64> = ended.map(|row| row.end - row.start).collect();
@@ -102,7 +102,11 @@ impl Recorder<'_> {
         let CopyCounts {
             started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
         } = self.copies;
-        assert_eq!(started, finished + preempted + lost + in_progress, "the accounts of copies do not close");
+        assert_eq!(
+            started,
+            finished + preempted + lost + in_progress,
+            "the number of started copies differs from that of their outcomes"
+        );
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
@@ -213,8 +217,8 @@ impl Recorder<'_> {
     }
 }
 
-/// The times of jobs, and of the waits of their tasks. Jobs that took at most `bound` longer than their longest task
-/// count as unqueued.
+/// The times of jobs, and the waits of their tasks. Jobs that took at most `bound` longer than their longest task count
+/// as unqueued.
 fn times<'a>(
     rows: impl Iterator<Item = &'a JobRow> + Clone,
     waits: &[Histogram<u64>],
@@ -239,7 +243,7 @@ fn times<'a>(
     }
 }
 
-/// Half a nanosecond, s: rows are in seconds, of whole nanoseconds.
+/// Half a nanosecond, s. Rows are in seconds, each a whole number of nanoseconds.
 const HALF_NS: f64 = 0.5e-9;
 
 /// The share of jobs for which `is` holds; `None` without jobs.

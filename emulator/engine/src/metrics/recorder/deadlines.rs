@@ -44,7 +44,8 @@ impl Recorder<'_> {
         Some(Deadlines { be_response_s: Brief::of(responses), ..found })
     }
 
-    /// Arrival of a chain, and the time at which its client learnt of its end, if it did; `None` if it has not arrived.
+    /// Arrival of a chain, and the time at which its client learnt of its end, if any; `None` before the chain has
+    /// arrived.
     fn fate(&self, chain: u32) -> Option<(Time, Option<Time>)> {
         let jobs = self.workload.jobs_of(chain);
         if matches!(self.jobs[jobs.start as usize], Job::Pending) {

@@ -21,10 +21,10 @@ use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
 
-/// Copies per open task that were preempted or evicted since any task has finished, above which open jobs count as
-/// unfinished: their tasks are launched and stopped again and again.
+/// Limit on the copies per open task that are preempted or evicted without a task that finishes. Beyond it the run is
+/// stalled: its tasks are launched and stopped again and again.
 const STOPPED_IN_VAIN: u64 = 1000;
-/// Maximum number of open tasks that this counts.
+/// Maximum number of open tasks that enter this limit.
 const MOST_OPEN: u64 = 1000;
 
 /// The progress of a job of the catalog.
@@ -51,7 +51,7 @@ impl Running {
 /// A copy that was suspended: when it first started, the core time spent on it, and when it was suspended last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
-    /// The core it was suspended on; `None` while it runs again, there or on another one of its node.
+    /// The core on which it was suspended; `None` while it runs again, on that core or another core of its node.
     core: Option<u32>,
     first: Time,
     pub(super) spent: f64,
@@ -153,8 +153,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Checks that a note can be true after those that were recorded; the error is the reason. [`note`](Self::note) and
-    /// [`close`](Self::close) panic on some notes that cannot.
+    /// Checks that a note can be true after the notes recorded so far; the error is the reason. [`note`](Self::note)
+    /// and [`close`](Self::close) panic on some notes that cannot be true.
     pub fn check(&self, who: ActorId, note: Note) -> Result<(), String> {
         let job = |job: JobId| &self.jobs[job.index()];
         let suspended = |copy| self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_some());
@@ -309,12 +309,12 @@ impl<'a> Recorder<'a> {
     /// Records the end of the copy on a core.
     pub(super) fn ended(&mut self, now: Time, core: u32, how: CopyEnd) {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
-            panic!("core {core} ended what it was not running")
+            panic!("core {core} ended a copy that it was not running")
         };
         let stretch = now.since(since).as_secs_f64();
         self.busy -= 1;
         self.busy_s += stretch;
-        // Another copy of this name may be suspended on another core.
+        // Another copy of this task may be suspended on another core.
         let resumed = self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_none());
         let earlier = if resumed { self.suspended.remove(&copy) } else { None };
         let spent = stretch + earlier.map_or(0.0, |s| s.spent);
@@ -351,8 +351,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The end of a copy that is open at the end of the run: in progress, or preempted if another one of its task has
-    /// finished.
+    /// The fate of a copy that is open at the end of the run: preempted if another copy of its task has finished,
+    /// otherwise in progress.
     fn fate_of(&self, copy: CopyId) -> CopyEnd {
         let needed = match &self.jobs[copy.task.job.index()] {
             Job::Open { done, .. } => !done.has(copy.task.index),
@@ -372,7 +372,7 @@ impl<'a> Recorder<'a> {
 
     fn suspend(&mut self, now: Time, core: u32) {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
-            panic!("core {core} suspended what it was not running")
+            panic!("core {core} suspended a copy that it was not running")
         };
         let stretch = now.since(since).as_secs_f64();
         self.busy -= 1;
@@ -485,7 +485,7 @@ impl<'a> Recorder<'a> {
         STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
     }
 
-    /// The reason for which open jobs do not progress at `now`; `None` if they do.
+    /// The reason why open jobs do not progress at `now`; `None` if they progress.
     pub(super) fn stall(&self, now: Time) -> Option<String> {
         // A copy that has run all the time will end.
         let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);

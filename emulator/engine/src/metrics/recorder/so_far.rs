@@ -10,13 +10,13 @@ use crate::results::{CacheRow, CopyCounts, JobCounts, TaskCounts};
 /// Counts of a run in progress.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct SoFar {
-    /// Jobs.
+    /// Numbers of jobs, by outcome.
     pub jobs: JobCounts,
-    /// Tasks.
+    /// Numbers of tasks, by outcome.
     pub tasks: TaskCounts,
-    /// Copies that have started, and those that have ended.
+    /// Numbers of copies that have started and that have ended.
     pub copies: CopyCounts,
-    /// Running copies.
+    /// Number of running copies.
     pub running: u32,
     /// Submitted tasks that have neither finished nor a running copy.
     pub waiting: u64,
@@ -48,8 +48,8 @@ impl Recorder<'_> {
         tasks.len() as u64
     }
 
-    /// Response times of jobs that have finished, s, in the order of the jobs: of all of them, or of evenly spaced ones
-    /// if there are more than `most` jobs in the workload. Each stands for as many jobs as the second result says.
+    /// Response times of jobs that have finished, s, in the order of the jobs. In a workload of more than `most` jobs
+    /// only evenly spaced jobs are included. The second result is the number of jobs that each of them represents.
     pub fn responses(&self, most: u32) -> (Vec<f64>, u32) {
         let chains = self.workload.chains();
         let step = chains.div_ceil(most.max(1)).max(1);

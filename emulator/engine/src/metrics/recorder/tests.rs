@@ -25,14 +25,14 @@ const LIMITS: Recording = Recording {
     quiet: Span::from_secs(1000),
 };
 
-/// Two jobs of one task.
+/// Two jobs, each of one task.
 fn jobs() -> Workload {
     let jobs: Synthetic = toml::from_str("jobs = 2\ntasks = 1\ninterarrival = \"1s\"").unwrap();
     let service: Service = toml::from_str("demand = \"100s\"").unwrap();
     Workload::build(&WorkloadSpec::Synthetic(jobs), &service, 1, 1, &NoTraces).unwrap()
 }
 
-/// Closes the recorder of a node with two cores, one of which works from 1 s on, until 3 s if it `ends`.
+/// Closes the recorder of a node with two cores. One core works from 1 s on, until 3 s if it `ends`.
 fn accounts(ends: bool, close: impl FnOnce(Recorder<'_>) -> Accounts) -> Accounts {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
     let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
@@ -48,7 +48,7 @@ fn accounts(ends: bool, close: impl FnOnce(Recorder<'_>) -> Accounts) -> Account
 }
 
 #[test]
-fn a_run_that_is_cut_lasts_until_the_cut() {
+fn a_run_that_is_cut_lasts_until_its_time_limit() {
     let until = Time(Span::from_secs(11).0);
     for (ends, utilization) in [(false, 0.5), (true, 0.1)] {
         let cut = accounts(ends, |recorder| recorder.cut(until));
@@ -67,8 +67,8 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
     assert_eq!(accounts(true, |recorder| recorder.close(until)).makespan, 2.0);
 }
 
-/// A task of two copies and one of a suspended copy, cut after 10 s. Once the first task has a finished copy, the other
-/// one is redundant, so its work is wasted; until then, and for the suspended copy, it is in progress.
+/// The run has a task of two copies and a task of a suspended copy, and is cut after 10 s. Once the first task has a
+/// finished copy, its other copy is redundant, so that copy's work is wasted. Until then all work is in progress.
 #[test]
 fn work_in_progress_is_neither_useful_nor_wasted() {
     let (layout, workload, faults) = (Layout::new(1, 0, [3]), jobs(), Faults::default());
@@ -99,7 +99,7 @@ fn work_in_progress_is_neither_useful_nor_wasted() {
     }
 }
 
-/// The first job ends 2 s later than it would without a queue, the second one never.
+/// The first job ends 2 s later than it would without a queue, and the second job never ends.
 #[test]
 fn unqueued_jobs_are_counted_to_the_nanosecond() {
     let (layout, workload, faults) = (Layout::new(1, 0, [1]), jobs(), Faults::default());
@@ -141,9 +141,9 @@ fn jobs_that_take_more_than_ten_times_their_longest_task_are_counted() {
     }
 }
 
-/// Each job is alone and waits for 2 s: jobs of 1 s are slowed down threefold, those of 100 s by a fiftieth.
+/// Each job runs alone after a wait of 2 s. Jobs of 1 s are slowed down threefold, and jobs of 100 s by a fiftieth.
 #[test]
-fn each_class_has_its_times() {
+fn times_are_recorded_for_each_class() {
     let jobs: Synthetic =
         toml::from_str("jobs = 40\ntasks = 1\ninterarrival = \"1000s\"\ncutoff = \"100s\"").unwrap();
     let service: Service =
@@ -176,8 +176,8 @@ fn each_class_has_its_times() {
     assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
 
-/// The same task is started and stopped again and again. Jobs that have yet to arrive, tasks that end, faults that heal
-/// later and a copy that goes on meanwhile are reasons to go on.
+/// A run stalls if the same task is started and stopped again and again. It goes on if jobs have yet to arrive, tasks
+/// end, faults have yet to heal, or a copy runs all the time.
 #[test]
 fn tasks_that_are_only_stopped_stall_a_run() {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
@@ -240,7 +240,7 @@ fn healing() -> Faults {
 
 /// The time without a copy counts from the last change or the end of the last fault, and only while nothing runs.
 #[test]
-fn a_run_is_given_up_when_nothing_has_run_for_long_since_all_faults_have_healed() {
+fn a_run_without_running_copies_is_given_up_after_all_faults_heal() {
     let (layout, workload) = (Layout::new(1, 0, [1]), jobs());
     let at = |s| Time(Span::from_secs(s).0);
     for (faults, from) in [(Faults::default(), 60), (healing(), 5000)] {

@@ -12,7 +12,7 @@ pub(super) struct Ages {
     out_of_sync: Gauge,
     versions: Gauge,
     information: Gauge,
-    /// Ages of information just before a snapshot replaces another.
+    /// Ages of information just before a snapshot replaces an earlier snapshot.
     peaks: Gauge,
 }
 
@@ -39,12 +39,12 @@ impl Ages {
         }
     }
 
-    /// A snapshot replaces one of this age, s.
+    /// Notes that a snapshot replaces a snapshot of this age, s.
     pub(super) fn peak(&mut self, age: f64) {
         self.peaks.add(age, 1);
     }
 
-    /// The figures of the summary; those that are not about ages are not measured.
+    /// The figures of the summary. Figures other than ages are not measured.
     pub(super) fn summary(&self) -> Staleness {
         Staleness {
             age_of_synchronisation_s: self.synchronisation.spread(),

@@ -7,7 +7,7 @@ use volary_actors::base::{Address, Purpose};
 
 use super::*;
 
-/// A rising sequence of events: time (s), and what happens.
+/// A rising sequence of events, each with its time in seconds.
 type Agenda = BinaryHeap<Reverse<(u64, AgeEvent)>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,7 +41,7 @@ impl Exponential {
 }
 
 /// The ages of receivers that are observed every `every` seconds. `react` is given the time (ns) of each event, and
-/// adds those that it causes. A receiver ignores snapshots older than what it has.
+/// adds the events that follow from it. A receiver ignores snapshots older than its latest snapshot.
 fn simulate(
     receivers: u32,
     sources: u32,
@@ -74,10 +74,10 @@ fn close(what: &str, found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 0.01, "{what}: {found}, not {expected}");
 }
 
-/// An update every second over a delay of 0.3 s. Observations have the same period as updates, and still see every
-/// phase equally often.
+/// The source makes an update every second, with a delay of 0.3 s. Observations have the same period as updates, and
+/// still see every phase equally often.
 #[test]
-fn periodic_updates_over_a_constant_delay() {
+fn ages_under_a_constant_delay_match_the_closed_form() {
     const DELAY: f64 = 0.3;
     let mut phases = Exponential::new();
     let found = simulate(1, 200, 1.0, 3000.0, |now, event, agenda| {
@@ -95,10 +95,10 @@ fn periodic_updates_over_a_constant_delay() {
     close("version age", found.version_age.mean, DELAY);
 }
 
-/// Poisson updates through a first-come-first-served queue with exponential service, M/M/1 (Kaul, Yates and Gruteser
-/// 2012; peak age: Costa, Codreanu and Ephremides 2014).
+/// Poisson updates pass through a first-come-first-served queue with exponential service, M/M/1 (Kaul, Yates and
+/// Gruteser 2012; peak age: Costa, Codreanu and Ephremides 2014).
 #[test]
-fn poisson_updates_through_a_queue() {
+fn ages_behind_a_queue_match_the_closed_form() {
     let (arrival, service) = (0.5, 1.0);
     let (mut draws, mut free) = (Exponential::new(), vec![0; 200]);
     let found = simulate(1, 200, 5.0, 20_000.0, |now, event, agenda| {
@@ -118,10 +118,10 @@ fn poisson_updates_through_a_queue() {
     close("out of sync", found.out_of_sync, load);
 }
 
-/// Poisson updates over independent exponential delays: one that is overtaken changes nothing. An age above x means
+/// Poisson updates have independent exponential delays, and an overtaken update changes nothing. An age above x means
 /// that no update of the last x seconds has arrived, which is a thinned Poisson process.
 #[test]
-fn poisson_updates_over_exponential_delays() {
+fn ages_under_exponential_delays_match_the_closed_form() {
     let (rate, delay) = (2.0, 1.0);
     let mut draws = Exponential::new();
     let found = simulate(1, 200, 1.0, 4000.0, |now, event, agenda| {
@@ -150,11 +150,11 @@ fn poisson_updates_over_exponential_delays() {
     close("peak age of information", found.peak_age_of_information_s.mean, peaks / informative);
 }
 
-/// Gossip among n nodes that all know each other (Yates, "The age of gossip in networks", 2021): the source updates at
-/// rate e and tells each node at rate l / n, and each node tells each other at rate l / (n - 1). v(j) is the mean
-/// number of versions by which the best informed of j nodes is behind.
+/// The source of a gossip network of n nodes makes updates at rate e and sends to each node at rate l / n. Each node
+/// sends to each other node at rate l / (n - 1) (Yates, "The age of gossip in networks", 2021). v(j) is the mean number
+/// of versions by which the best informed of j nodes is behind.
 #[test]
-fn epidemic_version_age() {
+fn version_ages_under_gossip_match_the_closed_form() {
     const NODES: u32 = 8;
     let (updates, rate, n) = (1.0, 1.0, f64::from(NODES));
     let mut draws = Exponential::new();

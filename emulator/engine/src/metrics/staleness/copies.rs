@@ -1,7 +1,7 @@
 //! The tracker of copies of one shared state: Eagle's bitmap of long work, Peacock's load of the cluster.
 //!
-//! The state belongs to no node: some actors change it, and snapshots of it reach others, by whatever way. A copy is in
-//! sync if the state has not changed since the snapshot was made. Actors that have received none are not observed.
+//! The state belongs to no node: some actors change it, and snapshots of it reach other actors by any route. A copy is
+//! in sync if the state has not changed since the snapshot was made. Actors without a snapshot are not observed.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ struct SharedState {
 }
 
 impl<'a> CopyTracker<'a> {
-    /// Creates a tracker that observes copies at an interval once there are some.
+    /// Creates a tracker that observes copies at an interval from the first copy on.
     pub(super) const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
         Self { layout, faults, every, seed, state: None }
     }
@@ -46,7 +46,7 @@ impl<'a> CopyTracker<'a> {
         self.state.as_ref().map_or(&[], |state| &state.samples.rows)
     }
 
-    /// Observes the copies, as often as is due before `now`.
+    /// Takes the observations of copies that are due before `now`.
     fn look(&mut self, now: Time) {
         let Some(state) = self.state.as_deref_mut() else { return };
         while let Some(at) = state.samples.due(now) {
@@ -72,7 +72,7 @@ impl<'a> CopyTracker<'a> {
         self.state.get_or_insert_with(fresh).changes.push(now);
     }
 
-    /// An actor replaced its copy by one that was made at a time.
+    /// An actor replaced its copy by a copy that was made at a time.
     pub(super) fn refreshed(&mut self, now: Time, who: ActorId, made: Time) {
         self.look(now);
         if let Some(state) = &mut self.state
@@ -96,7 +96,7 @@ impl<'a> CopyTracker<'a> {
     }
 }
 
-/// The changes that a copy made at a time lacks.
+/// The changes that a copy of the state, made at `made`, lacks at `at`.
 fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
     let missed = &changes[changes.partition_point(|change| *change <= made)..];
     Lack {

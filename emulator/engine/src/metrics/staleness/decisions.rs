@@ -8,7 +8,7 @@ use super::view::View;
 use super::waits::{Rank, TrueWaits};
 use crate::results::{DecisionRow, Spread};
 
-/// Maximum number of decisions whose regret is calculated and kept; at least half as many are, if there are enough.
+/// Maximum number of decisions whose regret is kept; at least half of this number are kept if there are enough.
 const SAMPLE: usize = 4096;
 
 /// A task is about to be placed on a node.
@@ -16,7 +16,7 @@ const SAMPLE: usize = 4096;
 pub(super) struct Decision {
     pub(super) now: Time,
     pub(super) node: u32,
-    /// Its place among the tasks of a node.
+    /// The task's place among the tasks of a node.
     pub(super) rank: Rank,
     /// The wait that the scheduler expects there, s.
     pub(super) believed: f64,
@@ -31,7 +31,7 @@ pub(super) struct Decisions {
     conflicts: u64,
     regrets: Gauge,
     address: Address,
-    /// Of each group of `stride` decisions a random one is sampled; `next` is the number of the next sampled one.
+    /// One random decision of each group of `stride` is sampled; `next` is the number of the next sampled decision.
     stride: u64,
     next: u64,
     pub(super) rows: Vec<DecisionRow>,
@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// Ten thousand decisions a second apart for a node where ten seconds wait, beside an idle one: at least two
-    /// thousand are kept, one of each group of equal size.
+    /// Ten thousand decisions, a second apart, choose a node with a wait of ten seconds beside an idle node. At least
+    /// two thousand decisions are kept, one of each group of equal size.
     #[test]
     fn decisions_are_sampled_evenly() {
         let layout = Layout::new(1, 0, [1, 1]);

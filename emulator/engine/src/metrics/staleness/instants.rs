@@ -1,6 +1,6 @@
-//! Instants of observation: one in each of equal intervals, uniform within it.
+//! Instants of observation: one instant, uniformly distributed, in each of equal intervals.
 //!
-//! Observations at equal distances can fall in step with periodic arrivals; these see every phase equally often.
+//! Equally spaced observations can fall in step with periodic arrivals; random instants see every phase equally often.
 
 use volary_actors::base::{Address, Purpose, Span, Time};
 
@@ -42,7 +42,7 @@ impl Instants {
         self.interval % 2 == 1
     }
 
-    /// Joins the intervals in pairs, and returns which of the instants so far stays: a random one of each pair.
+    /// Joins the intervals in pairs. The returned function tells which instants stay: a random instant of each pair.
     pub(super) fn double(&mut self) -> impl Fn(Time) -> bool {
         let (first, before, address) = (self.first, self.apart(), self.address);
         self.stride = self.stride.saturating_mul(2);
@@ -68,7 +68,7 @@ impl Instants {
     }
 }
 
-/// The observations of a run, and the time of the next one.
+/// The observations of a run, and the time of the next observation.
 #[derive(Debug)]
 pub(super) struct CacheSamples {
     instants: Instants,
@@ -111,9 +111,9 @@ impl CacheSamples {
 mod tests {
     use super::*;
 
-    /// Intervals of 1 s and a period of 250 ms: all phases are met equally often, with intervals of any length.
+    /// Intervals of 1 s meet all phases of a period of 250 ms equally often, also after they are doubled.
     #[test]
-    fn every_phase_is_met_equally_often() {
+    fn observations_meet_every_phase_equally_often() {
         let mut instants = Instants::new(7, Time(3_000_000_000), Span::from_secs(1));
         for stride in [1u32, 2, 4] {
             let mut phases = [0u32; 10];
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Of the two instants of a pair one stays, each as often as the other.
+    /// One of the two instants of a pair stays, and both are equally likely to stay.
     #[test]
     fn doubling_keeps_a_random_instant_of_each_pair() {
         let mut instants = Instants::new(1, Time::ZERO, Span::from_secs(1));

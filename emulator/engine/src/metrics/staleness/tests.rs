@@ -37,7 +37,7 @@ fn long_runs_are_observed_less_often() {
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// One node and two schedulers, one of which is down from 10 s to 20 s.
+/// One node and two schedulers, of which `scheduler` is down from 10 s to 20 s.
 fn crash_of(scheduler: u32) -> (Layout, Faults) {
     let layout = Layout::new(2, 0, vec![1]);
     let mut groups = Groups::new(layout.endpoints());
@@ -71,7 +71,7 @@ fn actors_that_are_down_are_not_sampled() {
     assert_eq!(samples(1), there);
 }
 
-/// Two updates of equal size about node 0, of which the later one arrives first.
+/// Two updates of equal size concern node 0, and the later update arrives first.
 #[test]
 fn updates_are_matched_by_origin_and_number() {
     let mut state = state(2, 2);
@@ -87,11 +87,11 @@ fn updates_are_matched_by_origin_and_number() {
     assert_eq!(lack(&state, 0), Lack { age: 9.0, versions: 1, placement: true, information: None });
     state.views[1].learnt(received(7));
     assert_eq!((lack(&state, 0).versions, state.views[1].in_flight()), (0, 0));
-    assert_eq!(state.views[0].lack(0, second(10)).versions, 0, "it made them");
+    assert_eq!(state.views[0].lack(0, second(10)).versions, 0, "the scheduler made them");
 }
 
-/// Datagrams about two nodes: the first and the third are lost. Each is pending until a later one of the same scheduler
-/// arrives, whatever node that update concerns; updates of other schedulers are not affected.
+/// The first and the third of some datagrams about two nodes are lost. A lost datagram is pending until a later
+/// datagram of the same scheduler arrives, whatever its node. Updates of other schedulers are not affected.
 #[test]
 fn updates_overtaken_by_a_datagram_are_lost() {
     let mut state = state(3, 2);
@@ -117,8 +117,8 @@ fn updates_overtaken_by_a_datagram_are_lost() {
     assert_eq!((of_both(view), view.entry(0)), ([2, 2], (5, 10)), "late, but applied");
 }
 
-/// A scheduler crashes before it has numbered a placement, and places the task again: the number is that of the second
-/// placement, and with its arrival the first counts as lost.
+/// A scheduler crashes before it has numbered a placement, and places the task again. The second placement takes the
+/// number, and the first placement counts as lost when the second arrives.
 #[test]
 fn an_update_unnumbered_at_a_crash_takes_no_number() {
     let (layout, faults) = crash_of(0);
@@ -143,8 +143,8 @@ fn an_update_unnumbered_at_a_crash_takes_no_number() {
     assert_eq!(versions(&tracker), (0, 0));
 }
 
-/// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither:
-/// each scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
+/// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither
+/// task, so each scheduler lacks both, including its own. A snapshot of 3 s contains both.
 #[test]
 fn a_snapshot_does_not_contain_tasks_under_way() {
     let mut state = TrackerState { snapshots: true, ..state(2, 1) };
@@ -165,7 +165,7 @@ fn a_snapshot_does_not_contain_tasks_under_way() {
     assert_eq!(state.views[0].in_flight(), 0);
 }
 
-/// A task that never reached a node is placed elsewhere: the first placement is not an update any more.
+/// A task that never reached a node is placed elsewhere, and its first placement stops being an update.
 #[test]
 fn void_placements_are_not_pending() {
     let mut state = TrackerState { snapshots: true, ..state(2, 2) };

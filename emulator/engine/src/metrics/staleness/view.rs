@@ -17,7 +17,7 @@ const NODES: u32 = 256;
 /// Marks an update that its origin has not numbered yet.
 const UNNUMBERED: u32 = u32::MAX;
 
-/// The number of an update whose origin crashed before it numbered it: below those of all later epochs.
+/// The number of updates that their origin had not numbered when it crashed, below all numbers of later epochs.
 const LOST: u32 = 0;
 
 /// One node in this many is observed.
@@ -30,7 +30,7 @@ pub(super) const fn step(nodes: u32) -> usize {
 struct Pending {
     made: Time,
     change: i64,
-    /// The actor that made it, schedulers first, then nodes, and the number it gave it.
+    /// The actor that made the update (schedulers first, then nodes), and the number that the actor gave it.
     origin: u32,
     number: u32,
     reach: Reach,
@@ -41,7 +41,7 @@ struct Pending {
 enum Reach {
     /// The node does not know of this copy yet.
     UnderWay(CopyId),
-    /// The node has known of the update since then.
+    /// The node has known of the update since this time.
     Since(Time),
 }
 
@@ -50,7 +50,7 @@ impl Pending {
         Self { made, change, origin, number: UNNUMBERED, reach }
     }
 
-    /// Whether a snapshot that the node made at a time contains it.
+    /// Whether a snapshot that the node made at a time contains the update.
     fn is_contained(&self, made: Time) -> bool {
         matches!(self.reach, Reach::Since(since) if since <= made)
     }
@@ -71,22 +71,22 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) scheduler: u32,
-    /// Number of nodes that it covers, from node 0 on.
+    /// Number of nodes that the cache covers, from node 0 on.
     cached: u32,
     /// Expected work at every node, ns.
     work: Vec<i64>,
     /// Pending updates of each node, oldest first.
     pending: Vec<VecDeque<Pending>>,
-    /// Its own placements on each node that no snapshot contains, oldest first. The next snapshot replaces them in the
-    /// cache, and those that it does not contain are pending from then on.
+    /// The scheduler's own placements on each node that no snapshot contains, oldest first. The next snapshot replaces
+    /// them in the cache. From then on the placements that it does not contain are pending.
     own: Vec<VecDeque<Pending>>,
     /// Number and node of the updates of each scheduler that travel in datagrams and have not been overtaken.
     datagrams: Vec<VecDeque<(u32, u32)>>,
     /// Number of pending updates.
     in_flight: u64,
-    /// Time of the last snapshot of each node; zero before the first.
+    /// Time of the last snapshot of each node; zero before the first snapshot.
     informed: Vec<Time>,
-    /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
+    /// Time from which the cache is valid. A later crash of the scheduler makes it invalid.
     pub(super) since: Time,
 }
 
@@ -97,9 +97,9 @@ pub(super) struct Lack {
     pub(super) age: f64,
     /// Number of pending updates.
     pub(super) versions: u64,
-    /// Whether one of them is a task that another scheduler placed.
+    /// Whether a pending update is a task that another scheduler placed.
     pub(super) placement: bool,
-    /// Age of information of the entry, s; `None` if it is not a snapshot.
+    /// Age of information of the entry, s; `None` if the entry is not a snapshot.
     pub(super) information: Option<f64>,
 }
 
@@ -151,15 +151,15 @@ impl View {
         }
     }
 
-    /// A task is placed elsewhere, or has ended there: its placement on a node that it has not reached is void.
+    /// Voids the placement of a task on a node that it has not reached: the task was placed, or has ended, elsewhere.
     pub(super) fn withdrawn(&mut self, node: u32, task: TaskId) {
         let void = |update: &Pending| matches!(update.reach, Reach::UnderWay(copy) if copy.task == task);
         self.own[node as usize].retain(|update| !void(update));
         self.drop(node, void);
     }
 
-    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` says whether the origin
-    /// has crashed since a time: updates made before the crash that have no number are lost, and take none.
+    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` tells whether the origin
+    /// has crashed since a time. Updates from before a crash without a number are lost, and take no number.
     pub(super) fn numbered(
         &mut self,
         (origin, node): (u32, u32),
@@ -208,14 +208,14 @@ impl View {
         });
     }
 
-    /// The scheduler replaces an entry by one that contains all updates made up to `made`.
+    /// The scheduler replaces an entry by an entry that contains all updates made up to `made`.
     pub(super) fn believes(&mut self, now: Time, node: u32, work: i64, made: Time) {
         self.work[node as usize] = work;
         self.since = now;
         self.drop(node, |pending| pending.made <= made);
     }
 
-    /// The scheduler replaces an entry by a snapshot of its node. Returns the age of the snapshot before, s.
+    /// The scheduler replaces an entry by a snapshot of its node. Returns the age of the previous snapshot, s.
     pub(super) fn snapshot(&mut self, now: Time, node: u32, made: Time) -> Option<f64> {
         let before = self.informed_at(node);
         self.informed[node as usize] = made;

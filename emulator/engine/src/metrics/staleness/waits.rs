@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 use volary_actors::base::{Span, TaskId, Time};
 use volary_actors::layout::Layout;
 
-/// The place of a task among those of its node: the least is served first. Equal ones are served in the order in which
-/// they were placed.
+/// The place of a task among those of its node. The task of least rank is served first, and tasks of equal rank are
+/// served in the order of placement.
 pub(super) type Rank = (u64, Time);
 
 /// A task that waits at a node, or is on its way there.
@@ -79,7 +79,7 @@ impl TrueWaits {
         Self { nodes: (0..layout.nodes()).map(node).collect(), choices: choices as usize }
     }
 
-    /// A task is placed on a node, which is up as far as its scheduler knows.
+    /// A task is placed on a node, which its scheduler believes to be up.
     pub(super) fn placed(&mut self, node: u32, task: TaskId, rank: Rank, work: Span) {
         let tasks = &mut self.nodes[node as usize];
         tasks.up = true;
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(waits.wait(0, (9, Time::ZERO), second(40)), Span::from_secs(12), "it overran");
     }
 
-    /// Two cores take waiting tasks as they become free.
+    /// Each of two cores takes a waiting task as soon as the core is free.
     #[test]
     fn cores_share_the_waiting_tasks() {
         let mut waits = TrueWaits::new(&Layout::new(1, 0, [2]), 1);

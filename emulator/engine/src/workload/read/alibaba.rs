@@ -54,14 +54,14 @@ struct BatchJob {
     rows: Vec<BatchTask>,
     /// Durations of the instances that were read, s.
     durations: Vec<f32>,
-    /// Its tasks: the instances that were read, and all instances of rows of which none was read.
+    /// Number of tasks: the instances that were read, and all instances of rows without an instance that was read.
     tasks: u32,
     failed: bool,
     stopped: bool,
     open: bool,
-    /// Whether a row waits for others.
+    /// Whether a row waits for other rows.
     ordered: bool,
-    /// Whether it is among the requested first jobs.
+    /// Whether the job is among the requested first jobs.
     chosen: bool,
 }
 
@@ -69,18 +69,18 @@ struct BatchJob {
 struct BatchTask {
     /// Hash of the text of the row.
     text: u64,
-    /// Number of its name, zero without `batch_instance`.
+    /// Number of the task's name, zero without `batch_instance`.
     name: u32,
     instances: u32,
-    /// Number of its instances that were read.
+    /// Number of instances of the row that were read.
     read: u32,
-    /// Duration, s.
+    /// Duration of the row, s.
     seconds: f32,
     /// Cores of an instance; zero if they are not stated.
     cores: f32,
 }
 
-/// The jobs by the numbers of their names, less one.
+/// The jobs, indexed by the numbers of their names less one.
 #[derive(Default)]
 struct BatchJobs {
     names: WordNumbers,
@@ -196,7 +196,9 @@ impl BatchJobs {
             }
             job.add(line.at, instances)?;
             if self.rows == MOST_ROWS {
-                return Err(line.at.wrong(format!("exceeds the limit of {MOST_ROWS} tasks; split the file")));
+                return Err(line.at.wrong(format!(
+                    "brings the table above the limit of {MOST_ROWS} tasks; split the file"
+                )));
             }
             self.rows += 1;
             let name = match &mut self.tasks {
@@ -224,7 +226,9 @@ impl BatchJobs {
         let index = self.names.number(name).ok_or_else(|| wrong(TOO_LONG))? as usize - 1;
         if index == self.jobs.len() {
             if index >= MOST_JOBS {
-                return Err(cells.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs; split the file")));
+                return Err(cells
+                    .at
+                    .wrong(format!("brings the table above the limit of {MOST_JOBS} jobs; split the file")));
             }
             self.jobs.push(BatchJob::default());
         }
@@ -275,7 +279,7 @@ impl BatchJobs {
             job.durations.push((end - start) as f32);
             all += 1;
             if all > MOST_DURATIONS {
-                let why = format!("exceeds the limit of {MOST_DURATIONS} instances; {FEWER}");
+                let why = format!("brings the table above the limit of {MOST_DURATIONS} instances; {FEWER}");
                 return Err(line.at.wrong(why));
             }
         }
@@ -310,7 +314,7 @@ impl BatchJob {
         )))
     }
 
-    /// Drops rows that repeat another one cell by cell: they are about the same task.
+    /// Drops rows that equal another row cell by cell, because they describe the same task.
     fn drop_repeated(&mut self, skipped: &mut Skipped) {
         let mut seen = BTreeSet::new();
         let tasks = &mut self.tasks;
@@ -318,13 +322,13 @@ impl BatchJob {
             let is_new = seen.insert(row.text);
             if !is_new {
                 *tasks -= row.instances;
-                skipped.count("of batch_task that repeat another one");
+                skipped.count("of batch_task that repeat another row");
             }
             is_new
         });
     }
 
-    /// The position of the first row with a name, once they are sorted.
+    /// The position of the first row with a name, once the rows are sorted.
     fn row(&self, name: u32) -> Option<usize> {
         let at = self.rows.partition_point(|row| row.name < name);
         self.rows.get(at).is_some_and(|row| row.name == name).then_some(at)
@@ -339,7 +343,7 @@ impl BatchJob {
         }
     }
 
-    /// Cores of all its tasks, if all rows state theirs.
+    /// Cores of all tasks of the job, if all rows state their cores.
     fn cores(&self) -> Option<f32> {
         let stated = self.rows.iter().all(|row| row.cores > 0.0);
         let of = |row: &BatchTask| row.cores * row.tasks() as f32;
@@ -376,7 +380,7 @@ impl BatchJob {
 }
 
 impl BatchTask {
-    /// Number of tasks that it adds to the job.
+    /// Number of tasks that the row adds to the job.
     const fn tasks(&self) -> u32 {
         if self.read > 0 { self.read } else { self.instances }
     }
@@ -401,7 +405,7 @@ fn unusable_by_status(status: &str) -> Option<Reason> {
     }
 }
 
-/// Whether a task waits for others by its name, such as `R2_1` or `J3_1_2`; those called `task_…` are independent.
+/// Whether a task waits for other tasks by its name, such as `R2_1` or `J3_1_2`; tasks called `task_…` are independent.
 fn waits(task: &str) -> bool {
     task.split('_').nth(1).is_some_and(|other| !other.is_empty() && other.bytes().all(|c| c.is_ascii_digit()))
         && !task.starts_with("task_")

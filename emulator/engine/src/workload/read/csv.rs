@@ -1,11 +1,11 @@
-//! `.csv`: one row per job, below a header that names the columns. With it the features of the jobs of another
-//! file, one row per job in its order: `X.features.csv` beside `X.tr`.
+//! `.csv` files: one row per job, below a header that names the columns. A file of features, such as `X.features.csv`
+//! beside `X.tr`, has one row per job of the other file, in its order.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
-//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every
-//! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Lines above the
-//! header that begin with `#` are comments; below it there are none, since a user may be called `#1`.
+//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
+//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above the header
+//! that begin with `#` are comments, since a user may be called `#1`.
 
 use volary_actors::base::{Span, Time};
 
@@ -64,7 +64,7 @@ pub(super) fn read(
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
     } else {
         trace.without_tasks();
-        let why = if names.is_some() { "no column named says" } else { "the file does not say" };
+        let why = if names.is_some() { "no named column states" } else { "the file does not state" };
         trace.note(format!(
             "{why} how many tasks jobs have: each job counts as one; --columns tasks=COLUMN names such a column"
         ));
@@ -76,7 +76,7 @@ fn counts_tasks(header: &Header) -> bool {
     header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
 }
 
-/// Refuses a header without what a job needs; `named` says whether the user named the columns.
+/// Refuses a header that lacks a required column; `named` says whether the user named the columns.
 fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), WorkloadError> {
     let has = |meaning| header.has(meaning);
     let lacking = if !has(Meaning::Submit) {
@@ -107,7 +107,7 @@ struct Times {
     submit: Time,
     wait: Option<Span>,
     run: Span,
-    /// Whether it started before it was submitted.
+    /// Whether the job started before it was submitted.
     is_early: bool,
 }
 
@@ -139,13 +139,13 @@ fn times(
     Ok(Ok(Times { submit, wait, run: end.since(start), is_early: wait.is_none() }))
 }
 
-/// The wait of a job, which is unknown where it started before it was submitted.
+/// The wait of a job; unknown for a job that started before it was submitted.
 fn wait_until(start: Time, submit: Time) -> Option<Span> {
     (start >= submit).then(|| start.since(submit))
 }
 
-/// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is
-/// blank.
+/// The number of tasks of a row: its tasks, or else its nodes. It is one if the file has no such column, and `None` if
+/// the cell is blank.
 fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadError> {
     match row.count(Meaning::Tasks)? {
         Some(tasks) => Ok(Some(tasks)),
@@ -154,7 +154,7 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
     }
 }
 
-/// The clock of a file. Dates count by the zone of the first one, so that hours of the day are those of the cluster.
+/// The clock of a file. Dates count by the zone of the first date, so that hours of the day are those of the cluster.
 #[derive(Default)]
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.
@@ -173,9 +173,9 @@ impl Clock {
     }
 }
 
-/// The comment that says that the numbers of tasks are unknown, and each job counts as one.
+/// The comment that marks unknown numbers of tasks, so that each job counts as one task.
 pub const TASKS_UNKNOWN: &str = "tasks unknown";
-/// The comment that says that the jobs are those of Google's trace of 2011.
+/// The comment that marks jobs of Google's trace of 2011.
 pub const GOOGLE: &str = "google 2011";
 /// The beginning of the comment with the zone of dates, seconds east of Greenwich.
 pub const ZONE: &str = "zone ";

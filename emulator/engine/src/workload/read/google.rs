@@ -1,7 +1,7 @@
 //! The event tables of Google's cluster data of 2011 (Reiss, Wilkes, Hellerstein: *Google cluster-usage traces: format
 //! + schema*): `job_events` and, if there is one, `task_events`.
 //!
-//! A job runs from its last SCHEDULE to the event that ends it; a task likewise, and tasks that never ran are left out.
+//! A job or task runs from its last SCHEDULE to the event that ends it. Tasks that never ran are left out.
 //! Times are microseconds; 0 stands for before the trace and 2⁶³ − 1 for after it.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub type Part = Result<(PathBuf, Box<dyn BufRead>), WorkloadError>;
 const JOB_COLUMNS: usize = 8;
 /// Columns of a row of `task_events`.
 const TASK_COLUMNS: usize = 13;
-/// Maximum number of tasks of a job; real ones have up to 52,000.
+/// Maximum number of tasks of a job; real jobs have up to 52,000.
 const MOST_TASKS: u32 = 1 << 20;
 
 /// Limit on the tasks of all jobs, which then take 800 MB; the whole trace has 25 million.
@@ -35,7 +35,7 @@ enum GoogleEvent {
     Submit,
     Schedule,
     End(Outcome),
-    /// A change of its constraints.
+    /// A change of the constraints of a job or task.
     Update,
 }
 
@@ -68,7 +68,7 @@ struct GoogleJobs {
     index: BTreeMap<u64, u32>,
     states: Vec<JobState>,
     words: Words,
-    /// Tasks of all jobs.
+    /// Number of tasks of all jobs.
     slots: usize,
 }
 
@@ -122,7 +122,9 @@ impl GoogleJobs {
             let index = *self.index.entry(cells.id()?).or_insert(next);
             if index == next {
                 if self.states.len() >= MOST_JOBS {
-                    return Err(line.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs")));
+                    return Err(line
+                        .at
+                        .wrong(format!("brings the table above the limit of {MOST_JOBS} jobs")));
                 }
                 self.states.push(JobState::default());
             }

@@ -1,5 +1,5 @@
-//! Lines of a trace, and their fields, with positions for errors. Cells of a row are separated by commas, and of a
-//! fixed number in a table without a header.
+//! Lines of a trace, and their fields, with positions for errors. Commas separate the cells of a row; a table without a
+//! header has a fixed number of cells.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use super::super::trace::{Format, MOST_TASKS};
 use super::time::{SECONDS, TimeUnit};
 use crate::workload::trace::WorkloadError;
 
-/// Maximum length of a line: a job of a few million tasks. Without it a compressed file could expand to one line that
-/// fills the memory.
+/// Maximum length of a line, enough for a job of a few million tasks. Without a limit a compressed file could expand to
+/// one line that fills the memory.
 const LONGEST: usize = 256 << 20;
 
 /// The lines of a file.
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
         self.file
     }
 
-    /// The next line without its end, or `None` after the last.
+    /// The next line without its end, or `None` after the last line.
     pub(super) fn next(&mut self) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         if !std::mem::take(&mut self.peeked) && !self.advance()? {
             return Ok(None);
@@ -166,7 +166,7 @@ pub(super) struct TraceLine<'a> {
 }
 
 impl<'a> TraceLine<'a> {
-    /// Its fields, separated by white space.
+    /// The fields of the line, separated by white space.
     pub(super) fn fields(self) -> Fields<'a> {
         Fields { at: self.at, fields: self.text.split_ascii_whitespace(), taken: 0 }
     }
@@ -185,7 +185,7 @@ impl At<'_> {
         WorkloadError::Trace(format!("{}:{}: {}", self.file.display(), self.line, why.into()))
     }
 
-    /// An error about its `field`-th field, from one.
+    /// An error about a field, numbered from one.
     pub(super) fn field(self, field: usize, column: &str, why: impl fmt::Display) -> WorkloadError {
         self.wrong(format!("field {field} ({column}): {why}"))
     }
@@ -248,7 +248,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field's text, if there is one.
+    /// The text of the next field; `None` after the last field.
     pub(super) fn take(&mut self) -> Option<&'a str> {
         let field = self.fields.next()?;
         self.taken += 1;
@@ -314,7 +314,7 @@ impl<'a, const COLUMNS: usize> Cells<'a, COLUMNS> {
         Err(line.at.wrong(why))
     }
 
-    /// A whole number.
+    /// The whole number in a column.
     pub(super) fn whole(&self, column: usize, name: &str) -> Result<u64, WorkloadError> {
         self.texts[column].parse().map_err(|_| {
             let text = short(&self.texts[column]);
@@ -323,7 +323,7 @@ impl<'a, const COLUMNS: usize> Cells<'a, COLUMNS> {
     }
 }
 
-/// The cells of a row, trimmed. A cell in quotes may hold commas; two quotes in it are one.
+/// The cells of a row, trimmed. A cell in quotes may hold commas; two quotes in such a cell stand for one quote.
 pub(crate) fn cells(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

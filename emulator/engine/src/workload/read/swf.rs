@@ -26,18 +26,18 @@ struct Row {
     processors: i64,
     requested: i64,
     status: i64,
-    /// Unknown features are zero.
+    /// Values of features; zero if unknown.
     features: [u32; Feature::ALL.len()],
 }
 
 impl Row {
-    /// The processors it used, or else those that it requested.
+    /// The number of processors that the job used or, if unknown, requested.
     const fn tasks(&self) -> i64 {
         if self.processors > 0 { self.processors } else { self.requested }
     }
 }
 
-/// Columns of features, with their names; of two columns of one feature the first that is known counts.
+/// Columns of features, with their names. The first known column of a feature counts.
 const FEATURES: [(usize, &str, Feature); 6] = [
     (9, "requested time", Feature::Requested),
     (12, "user", Feature::User),
@@ -105,9 +105,9 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
 /// The clock of submit times, as the header states it.
 #[derive(Default)]
 struct HeaderClock {
-    /// Unix time of second zero.
+    /// Unix time of second zero of the file.
     unix: Option<i64>,
-    /// Seconds east of Greenwich.
+    /// Time zone of the file, in seconds east of Greenwich.
     zone: Option<i64>,
 }
 
@@ -171,8 +171,8 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
     Ok(row)
 }
 
-/// A time in seconds; −1 means unknown. So does any other wait below zero: some logs have jobs that start before their
-/// submission.
+/// A time in seconds; −1 means unknown. Any other wait below zero is unknown too, because some logs have jobs that
+/// start before their submission.
 fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<f64, WorkloadError> {
     let is_unknown = match text.parse::<f64>() {
         Ok(number) if field == WAIT => number.is_finite() && number < 0.0,
@@ -188,7 +188,7 @@ fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) ->
     number.ok_or_else(|| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
 }
 
-/// A number that is −1 if it is unknown; requested times may have a fraction.
+/// A number; −1 stands for an unknown number, and requested times may have a fraction.
 fn decimal(
     line: TraceLine<'_>,
     field: usize,

@@ -1,4 +1,4 @@
-//! Columns of `.csv` files: what their names mean, their cells, and the numbering of their words.
+//! Columns of `.csv` files: the meanings of their names, their cells, and the numbering of their words.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use super::lines::{At, TraceLine, cells, short};
 use super::time::{SECONDS, TimeUnit, instant};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
-/// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
-/// sockets of four cores (Park's thesis, section 2.4.1).
+/// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
+/// capacity, and has two sockets of four cores (Park's thesis, section 2.4.1).
 pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
 /// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
@@ -26,11 +26,11 @@ pub(super) enum Meaning {
     Tasks,
     Nodes,
     Cores,
-    /// GiB of all tasks of a job.
+    /// Memory of all tasks of a job, GiB.
     Memory,
     /// CPU of a task, as a share of Google's largest machine.
     GoogleCpu,
-    /// Memory of a task, as a share of that of Google's largest machine.
+    /// Memory of a task, as a share of the memory of Google's largest machine.
     GoogleMemory,
     Outcome,
     /// Number of the job that the row is about, from one.
@@ -68,7 +68,7 @@ impl Meaning {
         matches!(self, Self::Submit | Self::Start | Self::End | Self::Run | Self::Wait)
     }
 
-    /// Its name in `--columns`, or the only heading that has it.
+    /// Name of the meaning in `--columns`, or the only heading with this meaning.
     fn name(self) -> &'static str {
         let named = |names: &[(&'static str, Self)]| {
             names.iter().find(|(_, meaning)| *meaning == self).map(|(name, _)| *name)
@@ -108,7 +108,7 @@ const HEADINGS: [(&str, Meaning); 22] = [
 const SECOND_CHOICE: [(&str, Meaning); 2] =
     [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
 
-/// Names of the columns of a file for what they mean, as `--columns user=user_ID,submit=submit_time` gives them.
+/// The user's names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnNames(Vec<(Meaning, String)>);
 
@@ -143,10 +143,10 @@ impl std::str::FromStr for ColumnNames {
 /// A column that is read.
 struct Column {
     meaning: Meaning,
-    /// Its position in a row, from zero.
+    /// Position of the column in a row, from zero.
     index: usize,
     name: String,
-    /// The unit of its numbers, if they are times; or the end of its name, if that is not a unit.
+    /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.
     unit: Result<&'static TimeUnit, String>,
 }
 
@@ -193,7 +193,8 @@ impl Header {
                 if let Some((_, unit)) = stated {
                     if !meaning.is_time() {
                         let (name, word) = (short(name), meaning.name());
-                        let why = format!("--columns {word}={name}: only times have a unit; leave it out");
+                        let why =
+                            format!("--columns {word}={name}: only times have a unit; leave the unit out");
                         return Err(line.at.wrong(why));
                     }
                     column.unit = Ok(unit);
@@ -235,7 +236,7 @@ impl Header {
         self.columns.iter().any(|column| column.meaning == meaning)
     }
 
-    /// Whether it has no known column.
+    /// Whether the header has no known column.
     pub(super) fn is_empty(&self) -> bool {
         self.columns.iter().all(|column| column.meaning == Meaning::Line)
     }
@@ -265,8 +266,8 @@ impl Header {
         self.columns.iter().enumerate().filter_map(feature)
     }
 
-    /// Splits a row into the cells of the known columns. A row with fewer cells than the header was cut off; the cells
-    /// of one with more cannot be assigned to columns.
+    /// Splits a row into the cells of the known columns. A row with fewer cells than the header was cut off. The cells
+    /// of a row with more cells cannot be assigned to columns.
     pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> Result<TableRow<'a>, WorkloadError> {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
         let mut count = 0;
@@ -358,7 +359,7 @@ pub(super) struct TableRow<'a> {
 pub(super) struct Instant {
     /// Nanoseconds by the file's clock, or of the Unix clock.
     pub(super) ns: u64,
-    /// Seconds east of Greenwich, if it is a date.
+    /// Seconds east of Greenwich, if the time is a date.
     pub(super) zone: Option<i64>,
 }
 
@@ -444,7 +445,7 @@ impl TableRow<'_> {
         words.number(feature, text).ok_or_else(|| self.wrong(column, TOO_LONG))
     }
 
-    /// Whether it says that its job had not ended.
+    /// Whether the row says that its job had not ended.
     pub(super) fn is_unfinished(&self) -> bool {
         self.cell(Meaning::Outcome).is_some_and(|(_, text)| Outcome::is_pending(text))
     }

@@ -31,7 +31,7 @@ fn tr_lines_become_jobs() {
 }
 
 #[test]
-fn a_stated_mean_that_is_not_that_of_the_durations_is_noted() {
+fn a_stated_mean_that_differs_from_the_durations_is_noted() {
     let notes = |text: &str| parse("a.tr", text).unwrap().notes().to_vec();
     assert_eq!(notes("0 2 8.67 8 9.333\n1 2 2 1 2\n2 2 99 100 99\n"), [""; 0], "means are rounded");
     let one = "a.tr:2: states a mean of 9.5 s, but its durations have a mean of 1.500 s";
@@ -44,7 +44,7 @@ fn a_stated_mean_that_is_not_that_of_the_durations_is_noted() {
 }
 
 #[test]
-fn tr_mistakes_name_line_field_and_remedy() {
+fn errors_of_tr_files_name_line_field_and_remedy() {
     for (text, parts) in [
         ("1 1 1 1\nx 1 1 1", &["a.tr:2", "field 1 (arrival_s)", "`x`"][..]),
         ("1 2.5 1 1 1", &["a.tr:1", "field 2 (num_tasks)", "whole number"]),
@@ -106,7 +106,7 @@ fn swf_rows_become_rigid_jobs() {
     assert_eq!(trace.jobs()[1].arrival, Time(10_000_000_000));
     assert_eq!(trace.duration(JobId(1).task(3)), Span::from_secs(100));
     assert_eq!(trace.durations(JobId(1)), None);
-    // Users 1 and 2 are numbered as they appear; what is −1 is unknown.
+    // Users 1 and 2 are numbered as they appear; −1 stands for unknown.
     let user = |job| trace.feature(JobId(job), Feature::User);
     assert_eq!((user(0), user(1), trace.feature(JobId(0), Feature::Queue)), (1, 2, 0));
     assert_eq!(trace.features(), [Feature::User, Feature::Class, Feature::Size, Feature::Hour]);
@@ -127,13 +127,13 @@ fn swf_rows_become_rigid_jobs() {
 }
 
 #[test]
-fn swf_jobs_without_used_processors_have_those_requested() {
+fn swf_jobs_without_used_processors_have_the_requested_processors() {
     let trace = parse("a.swf", "1 0 -1 10 -1 -1 -1 4 -1 -1 1 1 1 -1 -1 -1 -1 -1\n").unwrap();
     assert_eq!(trace.jobs()[0].tasks, 4);
 }
 
 #[test]
-fn swf_mistakes_name_line_and_reason() {
+fn errors_of_swf_files_name_line_and_reason() {
     for (text, parts) in [
         ("1 0 -1 10 4\n", &["a.swf:1", "5 of the 18 columns"][..]),
         ("1 0 -1 ten 4 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n", &["field 4 (run time)", "`ten`"]),
@@ -149,7 +149,7 @@ fn swf_mistakes_name_line_and_reason() {
 }
 
 #[test]
-fn csv_needs_its_columns() {
+fn csv_files_without_a_required_column_are_refused() {
     let trace =
         parse("a.csv", "job,arrival_s,mean_s,ntasks_SYNTHETIC\n1,12.5,86.9,80\n2,,3,1\n3,20,4,2\n").unwrap();
     assert_eq!((trace.jobs().len(), trace.tasks()), (2, 82));
@@ -196,7 +196,7 @@ fn a_file_without_a_known_suffix_is_recognised_by_its_content() {
 }
 
 #[test]
-fn reading_stops_after_the_jobs_asked_for() {
+fn reading_stops_after_the_requested_jobs() {
     let data = Cursor::new(b"1 1 1 1\n2 1 1 1\nbroken".to_vec());
     let trace = Trace::parse(Path::new("a.tr"), data, Some(2)).unwrap();
     assert_eq!(trace.jobs().len(), 2);
@@ -206,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_bytes_never_panic(
+    fn arbitrary_bytes_never_panic_a_parser(
         start in prop::sample::select(vec![&b""[..], b"1 1 1 1\n"]),
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         name in prop::sample::select(vec!["a.tr", "a.swf", "a.csv", "a"]),
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn nearly_right_text_never_panics(
+    fn nearly_valid_text_never_panics_a_parser(
         words in prop::collection::vec("[-0-9.eEna,; \n\t#]{0,8}", 0..60),
         name in prop::sample::select(vec!["a.tr", "a.swf", "a.csv", "a"]),
     ) {
@@ -296,7 +296,7 @@ fn with_columns(columns: &ColumnNames, text: &str) -> Result<Trace, WorkloadErro
 }
 
 #[test]
-fn columns_can_be_named() {
+fn columns_of_csv_files_can_be_named_by_the_user() {
     let text = "id,who,at_ms,took,how many\n1,\"ann, b\",2500,3.5,4\n2,ann,3000,1,1\n";
     let trace =
         with_columns(&"user=who,submit=at_ms,run=took,tasks=how many".parse().unwrap(), text).unwrap();
@@ -317,7 +317,7 @@ fn columns_can_be_named() {
     assert!(twice.to_string().contains("fields 1 and 3 are both called `at`"), "{twice}");
 }
 
-/// Only a column that is called `arrival_s` is that of a simulator's trace.
+/// Only a column with the exact name `arrival_s` gives the arrivals of a simulator's trace.
 #[test]
 fn a_heading_that_only_contains_a_known_name_is_ignored() {
     let columns: ColumnNames = "submit=job_arrival_stamp,run=elapsed".parse().unwrap();
@@ -327,7 +327,7 @@ fn a_heading_that_only_contains_a_known_name_is_ignored() {
 }
 
 #[test]
-fn a_start_before_the_submission_is_no_wait() {
+fn a_start_before_the_submission_gives_an_unknown_wait() {
     let trace = parse("a.csv", "submit,start,end\n10,5,20\n10,12,20\n").unwrap();
     let waits = [0, 1].map(|job| trace.wait(JobId(job)));
     assert_eq!(waits, [None, Some(Span::from_secs(2))]);
@@ -338,8 +338,8 @@ fn a_start_before_the_submission_is_no_wait() {
     );
 }
 
-/// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
-/// were submitted.
+/// `run_ID` numbers executions and is not a run time. OpenTrinity's `queue_time` counts only if no other column states
+/// submission times.
 #[test]
 fn similar_headings_are_not_confused() {
     let text = "run_ID,user_ID,queue_time,start_time,end_time\n77,#1,5,10,12\n78,u2,6,10,13\n";
@@ -361,7 +361,7 @@ fn jobs_that_had_not_ended_are_skipped() {
     assert!(trace.notes().iter().any(|note| note.contains("2 of jobs that had not ended")));
 }
 
-/// As spreadsheets write columns of whole numbers that have gaps; a wait follows from the end.
+/// Spreadsheets write whole numbers with decimals in columns that have gaps. The wait follows from the end.
 #[test]
 fn times_in_milliseconds_may_have_decimals() {
     let trace = parse("a.csv", "submit_ms,end_time,run_ms\n1454421180000.0,1454421190.5,2500.5\n").unwrap();
@@ -373,7 +373,7 @@ fn times_in_milliseconds_may_have_decimals() {
 }
 
 #[test]
-fn headers_and_words_have_limits() {
+fn headers_and_words_above_the_maximum_length_are_refused() {
     let why = complaint("a.csv", ",".repeat(5000));
     assert!(why.contains("a.csv:1") && why.contains("more than 4096 columns"), "{why}");
     let why = complaint("a.csv", format!("submit_ms,run_ms,user\n1,2,{}\n", "x".repeat(2000)));
@@ -381,7 +381,7 @@ fn headers_and_words_have_limits() {
 }
 
 #[test]
-fn mistakes_in_tables_name_line_field_and_reason() {
+fn errors_of_tables_name_line_field_and_reason() {
     let mustang = |from, to: &str| MUSTANG.replacen(from, to, 1);
     for (text, parts) in [
         (DERIVED.replace("250,K", "-250,K"), &["a.csv:3", "field 3 (run_ms)", "negative"][..]),
@@ -419,7 +419,7 @@ fn with_features(features: &'static str, jobs: Option<u32>) -> Result<Trace, Wor
 }
 
 #[test]
-fn features_are_read_from_beside_a_tr_file() {
+fn features_of_a_tr_file_are_read_from_a_second_file() {
     let trace = with_features("line,user,cpu_req,job_end\n1,u5,0.25,KILL\n2,u3,0.5,FINISH\n", None).unwrap();
     // The second line arrives first.
     assert_eq!(trace.jobs()[0].arrival, Time(3_000_000_000));
@@ -488,9 +488,9 @@ fn cells_with_other_separators_are_refused() {
     }
 }
 
-/// Archives write −1 for what they do not know, in tables as in SWF.
+/// Archives write −1 for unknown values, in tables as in SWF.
 #[test]
-fn minus_one_is_unknown() {
+fn minus_one_means_unknown_in_tables() {
     let trace =
         parse("a.csv", "submit,start,run,tasks,cores\n5,-1,3,2,-1\n6,7,-1,2,1\n7,8,9,-1,1\n8,9,-1.0,1,1\n")
             .unwrap();
@@ -518,7 +518,7 @@ fn swf_waits_below_zero_are_unknown_and_counts_may_have_decimals() {
 }
 
 #[test]
-fn swf_headers_date_their_jobs() {
+fn swf_headers_give_the_dates_of_jobs() {
     let row = "1 3600 2 3 2 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n";
     // 2002-11-23 22:00:00 in Greenwich.
     let with = |header: &str| parse("a.swf", format!("; Computer: x\n{header}{row}")).unwrap();

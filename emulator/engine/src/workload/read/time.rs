@@ -8,7 +8,7 @@ const DAY: i64 = 86_400;
 /// of Greenwich; `T` may separate date and time, `Z` and `UTC` are zone zero.
 ///
 /// # Errors
-/// The reason for which it is invalid, and the remedy.
+/// When the text is not a valid date; the error has the reason and the remedy.
 pub(super) fn instant(text: &str) -> Result<(u64, i64), String> {
     const FORM: &str = "write times such as 2016-02-02 06:53:00-07:00";
     let wrong = || format!("is not a time; {FORM}");
@@ -84,13 +84,13 @@ fn offset(zone: &str) -> Option<i64> {
 pub(super) struct TimeUnit {
     /// Length of the unit, ns.
     pub(super) ns: u64,
-    /// Its name in messages.
+    /// Name of the unit in messages.
     pub(super) plural: &'static str,
-    /// The last words of the names of columns that have it, in small letters.
+    /// Last words of column names that state the unit, in small letters.
     words: &'static [&'static str],
 }
 
-/// The unit of columns whose names have none.
+/// The unit of columns whose names state no unit.
 pub(super) const SECONDS: &TimeUnit = &UNITS[0];
 
 const UNITS: [TimeUnit; 7] = [
@@ -115,7 +115,7 @@ const UNITS: [TimeUnit; 7] = [
     TimeUnit { ns: 86_400_000_000_000, plural: "days", words: &["d", "day", "days"] },
 ];
 
-/// Last words of names that describe a time without its unit, which is then seconds.
+/// Last words of names that describe a time without its unit. The unit is then seconds.
 const NO_UNIT: [&str; 24] = [
     "time",
     "times",
@@ -144,8 +144,8 @@ const NO_UNIT: [&str; 24] = [
 ];
 
 impl TimeUnit {
-    /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`; seconds if
-    /// it is a name of one word, or ends in one that states no unit.
+    /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`. It is
+    /// seconds if the name has one word, or ends in a word that states no unit.
     ///
     /// # Errors
     /// The last word, if it may be an unknown unit.
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_unix_times() {
+    fn dates_are_converted_to_unix_times() {
         for (text, seconds, zone) in [
             ("1970-01-01 00:00:00Z", 0, 0),
             ("2016-02-02 06:53:00-07:00", 1_454_421_180, -25_200),

@@ -24,11 +24,11 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     Ok(Skipped::default())
 }
 
-/// Lines whose stated mean is not that of their durations.
+/// Lines whose stated mean differs from the mean of their durations.
 #[derive(Default)]
 struct OtherMeans {
     lines: u64,
-    /// The first of them, with both means.
+    /// The first such line, with both means.
     first: String,
 }
 

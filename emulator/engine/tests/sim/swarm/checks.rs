@@ -22,9 +22,9 @@ use super::survivors::survivors;
 use crate::common::try_parse;
 use crate::sharding::{lockstep, lossy_lockstep};
 
-/// Events after which a run is stopped, in slices of 16,384.
+/// Number of slices, of 16,384 events each, after which a run is stopped.
 const MOST_SLICES: u32 = 8192;
-/// Least emulated time of that many events, s; a run with more events in this time counts as endless.
+/// Emulated time that a stopped run must have passed, s; otherwise the run counts as endless.
 const HOUR_S: f64 = 3600.0;
 
 /// The second execution that a run is compared with.
@@ -35,7 +35,7 @@ pub(crate) enum Again {
     SameSeed,
     /// A run on two shards.
     TwoShards,
-    /// A replay of its inputs.
+    /// A replay of the run's inputs.
     Replay,
     /// A run on two hosts, whose network loses datagrams as well.
     Hosts,
@@ -65,9 +65,9 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
     survivors(point, experiment.seed)
 }
 
-/// Whether several shards keep the order of events of a single one. Not without delays, since shards exchange messages
-/// only between instants; not with pauses, at whose end each shard orders its own events; and not with an oracle, which
-/// reads the state of all schedulers.
+/// Whether several shards keep the order of events of a single shard. They do not without delays, since shards exchange
+/// messages only between instants. They do not with pauses, at whose end each shard orders its own events, nor with an
+/// oracle, which reads the state of all schedulers.
 fn is_ordered(world: &World) -> bool {
     let (resolved, policy) = (&world.point().resolved, &world.point().policy);
     let distribution = &resolved.network.one_way;
@@ -83,7 +83,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
-/// Counts the slices of a run, and ends one that has too many.
+/// Counts the slices of a run, and ends a run that has too many.
 struct SliceCount(Cell<u32>);
 
 impl Progress for SliceCount {
@@ -98,8 +98,8 @@ fn config() -> RunConfig {
     RunConfig { until: None, recording }
 }
 
-/// Runs a world to its end. `None` if it was stopped in good order: the timers of its policy are short, its network is
-/// slow, and it sends no more messages than it may.
+/// Runs a world to its end. `None` if the run was stopped in good order: its policy has short timers, its network is
+/// slow, and it sends no more messages than allowed.
 fn run(world: &World, observer: impl Observer) -> Option<Measured> {
     let slices = SliceCount(Cell::new(0));
     match measure_with("swarm", world, &config(), observer, &slices) {
@@ -134,7 +134,11 @@ fn examine(world: &World, again: Again) {
         Again::Nothing => {}
         Again::SameSeed => {
             let hash = run(world, ()).map(|measured| measured.summary.engine.order_hash);
-            assert_eq!(hash, Some(measured.summary.engine.order_hash), "the same seed, another order");
+            assert_eq!(
+                hash,
+                Some(measured.summary.engine.order_hash),
+                "the same seed gives another order of events"
+            );
         }
         Again::TwoShards if !is_ordered(world) => {}
         Again::TwoShards => {
@@ -168,8 +172,8 @@ fn loss(world: &World) -> f64 {
     Worst::of(network, &world.machines().links, world.faults()).expect("the network fits").loss()
 }
 
-/// Messages about tasks, and not about time, are bounded: by those of each task and of its reservations, as often as
-/// some are lost in a row, and repeated at the pace of back-offs and of the peer timeout.
+/// The number of messages about tasks is bounded. The bound counts the messages of each task and its reservations,
+/// their repetitions after losses, and repetitions at the pace of back-offs and of the peer timeout.
 fn messages(world: &World, measured: &Measured) {
     const ABOUT_TASKS: [&str; 4] = ["job.", "launch.", "probe.", "steal."];
     let (policy, workload) = (&world.point().policy, world.workload());
@@ -269,7 +273,8 @@ fn executions(world: &World, measured: &Measured) {
     assert!(!finished || (totals.in_progress, totals.in_progress_s) == (0, 0.0), "{totals:?}");
 }
 
-/// No more CPU is used than nodes have, or wasted than is used; copies are evicted only where memory can be short.
+/// Nodes have at least the CPU that is used, and at most the used CPU is wasted. Copies are evicted only where memory
+/// can be short.
 fn sharing(world: &World, measured: &Measured) {
     let Some(shared) = measured.summary.shared else {
         return assert!(world.layout().sharing().is_none());
@@ -289,7 +294,7 @@ fn work_on(world: &World, row: &CopyRow, elsewhere: bool) -> f64 {
     world.workload().work_on(copy(world, row), kind, elsewhere).as_secs_f64()
 }
 
-/// Deadlines were met by the jobs that ended by them, and node-hours are those of all jobs.
+/// The met deadlines are those of the jobs that ended in time, and node-hours cover all jobs.
 fn deadlines(world: &World, measured: &Measured) {
     let workload = world.workload();
     let Some(found) = measured.summary.deadlines else { return assert!(!workload.has_deadlines()) };

@@ -35,12 +35,12 @@ impl Dice {
         f64::from(self.below(1000)) / 1000.0
     }
 
-    /// A number between two others, uniform in its logarithm.
+    /// A number from `low` to `high`, uniform in its logarithm.
     pub(crate) fn scale(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(f64::from(self.below(1 << 20)) / f64::from(1u32 << 20))
     }
 
-    /// A duration between two others in seconds, uniform in its logarithm.
+    /// A duration from `low` to `high` in seconds, uniform in its logarithm.
     pub(crate) fn span(&mut self, low: f64, high: f64) -> String {
         span(self.scale(low, high))
     }
@@ -77,9 +77,9 @@ pub(crate) struct Site {
     cores: Vec<u32>,
     /// Kind and number of the actors that the policy adds.
     pub(crate) extras: (&'static str, u32),
-    /// The lines of `[cluster]` that say so.
+    /// The lines of `[cluster]`.
     text: String,
-    /// Whether it is a topology, whose links say what they do themselves.
+    /// Whether the cluster is a topology, which states the properties of its links.
     topology: bool,
     /// Groups of nodes, without schedulers or clients, that faults can aim at.
     pub(crate) nodes_at: &'static [&'static str],
@@ -148,7 +148,7 @@ fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
     format!("{} = {}", card.name, variant.replace('#', &order.to_string()))
 }
 
-/// The experiment of a seed; those that cannot be run are drawn again.
+/// Draws the experiment of a seed, again if it cannot be run.
 pub(crate) fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
     loop {
@@ -217,8 +217,8 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if dice.chance(20) { shared(dice, &text, evicts) } else { text }
 }
 
-/// The experiment with shared nodes, if its nodes are all alike, of one or two sizes; with a memory if the policy deals
-/// with evictions.
+/// The experiment with shared nodes of one or two sizes, if all its nodes are alike. Nodes have a memory if the policy
+/// deals with evictions.
 fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     let alike = (1..=12).flat_map(|nodes| (1..=3).map(move |cores| (nodes, cores)));
     let lines = |(nodes, cores): (u32, u32)| format!("nodes = {nodes}\ncores = {cores}\n");

@@ -7,8 +7,8 @@ use volary_actors::base::{Rng, Span};
 use super::checks::valid;
 use super::draw::{Dice, experiment};
 
-/// The experiment of a seed, in one of five with up to three values at edges; edges at which it cannot be run are
-/// passed over.
+/// The experiment of a seed. One experiment in five has up to three values at edges. Edges at which it cannot be run
+/// are passed over.
 pub(crate) fn at_edges(seed: u64) -> String {
     let text = experiment(seed);
     let mut dice = Dice(Rng::new(seed, 0, 2));
@@ -86,7 +86,7 @@ fn edge(dice: &mut Dice, file: &mut Table) {
     }
 }
 
-/// A section, made if there is none.
+/// A section of the file, which is made if it is missing.
 fn at<'a>(file: &'a mut Table, section: &str) -> &'a mut Table {
     let entry = file.entry(section).or_insert_with(|| Table::new().into());
     entry.as_table_mut().expect("sections are tables")
@@ -96,7 +96,7 @@ fn set(file: &mut Table, key: &str, value: Value) {
     at(file, "network").insert(key.to_owned(), value);
 }
 
-/// The parameters of the only policy, all of them.
+/// All parameters of the only policy.
 fn policy(file: &mut Table) -> &mut Table {
     let entry = file["policy"].as_array_mut().and_then(|all| all[0].as_table_mut()).expect("there is one");
     let name = entry.keys().find(|key| *key != "label").cloned().expect("it has a name");
@@ -122,7 +122,7 @@ fn one_of(dice: &mut Dice, table: &mut Table, which: &dyn Fn(&Value) -> bool, by
     }
 }
 
-/// A number of the kind that another one is of.
+/// A number of the same type as `value`.
 fn like(value: &Value, number: f64) -> Value {
     if value.is_integer() { Value::Integer(number as i64) } else { Value::Float(number) }
 }

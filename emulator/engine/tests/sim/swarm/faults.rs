@@ -1,5 +1,5 @@
-//! The faults of a seed. All heal, but for one node or scheduler that may stay down while others live. Where the policy
-//! adds actors of its own, half of the faults are about them, and any of them may stay down.
+//! The faults of a seed. All faults heal, except that one node or scheduler may stay down while others live. If the
+//! policy adds actors of its own, half of the faults concern these actors, and any of them may stay down.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f
     let mut permanent = dice.chance(25);
     let mut at = 0.0;
     for _ in 0..1 + dice.below(6) {
-        // Some begin at the same instant.
+        // Some faults begin at the same instant.
         if dice.chance(75) {
             at = horizon * dice.unit();
         }
@@ -40,7 +40,7 @@ fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64
     writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = {}{lasting}{how} }}", span(at)).unwrap();
 }
 
-/// A crash without end of a node, or of a scheduler, if there is another, or of auxiliary actors.
+/// A crash without end: of a node, of a scheduler if there is another scheduler, or of auxiliary actors.
 fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     let who = if let Some(extras) = extras(dice, site) {
         extras
@@ -54,7 +54,7 @@ fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     fault(text, "crash", &format!("who = [{who}]"), at, None, "");
 }
 
-/// A crash, sometimes of an actor that is paused before, meanwhile or after.
+/// A crash, sometimes of an actor that is paused before, during or after the crash.
 fn crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64, lasting: f64) {
     let who = match dice.below(4) {
         0 => format!("\"{}\"", dice.pick(site.nodes_at)),

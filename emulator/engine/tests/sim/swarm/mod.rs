@@ -1,9 +1,10 @@
 //! Drawn experiments: a seed draws cluster or topology, policy and parameters, load, distributions of work and
 //! arrivals, classes and stages, delays and their correlation, loss, duplication, reordering, rate and buffer, crashes,
 //! partitions, pauses, bursts. The faults heal; then every job must have finished, and the checks of [`checks`] must
-//! hold. Of the experiments that fail, one is shrunk and printed.
+//! hold. One of the experiments that fail is shrunk and printed.
 //!
-//! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries others. `VOLARY_SWARM_SEEDS=5000
+//! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries new seeds.
+//! `VOLARY_SWARM_SEEDS=5000
 //! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one;
 //! `VOLARY_SWARM_POLICY=pigeon` passes over the seeds that draw another policy.
 
@@ -29,10 +30,10 @@ use shrink::smallest;
 
 /// The folder of the topologies that are drawn.
 const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
-/// Seeds that are tried, in two tests that run at once.
+/// Number of seeds that are tried, in two tests that run at once.
 const SEEDS: u64 = 300;
 
-/// The comparison of the run of a seed, which costs as much as the run.
+/// The second execution of a seed, which costs as much as the first.
 const fn again(seed: u64) -> Again {
     match seed % 8 {
         0 | 3 => Again::Replay,

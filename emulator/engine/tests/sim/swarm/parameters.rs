@@ -63,7 +63,7 @@ fn value(dice: &mut Dice, property: &Value, schema: &Value) -> String {
     }
 }
 
-/// One of the ends of a range now and then, otherwise something around the default.
+/// A number: sometimes an end of the range, otherwise a number around the default.
 fn number(dice: &mut Dice, default: f64, (least, most): (f64, f64)) -> f64 {
     let around = default.max(1e-3) * dice.scale(0.05, 20.0);
     let drawn = match dice.below(10) {

@@ -7,7 +7,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// The first seed: from the hash of the commit, or always the same one.
+/// The first seed, which follows from the hash of the commit or is a constant.
 pub(crate) fn first() -> u64 {
     let commit = var("VOLARY_SWARM_COMMIT").ok().filter(|commit| !commit.is_empty());
     commit.map_or(0, |commit| {

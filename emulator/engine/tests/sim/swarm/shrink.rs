@@ -1,12 +1,12 @@
-//! The shrinker: from an experiment that fails to a smaller one that fails as well.
+//! The shrinker, which turns an experiment that fails into a smaller experiment that fails as well.
 
 use toml::{Table, Value};
 
 /// Maximum number of experiments that are tried.
 const MOST_TRIES: u32 = 2000;
 
-/// The smallest experiment that `fails`, of those reached from a failing one by leaving out keys, faults and digits,
-/// lowering whole numbers, and replacing distributions by constants.
+/// The smallest failing experiment that is reached from `text` by leaving out keys, faults and digits, lowering whole
+/// numbers, and replacing distributions by constants.
 pub(crate) fn smallest(text: &str, mut fails: impl FnMut(&str) -> bool) -> String {
     let mut best: Value = toml::from_str::<Table>(text).unwrap().into();
     let mut tries = 0;
@@ -84,7 +84,7 @@ fn simpler_tables(table: &Table) -> Vec<Value> {
     without.chain(constants.into_iter().flatten()).chain(nodes).chain(within).collect()
 }
 
-/// A duration, or something else that begins with a number, with fewer digits; a range of nodes as its first node.
+/// A duration or another text that begins with a number, with fewer digits; or a range of nodes as its first node.
 fn simpler_text(text: &str) -> Option<String> {
     if let Some((first, _)) = text.strip_prefix("nodes:").and_then(|range| range.split_once('-')) {
         return Some(format!("node:{first}"));
@@ -94,7 +94,7 @@ fn simpler_text(text: &str) -> Option<String> {
     Some(format!("{}{unit}", short(number.parse().ok()?)?))
 }
 
-/// The number with one significant digit; `None` if it has no more.
+/// The number with one significant digit; `None` if it has no further digits.
 fn short(number: f64) -> Option<f64> {
     let rounded: f64 = format!("{number:.0e}").parse().unwrap();
     (rounded != number).then_some(rounded)

@@ -1,4 +1,4 @@
-//! The drawn experiments that can end: those that can be run, and that a scheduler and a node survive.
+//! The drawn experiments that can be run, and that a scheduler and a node survive.
 
 use volary_engine::scenario::Point;
 use volary_engine::shard::Placement;

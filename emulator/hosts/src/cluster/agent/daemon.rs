@@ -44,7 +44,7 @@ impl Agent {
     /// Binds the socket.
     ///
     /// # Errors
-    /// An identity that cannot be used, an address that cannot be listened on.
+    /// When the identity cannot be used, or the address cannot be listened on.
     pub fn new(settings: &Settings) -> Result<Self, HostsError> {
         let identity = Identity::load_host(&settings.identity, SystemTime::now())?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
@@ -55,23 +55,23 @@ impl Agent {
         Ok(Self { runtime, transport, accepted, name: identity.subject.name, settings: settings.clone() })
     }
 
-    /// The name in its certificate.
+    /// The name in the agent's certificate.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The address that it listens on.
+    /// The address that the agent listens on.
     ///
     /// # Errors
-    /// The operating system does not know.
+    /// When the operating system does not know the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.transport.address()
     }
 
-    /// Serves controllers until SIGTERM or Ctrl-C, with `once` until the first one is gone.
+    /// Serves controllers until SIGTERM or Ctrl-C; with `once` until the first controller is gone.
     ///
     /// # Errors
-    /// Signals cannot be waited for.
+    /// When signals cannot be waited for.
     pub fn run(self) -> io::Result<()> {
         let (once, accepted) = (self.settings.once, self.accepted);
         let state = Rc::new(AgentState::new(self.transport, self.settings));
@@ -82,10 +82,10 @@ impl Agent {
                 // A session that ends at the idle timeout counts as served.
                 biased;
                 () = accept(Rc::clone(&state), accepted) => {}
-                _ = term.recv() => tracing::info!("ending on a signal"),
-                _ = tokio::signal::ctrl_c() => tracing::info!("ending on a signal"),
+                _ = term.recv() => tracing::info!("the agent ends on a signal"),
+                _ = tokio::signal::ctrl_c() => tracing::info!("the agent ends on a signal"),
                 () = state.served_one(), if once => {}
-                () = state.idle_too_long(), if once => tracing::warn!("ending, as no controller connected in time"),
+                () = state.idle_too_long(), if once => tracing::warn!("the agent ends: no controller came in time"),
             }
             state.transport.close("the agent ends").await;
             Ok(())
@@ -129,7 +129,7 @@ async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
     }
 }
 
-/// Serves a controller until it is gone, unless another one is served.
+/// Serves a controller until it is gone, unless another controller is served.
 async fn claim(
     state: &Rc<AgentState>,
     who: &PeerInfo,
@@ -167,11 +167,11 @@ async fn accept_link(state: &AgentState, peer: Peer) {
     let Some(LinkPurpose { run }) = first(&who, &connection, &mut control).await else { return };
     if let Err(connection) = state.add_link(who.name.clone(), run, connection) {
         tracing::info!("{who} opened a link for a run that is over");
-        connection.close(Close::Failed, "that run is over here");
+        connection.close(Close::Failed, "the run of this link is over on this host");
     }
 }
 
-/// The first message of a peer. A peer that does not send one in time is disconnected.
+/// The first message of a peer. A peer that does not send a message in time is disconnected.
 async fn first<S: Serialize, R: DeserializeOwned>(
     who: &PeerInfo,
     connection: &Connection,

@@ -26,7 +26,7 @@ pub(super) struct ShardInjections {
 
 /// An injection that is in effect.
 struct Active {
-    /// Its number in the shard.
+    /// Number of the injection in the shard.
     number: usize,
     cores: CoreSet,
     until: Time,

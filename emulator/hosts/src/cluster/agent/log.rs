@@ -37,7 +37,7 @@ impl AgentLog {
         *self.lines() = Lines { open: true, ..Lines::default() };
     }
 
-    /// Drops the lines that were not taken, and keeps no more.
+    /// Drops the lines that were not taken, and stops keeping lines.
     pub(crate) fn end(&self) {
         *self.lines() = Lines::default();
     }

@@ -39,11 +39,11 @@ use crate::real_time::host_stats::{HostStats, ShardSampler};
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Time before that timeout at which a link is tried for the last time. The error names the host that does not answer.
+/// Time before the timeout at which a link is tried for the last time. The error names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Maximum number of nodes and cores of a cluster. Every host has tables for all of them, 2 GB at this size.
 const MOST_MACHINES: u64 = 4_000_000;
-/// Pings before a run, and the interval between them.
+/// Number of pings before a run, and the interval between pings.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
 /// Interval of pings during a run.
@@ -229,7 +229,7 @@ impl HostRun<'_> {
         }
     }
 
-    /// Connections to all other hosts: this host opens those to members after it, and members before it open theirs.
+    /// Connections to all other hosts. This host connects to later members, and earlier members connect to this host.
     async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         let patience = setup_timeout(task).saturating_sub(LAST_ATTEMPT);
@@ -254,7 +254,7 @@ impl HostRun<'_> {
     }
 }
 
-/// See [`SETUP`].
+/// Timeout of the setup: see [`SETUP`].
 fn setup_timeout(task: &Assignment) -> Duration {
     SETUP + SETUP_PER_HOST * task.members.len() as u32
 }
@@ -295,7 +295,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
     )
 }
 
-/// Builds the world, and checks that it is the controller's.
+/// Builds the world, and checks that the controller has the same world.
 async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
     let (point, seed, hosts) = (task.point as usize, task.seed, task.members.len() as u16);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
@@ -331,7 +331,7 @@ async fn stop_when_closed(context: Rc<RunContext>, messages: mpsc::Sender<AgentM
     context.stop();
 }
 
-/// Samples the controller's clock: at short intervals first, then at longer ones.
+/// Samples the controller's clock, at short intervals first and at longer intervals later.
 async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {
@@ -380,8 +380,8 @@ async fn receive(
     }
 }
 
-/// Whether a parcel goes from an actor of `host` to one of `me`, and its message refers to existing jobs and nodes.
-/// Delays are computed as `due - sent`, so `due` must not be earlier.
+/// Whether a parcel goes from an actor of `host` to an actor of `me`, and its message refers to existing jobs and
+/// nodes. Delays are computed as `due - sent`, so `due` must not be earlier.
 fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
     let layout = world.layout();
     let Parcel { from, to, msg, .. } = parcel;
@@ -393,9 +393,9 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
     ends == (host, me) && msg.check(*from, *to, layout, world.workload())
 }
 
-/// Messages to the controller that may wait; a shard with more to report waits.
+/// Number of messages that may wait for the controller; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;
-/// Bytes that may wait for one other host; from half of it the shard waits.
+/// Bytes that may wait for one other host; the shard waits when half of this number wait.
 const LINK_QUEUE: usize = 8 << 20;
 /// Frames of logged inputs that may wait; with more the shard waits.
 const INPUT_QUEUE: usize = 64;
@@ -403,12 +403,12 @@ const INPUT_QUEUE: usize = 64;
 /// The [`ShardIo`] of a shard on an agent.
 struct QuicIo {
     context: Rc<RunContext>,
-    /// Links to the other hosts, by shard; none to itself.
+    /// Links to the other hosts, by shard; no link to the host itself.
     links: Vec<Option<Link>>,
     messages: mpsc::Sender<AgentMessage>,
     /// Observations that have not yet been queued as messages.
     waiting: Vec<Observation>,
-    /// Logged inputs on their way to the controller, if they are logged.
+    /// Logged inputs on their way to the controller, if inputs are logged.
     inputs: Option<Carried>,
     /// The progress of this shard.
     progress: Time,
@@ -431,7 +431,7 @@ impl QuicIo {
         Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
     }
 
-    /// The next message of those that wait for room in the queue.
+    /// The next message that waits for room in the queue.
     fn next_waiting(&mut self) -> Option<AgentMessage> {
         let notes = std::mem::take(&mut self.waiting);
         match notes.last() {
@@ -483,8 +483,8 @@ impl ShardIo for QuicIo {
         self.send_inputs();
     }
 
-    /// Keeps the lateness for `volary status`. Sends the sample, unless the queue is half full: the next one supersedes
-    /// it.
+    /// Keeps the lateness for `volary status`. Sends the sample, unless the queue is half full: the next sample
+    /// supersedes it.
     fn look(&mut self, shard: &Shard<'_, RealTimeObserver>) {
         let Some(sample) = self.sampler.sample(shard) else { return };
         self.context.set_lateness(sample.deliveries);

@@ -1,4 +1,4 @@
-//! The session of one controller: its experiment planned, then one run after the other.
+//! The session of one controller: its experiment is planned, and then its runs are executed in turn.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::cluster::net::Control;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 
-/// Runs that may wait for the one before them to end.
+/// Number of runs that may wait for the end of the run before.
 const RUN_QUEUE: usize = 4;
 /// Maximum time within which a controller must send its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which log lines are sent.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Serves the controller that has claimed this host, until it is gone. `messages` and `queue` are the two ends of the
-/// queue of messages to it.
+/// Serves the controller that has claimed this host, until the controller is gone. `messages` and `queue` are the two
+/// ends of the queue of messages to the controller.
 pub(super) async fn serve(
     state: &Rc<AgentState>,
     control: Control<AgentMessage, ControllerMessage>,
@@ -85,7 +85,7 @@ async fn run_all(
             let _ = messages.send(AgentMessage::Log(text)).await;
         }
         if messages.send(message).await.is_err() {
-            return Err("the controller does not listen any more".to_owned());
+            return Err("the controller has stopped listening".to_owned());
         }
         let Some((assignment, context)) = runs.recv().await else { return Ok(()) };
         let (latest, run) = (Rc::clone(&context), assignment.run);
@@ -127,7 +127,7 @@ async fn send_all(mut outgoing: ControlSender<AgentMessage>, mut queue: mpsc::Re
     }
 }
 
-/// The context of the latest run. Its run ends when the next one is prepared or the controller is gone.
+/// The context of the latest run. The run ends when the next run is prepared or the controller is gone.
 struct Latest(Rc<RunContext>);
 
 impl Drop for Latest {

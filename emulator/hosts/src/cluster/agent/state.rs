@@ -1,6 +1,6 @@
 //! The settings of an agent, the state that all its tasks share, and the state that the tasks of a run share.
 //!
-//! The tasks are local to the thread, and are aborted with their owner; a panic of one is caught and reported.
+//! The tasks are local to the thread, and are aborted with their owner. A panic of a task is caught and reported.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +36,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Settings {
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// The folder of its identity.
+    /// The folder of the agent's identity.
     pub identity: PathBuf,
     /// Duration of silence after which a peer is given up.
     pub lease: Span,
@@ -109,7 +109,7 @@ impl AgentState {
         }
     }
 
-    /// The answer to a request for its state.
+    /// The answer to a request for the agent's state.
     pub(super) fn status(&self) -> AgentStatus {
         self.asked.set(Instant::now());
         let run = self.current.borrow().as_ref().and_then(|run| run.status());
@@ -135,13 +135,13 @@ impl AgentState {
         Ok(SessionGuard(Rc::clone(self)))
     }
 
-    /// Drops links for runs before `run`, and refuses them from now on.
+    /// Drops links for runs before `run`, and refuses such links from now on.
     pub(super) fn expect_run(&self, run: u64) {
         self.run.set(run);
         self.links.borrow_mut().retain(|_, (of, _)| *of >= run);
     }
 
-    /// Keeps a link that another host has opened; a newer one replaces it. Fails if the run is over.
+    /// Keeps a link that another host has opened; a newer link replaces it. Fails if the run is over.
     pub(super) fn add_link(&self, peer: String, run: u64, connection: Connection) -> Result<(), Connection> {
         if self.session.get().is_none() || run < self.run.get() {
             return Err(connection);
@@ -168,7 +168,7 @@ impl AgentState {
     }
 }
 
-/// The session of an agent. When it is dropped, the next controller can be served.
+/// The session of an agent. When the guard is dropped, the next controller can be served.
 pub(super) struct SessionGuard(Rc<AgentState>);
 
 impl Drop for SessionGuard {
@@ -186,7 +186,7 @@ impl Drop for SessionGuard {
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;
-/// Maximum drift between the clocks of two machines, in parts per million: time services slew each by up to 500.
+/// Maximum drift between the clocks of two machines, in parts per million. Time services slew each clock by up to 500.
 const MAX_DRIFT_PPM: f64 = 1000.0;
 
 /// State shared by the tasks of a run.

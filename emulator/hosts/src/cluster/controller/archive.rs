@@ -1,7 +1,7 @@
 //! The logs and input logs of the hosts, on disk.
 //!
-//! `HOST.log` is the log of the host's agent during the run. A full file is renamed to `HOST.log.1`, replacing an
-//! earlier one: the latest lines are always kept, in at most twice [`MAX_LOG_BYTES`].
+//! `HOST.log` is the log of the host's agent during the run. A full file is renamed to `HOST.log.1` and replaces the
+//! earlier file of that name. The latest lines are always kept, in at most twice [`MAX_LOG_BYTES`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +103,7 @@ impl Archive {
             let name = |logs: &Vec<HostLog>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
             let name = tokio::task::block_in_place(|| name(&guard(&self.logs)));
             tracing::warn!(
-                "host {name} sends inputs {why}: they are dropped, so the input log of its run has a gap"
+                "host {name} sends inputs {why}; these inputs are dropped, and the input log of the run has a gap"
             );
         }
     }

@@ -2,9 +2,10 @@
 //!
 //! The hosts are those of a hosts file, or agents on this machine that are started for one run.
 //!
-//! Real datagrams that were lost are counted by sender and path. The sender counts what it sent, the receiver the gaps
-//! in the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run leave no gap and are not
-//! counted, unless the run was idle: then nothing is on its way, and all datagrams that were not received are lost.
+//! Lost datagrams of the real network are counted by sender and path. The sender counts sent datagrams, and the
+//! receiver counts gaps in the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run
+//! leave no gap and are not counted, unless the run was idle: then no datagram is on its way, and all missing datagrams
+//! are lost.
 
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
@@ -59,7 +60,7 @@ impl Drop for Controller {
         // The next controller of these hosts listens on the same socket.
         self.injectors.close();
         // Without a close the hosts would stay busy until their leases expire.
-        self.runtime.block_on(self.pool.close("the controller is done"));
+        self.runtime.block_on(self.pool.close("the controller has finished"));
     }
 }
 
@@ -67,7 +68,7 @@ impl Controller {
     /// Claims every host of a fleet and has it plan the experiment.
     ///
     /// # Errors
-    /// A host cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
+    /// When a host cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
     /// stopped.
     pub fn open(fleet: &Fleet, experiment: &Experiment, control: &StudyControl) -> Result<Self, HostsError> {
         let (spawned, file, wait) = match fleet {
@@ -90,12 +91,12 @@ impl Controller {
         Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the remaining ones.
+    /// Removes the lost hosts, so that the next run is placed on the remaining hosts.
     pub fn remove_lost_hosts(&mut self) {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
             let left: Vec<&str> = self.members().iter().map(|member| member.name.as_str()).collect();
-            tracing::warn!("continuing without {}, on {}", lost.join(", "), left.join(", "));
+            tracing::warn!("the study continues without {}, on {}", lost.join(", "), left.join(", "));
         }
     }
 
@@ -104,12 +105,12 @@ impl Controller {
         &self.pool.members
     }
 
-    /// The hosts before anything is placed on them.
+    /// The hosts before actors are placed on them.
     pub fn unused(&self) -> Vec<HostRecord> {
         nothing_held(self.members())
     }
 
-    /// The actors that each host holds in a run, and the hosts lost in it.
+    /// The actors that each host holds in a run, and the hosts that were lost in the run.
     pub fn held(&self, world: &World, run: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, run);
         self.pool.lost_in(run).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
@@ -124,7 +125,7 @@ impl Controller {
     /// Writes the hosts' logs to a folder from now on, `HOST.log` each.
     ///
     /// # Errors
-    /// The folder or a file cannot be written.
+    /// When the folder or a file cannot be written.
     pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         self.pool.archive.keep_logs_in(folder)
     }
@@ -133,8 +134,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`RunError::Interrupted`] if `control` is stopped; [`RunError::Refused`] if the run cannot begin;
-    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost. The
-    /// first and the last hold the measurements so far.
+    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost.
+    /// `Interrupted` and `Broken` hold the measurements so far.
     ///
     /// # Panics
     /// On a bug in a policy: a job that finishes twice, counts that do not add up.
@@ -246,7 +247,7 @@ fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVit
     reports.iter().enumerate().filter_map(of).collect()
 }
 
-/// Number of datagrams that were sent and not received, including those on their way.
+/// Number of datagrams that were sent and not received, including datagrams on their way.
 fn unaccounted(reports: &[Option<Box<FinalReport>>]) -> u64 {
     let between = |from: usize, to: usize| {
         let one = |of: usize, with: usize| reports[of].as_ref()?.datagrams.get(with).copied();
@@ -260,15 +261,16 @@ fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
     paths.iter().fold(0, |sum, path| count(path).saturating_add(sum))
 }
 
-/// Started agents. They end when this is dropped, and when this process dies.
+/// Agents that this process started. They end when this value is dropped, and when this process dies.
 #[derive(Debug)]
 struct Spawned {
-    /// Their identities, readable only by this user; removed when this is dropped.
+    /// Identities of the agents, readable only by this user; removed when this value is dropped.
     folder: TempDir,
     agents: Vec<Child>,
 }
 
-/// Validity of identities in days: longer than any sweep. They are removed with their folder at its end.
+/// Validity of identities in days, longer than any sweep. Identities are removed with their folder at the end of a
+/// sweep.
 const DAYS: u32 = 3650;
 
 /// The folders of identities in use.
@@ -283,7 +285,7 @@ pub fn remove_identities() {
 }
 
 impl Spawned {
-    /// Starts agents on loopback with temporary identities. With `real`, each gets CPUs of its own.
+    /// Starts agents on loopback with temporary identities. With `real`, each agent gets CPUs of its own.
     fn start(count: u16, real: bool) -> Result<Self, HostsError> {
         let mut spawned = Self::new().map_err(HostsError::System)?;
         // Ports are known once the agents listen; identities do not depend on them.
@@ -299,7 +301,7 @@ impl Spawned {
         Ok(spawned)
     }
 
-    /// No agents yet.
+    /// Makes the folder of identities, without agents.
     fn new() -> io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir().map_err(|error| {
@@ -320,7 +322,7 @@ impl Spawned {
         self.folder.path().join("hosts")
     }
 
-    /// Starts an agent, with CPUs of its own if there are any; returns its address.
+    /// Starts an agent, with CPUs of its own unless `cpus` is empty; returns its address.
     fn agent(&mut self, name: &str, cpus: &str) -> Result<SocketAddr, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut command = Command::new(program);

@@ -31,7 +31,7 @@ use crate::real_time::clock::MonotonicClock;
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which busy hosts are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Interval at which hosts are sent the progress of the slowest one.
+/// Interval at which hosts are sent the progress of the slowest host.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of events of all hosts that may wait.
 const EVENT_QUEUE: usize = 256;
@@ -59,7 +59,7 @@ pub(super) struct HostPool {
     pub(super) over: Vec<(Cell, String)>,
 }
 
-/// An injection into an earlier run that is repeated in each later one.
+/// An injection into an earlier run that is repeated in each later run.
 #[derive(Clone, Debug)]
 pub(super) struct RepeatedInjection {
     pub(super) request: InjectRequest,
@@ -71,7 +71,7 @@ pub(super) struct RepeatedInjection {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunClock {
     pub(super) ticks: MonotonicClock,
-    /// The common start on that clock, ns.
+    /// The common start on the controller's clock, ns.
     pub(super) start: i64,
     /// Emulated seconds per real second.
     pub(super) speed: f64,
@@ -87,8 +87,8 @@ impl RunClock {
 
 impl HostPool {
     /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Busy
-    /// hosts are waited for until `patience` has passed, and none is claimed before all are free: an agent that serves
-    /// only one controller ends with its session, even without a run.
+    /// hosts are waited for until `patience` has passed. No host is claimed before all are free, because an agent that
+    /// serves only one controller ends with its session, even without a run.
     pub(super) async fn open(
         file: &Hosts,
         bundle: Bundle,
@@ -110,7 +110,7 @@ impl HostPool {
         }
     }
 
-    /// Claims the hosts of a file and has them load what `opening` contains, once.
+    /// Claims the hosts of a file, without a second attempt, and has them load the content of `opening`.
     async fn claim(file: &Hosts, opening: Bytes, control: &StudyControl) -> Result<Self, HostsError> {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
         let mut pool = Self::new(file, events)?;
@@ -190,11 +190,11 @@ impl HostPool {
             }
             if Instant::now() > late {
                 return self
-                    .failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
+                    .failed(slowest, format!("it took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
             }
             match timeout(PROGRESS_INTERVAL, self.next_event()).await {
                 Err(_) => {}
-                Ok(None) => return self.failed(slowest, "is gone".to_owned()),
+                Ok(None) => return self.failed(slowest, "the connection ended".to_owned()),
                 Ok(Some((i, HostEvent::Message(message)))) if done(&message) => missing[i] = false,
                 Ok(Some((i, HostEvent::Message(AgentMessage::Refused { run: of, why }))))
                     if of == run || of == 0 =>
@@ -209,7 +209,7 @@ impl HostPool {
                     });
                 }
                 Ok(Some((i, HostEvent::Gone(why)))) => {
-                    let error = self.failed(i, format!("is gone: {why}"));
+                    let error = self.failed(i, format!("the connection ended: {why}"));
                     self.lose(i, &why, false);
                     return error;
                 }
@@ -248,8 +248,8 @@ impl HostPool {
         }
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the others, and returns their names. If no host would
-    /// remain, none is removed.
+    /// Removes the lost hosts, so that the next run is placed on the other hosts, and returns the names of the lost
+    /// hosts. If no host would remain, no host is removed.
     pub(super) fn remove_lost_hosts(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
         if !kept.contains(&true) {
@@ -312,7 +312,7 @@ fn run_number() -> u64 {
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }
 
-/// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
+/// Asks hosts for their state until all are free. Fails if a host does not answer the first time, or is not free at
 /// `until`. After all hosts have `answered` once, a host may miss one request.
 async fn wait_until_free(
     file: &Hosts,
@@ -381,7 +381,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
     Ok(busy)
 }
 
-/// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
+/// A transport with the identity of a hosts file's controller. It opens connections and accepts no connections.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
     // QUIC applies the shorter idle timeout of two peers; the longest one here leaves the choice to the host's lease.
@@ -460,7 +460,7 @@ impl HostConnection {
         let _ = self.messages.send(message).await;
     }
 
-    /// Queues a message that a later one supersedes, unless the queue is half full.
+    /// Queues a message that a later message supersedes, unless the queue is half full.
     pub(super) fn send_if_idle(&self, message: ControllerMessage) {
         offer(&self.messages, message);
     }

@@ -21,7 +21,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::timing::at_least;
 
-/// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
+/// Maximum number of injections into one run. Cores evaluate each injection whenever a copy begins, and some profiles
 /// keep state per core.
 const MAX_INJECTIONS: usize = 100;
 /// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.
@@ -52,7 +52,7 @@ struct RunInjection {
     injector: Option<Injector>,
     /// The state of the injection as last reported to the injector.
     phase: Phase,
-    /// Whether the hosts have been ordered to end it.
+    /// Whether the hosts have been ordered to end the injection.
     lifted: bool,
     /// Nodes, cores and hosts as requested, for the record.
     targets: Vec<String>,
@@ -76,7 +76,7 @@ pub(super) struct Share {
     pub(super) from: Option<Time>,
     /// End, once the host has confirmed it.
     pub(super) until: Option<Time>,
-    /// Reason for its end.
+    /// Reason why the host ended its part.
     pub(super) ended: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl RunInjection {
     }
 
     /// The injection to repeat in later runs, with the ordered length unless the injector ended it earlier. `None` if
-    /// it is only for this run, or did not begin on all hosts.
+    /// the injection is only for this run, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
@@ -146,7 +146,7 @@ impl<'a> Injections<'a> {
         Self { world, held, clock, entries: Vec::new(), injectors }
     }
 
-    /// Repeats the injections into earlier runs that are for all runs.
+    /// Repeats the injections of earlier runs that were requested for all runs.
     pub(super) async fn repeat(&mut self, pool: &HostPool) {
         for RepeatedInjection { request, from, until } in &pool.repeated {
             match self.plan(pool, request, *from, *until) {
@@ -189,7 +189,7 @@ impl<'a> Injections<'a> {
         self.update(pool, i).await;
     }
 
-    /// Handles the loss of a host: its shares have ended.
+    /// Handles the loss of a host, which ends the host's parts of injections.
     pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
         for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
             share.ended.get_or_insert_with(|| "the host was lost".to_owned());
@@ -289,7 +289,9 @@ impl<'a> Injections<'a> {
         let invalid = |why| (Refusal::Invalid, why);
         if request.profile.len() > MESSAGE_FRAME / 2 {
             let most = MESSAGE_FRAME >> 21;
-            return Err(invalid(format!("the profile is longer than {most} MiB: hosts take shorter ones")));
+            return Err(invalid(format!(
+                "the profile is longer than {most} MiB: hosts accept only shorter profiles"
+            )));
         }
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
         let cores = self.cores(pool, request).map_err(invalid)?;
@@ -338,7 +340,7 @@ impl<'a> Injections<'a> {
     fn cores_of_targets(&self, targets: &[String]) -> Result<CoreSet, String> {
         if targets.len() > MAX_TARGETS || targets.iter().any(|target| target.len() > MAX_TARGET_BYTES) {
             return Err(format!(
-                "more than {MAX_TARGETS} targets, or one of more than {MAX_TARGET_BYTES} bytes: name ranges or racks"
+                "more than {MAX_TARGETS} targets, or a target above {MAX_TARGET_BYTES} bytes: name ranges or racks"
             ));
         }
         let mut cores = CoreSet::default();
@@ -408,7 +410,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that time has passed.
+    /// Orders the hosts to end the injection of entry `i` at a time, or at once if the time has passed.
     async fn lift_entry(&mut self, pool: &HostPool, i: usize, at: Time, why: &str) {
         let entry = &mut self.entries[i];
         entry.lifted = true;
@@ -450,7 +452,7 @@ impl<'a> Injections<'a> {
     }
 }
 
-/// Answers an injector, if the injection has one: a repeated injection does not.
+/// Answers the injector of an injection; a repeated injection has no injector.
 fn answer(to: Option<&Injector>, reply: InjectReply) {
     match to {
         Some(injector) => injector.reply(reply),

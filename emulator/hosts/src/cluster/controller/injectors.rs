@@ -1,5 +1,5 @@
-//! The socket on which the controller takes the requests of injectors, in the folder of its identity: its user may
-//! inject. Messages are lines of JSON.
+//! The socket on which the controller takes requests of injectors. It lies in the folder of the controller's identity,
+//! whose user may inject. Messages are lines of JSON.
 
 use std::fs::Permissions;
 use std::io;
@@ -18,7 +18,7 @@ use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refu
 const WAITING: usize = 64;
 /// Time until the next attempt, after an injector could not connect.
 const RETRY: Duration = Duration::from_millis(100);
-/// Replies to one injector that may wait: there are two.
+/// Number of replies to one injector that may wait; each injector gets two.
 const REPLIES: usize = 4;
 
 /// The injectors of a controller.
@@ -45,7 +45,7 @@ pub(super) struct Injector {
 }
 
 impl Injector {
-    /// Answers it, unless it has disconnected.
+    /// Answers the injector, unless it has disconnected.
     pub(super) fn reply(&self, reply: InjectReply) {
         let _ = self.replies.try_send(reply);
     }
@@ -105,10 +105,10 @@ impl Drop for Injectors {
     }
 }
 
-/// Binds a socket, in place of one that a controller has left behind.
+/// Binds a socket, in place of a socket that a controller has left behind.
 fn bind(socket: &Path) -> io::Result<UnixListener> {
     if std::os::unix::net::UnixStream::connect(socket).is_ok() {
-        return Err(io::Error::other("another controller listens there"));
+        return Err(io::Error::other("another controller listens on this socket"));
     }
     match std::fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -175,7 +175,7 @@ async fn serve(number: u64, stream: UnixStream, events: mpsc::Sender<InjectorEve
 mod tests {
     use super::*;
 
-    /// A socket that a killed controller has left behind is replaced, one that is listened on is not.
+    /// A socket that a killed controller has left behind is replaced; a socket with a listener is kept.
     #[tokio::test]
     async fn a_socket_without_a_listener_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -191,9 +191,9 @@ mod tests {
         assert!(!socket.exists());
     }
 
-    /// A request that comes between two runs waits for the next one.
+    /// A request that comes between two runs waits for the next run.
     #[tokio::test]
-    async fn requests_wait_until_they_are_taken() {
+    async fn requests_between_two_runs_wait_for_the_next_run() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("inject.sock");
         let mut injectors = Injectors::listen(socket.clone());

@@ -1,8 +1,8 @@
 //! The execution of one run on the hosts: reports merged, hosts lost, and the end.
 //!
 //! The silence of a host is the time that it has been connected without a report. A host in a run reports twenty times
-//! a second, whether or not anything happens. A host that is stopped or cut off is given up after its lease; one whose
-//! machine answers but that does not report would hold up the run for ever.
+//! a second, whether or not anything happens. A host that is stopped or cut off is given up after its lease. A host
+//! whose machine answers but that does not report is given up too, because it would hold up the run for ever.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// Timeout for the final report where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
-/// Maximum number of observations that wait until every host has reported as far; they take some hundred megabytes.
+/// Maximum number of observations that wait for reports of slower hosts; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
 /// A run in progress, and its outcome.
@@ -158,7 +158,7 @@ impl<'a> ControlledRun<'a> {
                 }
             };
             let Some((host, event)) = event else {
-                self.broken = Some("no host is left".to_owned());
+                self.broken = Some("no host of the run is left".to_owned());
                 return EndReason::Broken;
             };
             if let Err(lost) = self.on_event(host, event).await {
@@ -201,7 +201,7 @@ impl<'a> ControlledRun<'a> {
                     let name = &self.pool.members[slowest].name;
                     return tracing::warn!("host {name} has not stopped in time: its counts are missing");
                 }
-                None => self.on_gone(slowest, "sent no final report in time").await,
+                None => self.on_gone(slowest, "it sent no final report in time").await,
             };
             if let Err((host, why)) = handled {
                 if self.pool.hosts[host].lost.is_none() {
@@ -304,7 +304,8 @@ impl<'a> ControlledRun<'a> {
         Ok(())
     }
 
-    /// Records the reason why a host cannot continue. Its own reason replaces those reported by other hosts.
+    /// Records the reason why a host cannot continue. The host's own reason replaces the reasons reported by other
+    /// hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
         (self.done[host], self.reports[host]) = (true, None);
         if self.broken.is_none() || self.accused == Some(host) {
@@ -353,7 +354,7 @@ impl<'a> ControlledRun<'a> {
     }
 }
 
-/// Has every host build its shard of a run and connect to the others.
+/// Has every host build its shard of a run and connect to the other hosts.
 async fn prepare(
     pool: &mut HostPool,
     world: &World,
@@ -409,9 +410,9 @@ struct Silence {
 
 #[derive(Clone, Default, Debug)]
 struct SilentHost {
-    /// UDP datagrams received from it at the last check.
+    /// UDP datagrams received from the host at the last check.
     received: u64,
-    /// The emulated time up to which it has reported.
+    /// The emulated time up to which the host has reported.
     mark: Time,
     silence: Duration,
 }
@@ -421,7 +422,7 @@ impl Silence {
         Self { hosts: vec![SilentHost::default(); hosts], looked: now }
     }
 
-    /// A host has reported up to `mark`. A report that goes no further than the one before does not count.
+    /// A host has reported up to `mark`. A report that goes no further than the previous report does not count.
     fn reported(&mut self, host: usize, mark: Time) {
         let host = &mut self.hosts[host];
         if mark > host.mark {

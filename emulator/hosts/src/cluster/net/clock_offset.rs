@@ -26,7 +26,7 @@ pub struct Offset {
     pub bound: u64,
 }
 
-/// Rate at which the remote clock gains on the local one.
+/// Rate at which the remote clock gains on the local clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Drift {
     /// Parts per million; positive where the remote clock is faster.
@@ -51,7 +51,7 @@ impl OffsetEstimator {
         Self { window: VecDeque::with_capacity(size), size, drift_ppm: drift_ppm.max(0.0) }
     }
 
-    /// Adds a sample; false for an invalid one, whose response precedes its request or the previous response.
+    /// Adds a sample; false for an invalid sample, whose response precedes its request or the previous response.
     pub fn add(&mut self, sample: RoundTrip) -> bool {
         let previous = self.window.back().map_or(0, |last| last.received);
         if sample.received < sample.sent || sample.received < previous {
@@ -64,14 +64,14 @@ impl OffsetEstimator {
         true
     }
 
-    /// The offset at local time `now`, from the sample with the smallest bound; `None` before the first.
+    /// The offset at local time `now`, from the sample with the smallest bound; `None` before the first sample.
     pub fn at(&self, now: u64) -> Option<Offset> {
         let best = self.window.iter().min_by_key(|sample| self.bound(sample, now))?;
         Some(Offset { offset: best.middle(), bound: self.bound(best, now) })
     }
 
     /// The drift between the best samples of the window's older and newer half; `None` if a half has no sample, or both
-    /// are of one moment.
+    /// samples are of one moment.
     pub fn drift(&self) -> Option<Drift> {
         let half = self.window.len() / 2;
         let best =
@@ -200,7 +200,7 @@ mod tests {
             }
         }
 
-        /// With steady short trips the bound is close to half of one.
+        /// With steady short trips the bound is close to half of a trip.
         #[test]
         fn the_bound_is_tight_on_a_quiet_path(there in 1_000_u64..50_000, back in 1_000_u64..50_000) {
             let mut clock = OffsetEstimator::new(16, 100.0);

@@ -19,7 +19,7 @@ impl Connection {
         self.quic.rtt()
     }
 
-    /// Number of UDP datagrams received, which grows as long as the peer is there.
+    /// Number of UDP datagrams received, which grows while the peer is alive.
     pub fn received(&self) -> u64 {
         self.quic.stats().udp_rx.datagrams
     }
@@ -63,23 +63,24 @@ pub enum Close {
 /// The reason for the end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum End {
-    /// This side closed it.
-    #[error("closed here")]
+    /// This side closed the connection.
+    #[error("this side closed the connection")]
     Here,
-    /// The peer closed it with [`Close::Done`].
-    #[error("the peer is done")]
+    /// The peer closed the connection with [`Close::Done`].
+    #[error("the peer closed the connection normally")]
     Done,
-    /// The peer closed it without a reason: it ended, or it cancelled the handshake in favour of another.
+    /// The peer closed the connection without a reason: it ended, or it cancelled the handshake in favour of another
+    /// handshake.
     #[error("the peer closed the connection without a reason")]
     Dropped,
-    /// The peer closed it with another code; its text, without control characters.
-    #[error("the peer closed: {0}")]
+    /// The peer closed the connection with another code; its text, without control characters.
+    #[error("the peer closed the connection: {0}")]
     Peer(String),
-    /// The peer cancelled the handshake in favour of another, or is ending.
-    #[error("it accepts no connection now: it is ending, or too many connect at once")]
+    /// The peer cancelled the handshake in favour of another handshake, or is ending.
+    #[error("the peer accepts no connection now: it is ending, or too many connect at once")]
     Full,
     /// Nothing arrived for the idle timeout.
-    #[error("the peer fell silent")]
+    #[error("nothing arrived from the peer within the idle timeout")]
     Silent,
     /// The peer broke the protocol.
     #[error("the peer sent {0}")]
@@ -153,7 +154,7 @@ fn explain(code: TransportErrorCode, error: &ConnectionError, rejected: Rejected
             Rejected::Own => "this side showed no certificate",
             Rejected::Theirs => "the other side showed no certificate",
         },
-        Some(120) => "the other side is not volary, or another version",
+        Some(120) => "the other side is not volary, or runs another version",
         Some(_) => "the handshake failed",
         None => return sanitize::line(&error.to_string()).into_owned(),
     };

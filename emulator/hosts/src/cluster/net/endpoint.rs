@@ -7,9 +7,9 @@
 //!
 //! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which they
 //! are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer
-//! whose address is not proved has one only while few are taken; otherwise it is asked to come again with a token that
-//! only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the
-//! most of them loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
+//! whose address is not proved has a place only while few are taken. Otherwise it is asked to come again with a token
+//! that only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with
+//! most places loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -143,8 +143,8 @@ impl Transport {
         self.connect_within(name, address, self.hello_exchange.timeout).await
     }
 
-    /// As [`connect`](Self::connect), but a host that has too many handshakes or does not answer is tried again for as
-    /// long as `patience`. The last attempt may exceed it by the handshake's timeout.
+    /// Connects like [`connect`](Self::connect), but tries a host that has too many handshakes or does not answer again
+    /// for as long as `patience`. The last attempt may exceed it by the handshake's timeout.
     pub async fn connect_within(
         &self,
         name: &str,
@@ -214,7 +214,7 @@ impl Accepted {
     }
 }
 
-/// Pauses between attempts to connect: each is twice the one before it.
+/// Pause after the first failed attempt to connect; each later pause is twice as long as the pause before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Minimum interval between warnings that peers must prove their addresses.
@@ -314,7 +314,7 @@ impl HelloExchange {
     }
 }
 
-/// The peer after the hellos. If they failed, closes the connection with the reason.
+/// The peer after the exchange of hellos. If the exchange failed, closes the connection with the reason.
 fn peer(
     connection: Connection,
     subject: Subject,
@@ -346,7 +346,7 @@ fn subject(connection: &Connection) -> Result<Subject, End> {
     })
 }
 
-/// A bound UDP socket with large buffers: the default ones lose a share of unpaced datagrams.
+/// A bound UDP socket with large buffers: default buffers lose a share of unpaced datagrams.
 fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -376,10 +376,10 @@ fn unusable(identity: &Identity, error: ConfigError) -> BindError {
 /// Limits and timeouts of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Maximum number of concurrent handshakes, the hellos included. Beyond it, the address with most of them loses its
-    /// oldest one.
+    /// Maximum number of concurrent handshakes, the hellos included. Beyond it, the address with most handshakes loses
+    /// its oldest handshake.
     pub max_incoming: usize,
-    /// Maximum number of these from one address, or from one /64 of IPv6 addresses.
+    /// Maximum number of handshakes from one address, or from one /64 of IPv6 addresses.
     pub max_per_address: usize,
     /// Number of handshakes in progress from which peers must prove their addresses.
     pub max_unproved: usize,
@@ -414,10 +414,11 @@ impl Default for Options {
 }
 
 /// The round trip that both sides assume until they have measured one: lost packets of a handshake are sent again after
-/// three of it. A connection that ends earlier is kept for three times its retransmission timeout, [`DRAINING`].
+/// three such round trips. A connection that ends earlier is kept for three times its retransmission timeout,
+/// [`DRAINING`].
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(50);
-/// Nine times that round trip: the retransmission timeout is the round trip plus four times its deviation, which is
-/// initially half the round trip (RFC 9002, section 6.2).
+/// Nine times [`INITIAL_ROUND_TRIP`]: the retransmission timeout is the round trip plus four times its deviation, which
+/// is initially half the round trip (RFC 9002, section 6.2).
 const DRAINING: Duration = Duration::from_millis(450);
 
 /// The application protocol (ALPN) of both sides.
@@ -525,8 +526,8 @@ impl Handshakes {
         let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            // Of sources with equally many handshakes, the one with the oldest is chosen; otherwise the same address
-            // would always lose.
+            // Of sources with equally many handshakes, the source with the oldest handshake is chosen; otherwise the
+            // same address would always lose.
             let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
             sources.max_by_key(|source| counts[source])
         } else {
@@ -566,7 +567,7 @@ mod tests {
         }
     }
 
-    /// Whether each still has its place.
+    /// Whether each handshake still has its place.
     fn kept<const N: usize>(places: [&mut oneshot::Receiver<()>; N]) -> [bool; N] {
         places.map(|place| place.try_recv() == Err(TryRecvError::Empty))
     }

@@ -147,7 +147,7 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
         }
     }
 
-    /// Sets the limit of received frames; that of sent frames stays.
+    /// Sets the limit of received frames; the limit of sent frames stays.
     pub fn receive_limit(mut self, limit: usize) -> Self {
         self.incoming.frames = self.incoming.frames.limited(limit);
         self
@@ -163,12 +163,12 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
         }
     }
 
-    /// See [`ControlSender::send`].
+    /// Sends a frame: see [`ControlSender::send`].
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         self.outgoing.send(frame).await
     }
 
-    /// See [`ControlReceiver::receive`].
+    /// Receives a frame: see [`ControlReceiver::receive`].
     pub async fn receive(&mut self) -> Result<R, End> {
         self.incoming.receive().await
     }
@@ -179,14 +179,15 @@ impl<S: Serialize> ControlSender<S> {
     /// connection as it was. Not cancel-safe: a part of the frame may have been sent.
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         codec::encode(frame, self.limit, &mut self.buffer)
-            .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
+            .map_err(|error| End::Broken(format!("cannot send this frame: {error}")))?;
         let sent = self.stream.write_all(&self.buffer).await;
         self.buffer.clear();
         self.buffer.shrink_to(codec::PARCEL_FRAME);
         Ok(sent?)
     }
 
-    /// Sends an encoded frame without copying it, so that many peers can share it. Otherwise as [`send`](Self::send).
+    /// Sends an encoded frame without copying it, so that many peers can share it. Otherwise equals
+    /// [`send`](Self::send).
     pub async fn pass(&mut self, frame: Bytes) -> Result<(), End> {
         Ok(self.stream.write_chunk(frame).await?)
     }
@@ -206,7 +207,7 @@ impl<R: DeserializeOwned> ControlReceiver<R> {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// See [`engine`]; both sides must run the same machines.
+    /// Version and digest of the program: see [`engine`]. Both sides must run the same machines.
     engine: String,
     role: Role,
     name: String,

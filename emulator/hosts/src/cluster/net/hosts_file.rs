@@ -30,13 +30,13 @@ pub struct Hosts {
     pub hosts: Vec<Host>,
 }
 
-/// One machine.
+/// One machine that a run may use.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// As in its certificate.
+    /// Name of the host, as in its certificate.
     pub name: String,
-    /// Address of its agent.
+    /// Address of the host's agent.
     pub address: SocketAddr,
     /// Share of the nodes, relative to the other hosts.
     #[serde(default = "one")]
@@ -80,14 +80,14 @@ impl Hosts {
 
     pub(super) fn check(&self) -> Result<(), String> {
         if self.hosts.is_empty() {
-            return Err("host: name at least one".to_owned());
+            return Err("host: the list is empty; name at least one host".to_owned());
         }
         let (mut names, mut addresses) = (BTreeSet::new(), BTreeSet::new());
         for (i, host) in self.hosts.iter().enumerate() {
             let Host { name, address, weight } = host;
             check_name(name, Role::Host).map_err(|why| format!("host {}: name: {why}", i + 1))?;
             if !names.insert(name) {
-                return Err(format!("host {}: name: there are two `{name}`", i + 1));
+                return Err(format!("host {}: name: another host is also called `{name}`", i + 1));
             }
             if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
                 return Err(format!("host {name}: address: no host can be reached at {address}"));
@@ -96,7 +96,7 @@ impl Hosts {
                 return Err(format!("host {name}: address: another host is at {address}"));
             }
             if !(1..=1_000_000).contains(weight) {
-                return Err(format!("host {name}: weight: {weight} is not 1 to 1000000"));
+                return Err(format!("host {name}: weight: {weight} is not between 1 and 1000000"));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_filled_in() {
+    fn optional_keys_of_a_hosts_file_have_defaults() {
         let (_folder, path) = file(
             "identities = \"keys\"\n[[host]]\nname = \"h1\"\naddress = \"10.0.0.1:4433\"\n\
              [[host]]\nname = \"h2.lab\"\naddress = \"[fd00::2]:4433\"\nweight = 3\n",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn written_files_are_read_back_unchanged() {
+    fn written_hosts_files_are_read_back_unchanged() {
         let hosts = |at: &str| Host::new("h1".to_owned(), at.parse().unwrap());
         let hosts = Hosts { identities: ".".into(), hosts: vec![hosts("10.0.0.1:1"), hosts("[::1]:2")] };
         let read: Hosts = toml::from_str(&hosts.text()).unwrap();
@@ -163,11 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_file_and_key() {
+    fn errors_of_hosts_files_name_file_and_key() {
         let host = "[[host]]\nname = \"h1\"\naddress = \"10.0.0.1:4433\"\n";
         for (text, words) in [
             (String::new(), "missing field `host`"),
-            ("host = []".to_owned(), "host: name at least one"),
+            ("host = []".to_owned(), "host: the list is empty"),
             (host.replace("name", "nmae"), "unknown field `nmae`"),
             (host.replace(":4433", ""), "invalid socket address"),
             (host.replace("10.0.0.1", "0.0.0.0"), "address: no host can be reached"),
@@ -176,7 +176,7 @@ mod tests {
             (host.replace("h1", "controller"), "is the controller's"),
             (host.replace("h1", "x.volary"), "is the controller's"),
             (host.replace("h1", "10.0.0.1"), "is not a host name"),
-            (host.to_owned() + host, "there are two `h1`"),
+            (host.to_owned() + host, "another host is also called `h1`"),
             (host.to_owned() + &host.replace("h1", "h2"), "another host is at 10.0.0.1:4433"),
             (format!("{host}weight = 0"), "weight: 0"),
             (format!("{host}port = 1"), "unknown field `port`"),

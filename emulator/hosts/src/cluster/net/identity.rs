@@ -82,8 +82,8 @@ impl Identity {
             let why = "lets others use this key: chmod 600 it, or issue new identities if others could";
             return Err(bad(&key_path, format!("mode {mode:04o} {why}")));
         }
-        let key =
-            PrivateKeyDer::from_pem_slice(&key).map_err(|e| bad(&key_path, format!("no key in it ({e})")))?;
+        let key = PrivateKeyDer::from_pem_slice(&key)
+            .map_err(|e| bad(&key_path, format!("the file has no key ({e})")))?;
         let cert_path = folder.join("cert.pem");
         let chain = certificates(&cert_path)?;
         let ca_path = folder.join(CA_CERT);
@@ -92,36 +92,46 @@ impl Identity {
             roots.add(root).map_err(|error| bad(&ca_path, error))?;
         }
         let roots = Arc::new(roots);
-        let leaf = chain.first().ok_or_else(|| bad(&cert_path, "no certificate in it"))?;
+        let leaf = chain.first().ok_or_else(|| bad(&cert_path, "the file has no certificate"))?;
         let subject = Subject::of(leaf).map_err(|why| bad(&cert_path, why))?;
         if now < subject.from {
             let from = written(subject.from);
-            return Err(bad(&cert_path, format!("valid from {from} UTC on: is this machine's clock right?")));
+            return Err(bad(
+                &cert_path,
+                format!("the certificate is valid from {from} UTC on: is this machine's clock right?"),
+            ));
         }
         if now > subject.until {
             let since = written(subject.until);
             return Err(bad(
                 &cert_path,
-                format!("expired on {since} UTC: issue new identities with `volary certs`"),
+                format!("the certificate expired on {since} UTC: issue new identities with `volary certs`"),
             ));
         }
         verify(leaf, &roots, now).map_err(|error| {
             bad(
                 &cert_path,
-                format!("not of the authority in {} ({error}): copy the whole folder", ca_path.display()),
+                format!(
+                    "the certificate is not of the authority in {} ({error}): copy the whole folder",
+                    ca_path.display()
+                ),
             )
         })?;
-        CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider())
-            .map_err(|error| bad(&key_path, format!("not the key of {} ({error})", cert_path.display())))?;
+        CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider()).map_err(|error| {
+            bad(
+                &key_path,
+                format!("the key does not belong to the certificate {} ({error})", cert_path.display()),
+            )
+        })?;
         Ok(Self { subject, chain, key, roots })
     }
 
-    /// As [`load`](Self::load), for an agent, which may not be the controller.
+    /// Loads an identity like [`load`](Self::load), for an agent, which may not be the controller.
     pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Host, folder, now)
     }
 
-    /// As [`load`](Self::load), for the controller, which may not be a host.
+    /// Loads an identity like [`load`](Self::load), for the controller, which may not be a host.
     pub fn load_controller(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Controller, folder, now)
     }
@@ -129,15 +139,16 @@ impl Identity {
     fn load_for(role: Role, folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         let identity = Self::load(folder, now)?;
         match (role, identity.subject.role) {
-            (Role::Host, Role::Controller) => {
-                Err(bad(folder, "the controller's identity: an agent takes the folder of its own host"))
-            }
+            (Role::Host, Role::Controller) => Err(bad(
+                folder,
+                "this is the controller's identity: an agent takes the folder of its own host",
+            )),
             (Role::Controller, Role::Host) => {
                 let whose = &identity.subject.name;
                 Err(bad(
                     folder,
                     format!(
-                        "the identity of host {whose}: copy the folder `{CONTROLLER}` that `volary certs` made"
+                        "this is the identity of host {whose}: copy the folder `{CONTROLLER}` that `volary certs` made"
                     ),
                 ))
             }
@@ -198,7 +209,7 @@ impl Subject {
     }
 }
 
-/// Files in the folder of identities. The folder of a host there has its name, which must differ from these.
+/// Files in the folder of identities. A host's folder has the name of the host, which must differ from these names.
 const FILES: [&str; 3] = [CA_CERT, CA_KEY, HOSTS];
 
 /// The certificate and the key of the authority.
@@ -251,7 +262,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> 
     let pem = read(path)?;
     CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| bad(path, format!("no certificate in it ({error})")))
+        .map_err(|error| bad(path, format!("the file has no certificate ({error})")))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {

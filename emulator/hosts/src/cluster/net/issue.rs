@@ -28,9 +28,9 @@ use super::identity::{
 #[derive(Clone, Debug)]
 pub struct IssueRequest {
     pub hosts: Vec<Host>,
-    /// Validity.
+    /// Validity, in days.
     pub days: u32,
-    /// Keep the authority's key, so that hosts can be added later.
+    /// Whether the authority's key is kept, so that hosts can be added later.
     pub keep_ca: bool,
     /// Start of validity; an hour is subtracted for clocks that are behind.
     pub now: SystemTime,
@@ -39,7 +39,7 @@ pub struct IssueRequest {
 /// The identities made.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// Their folders, the controller's included unless it existed.
+    /// Folders of the identities, including the controller's unless it existed.
     pub folders: Vec<PathBuf>,
     /// End of validity.
     pub until: SystemTime,
@@ -47,7 +47,7 @@ pub struct Issued {
     pub hosts: PathBuf,
 }
 
-/// Maximum lag of the clocks of hosts behind this machine's.
+/// Maximum lag of the clocks of hosts behind the clock of this machine.
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
@@ -60,7 +60,7 @@ pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError>
 impl IssueRequest {
     fn check(&self) -> Result<(), FileError> {
         if self.hosts.is_empty() {
-            return Err(FileError::new("no host: name each as --host NAME=ADDRESS:PORT"));
+            return Err(FileError::new("no host is named; name each host as --host NAME=ADDRESS:PORT"));
         }
         if !(1..=3650).contains(&self.days) {
             return Err(FileError::new("--days must be 1 to 3650"));
@@ -76,7 +76,7 @@ impl IssueRequest {
     }
 }
 
-/// Makes a new authority, the controller's identity and those of the hosts.
+/// Makes a new authority, and identities of the controller and the hosts.
 fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
@@ -143,7 +143,8 @@ fn exists(path: &Path, remedy: &str) -> FileError {
     FileError::new(format!("{} exists and is not overwritten: {remedy}", path.display()))
 }
 
-/// A name unique to this authority, so that a certificate of another one fails as unknown issuer, not as bad signature.
+/// A name unique to this authority. A certificate of another authority then fails as unknown issuer, not as bad
+/// signature.
 fn authority_name(key: &KeyPair) -> String {
     let id: String = key.public_key_raw().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("volary run {id}")
@@ -214,7 +215,7 @@ fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -
     params
 }
 
-/// Makes a folder that only its owner can enter, or restricts an existing one to its owner.
+/// Makes a folder that only its owner can enter, or restricts an existing folder to its owner.
 fn make_folder(path: &Path) -> Result<(), FileError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error(path))
@@ -288,11 +289,14 @@ mod tests {
         let error = Identity::load_host(&hosts.controller(), now()).unwrap_err().to_string();
         assert!(error.contains("an agent takes the folder of its own host"), "{error}");
         let error = Identity::load_controller(&folder.join("h1"), now()).unwrap_err().to_string();
-        assert!(error.contains("h1: the identity of host h1: copy the folder `controller`"), "{error}");
+        assert!(
+            error.contains("h1: this is the identity of host h1: copy the folder `controller`"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn nothing_is_overwritten() {
+    fn existing_identities_are_not_overwritten() {
         let (_outer, folder) = fresh();
         issue(&folder, &request(&["h1"])).unwrap();
         let before = fs::read(folder.join("h1/key.pem")).unwrap();
@@ -305,7 +309,7 @@ mod tests {
     fn invalid_requests_leave_no_folder_behind() {
         for (request, words) in [
             (request(&[]), "--host NAME=ADDRESS:PORT"),
-            (request(&["h1", "h1"]), "two `h1`"),
+            (request(&["h1", "h1"]), "also called `h1`"),
             (request(&["H1"]), "small letters"),
             (request(&["../h1"]), "not a host name"),
             (request(&["controller"]), "the controller's"),
@@ -368,8 +372,8 @@ mod tests {
             fs::rename(&kept, &path).unwrap();
         };
         swap("cert.pem", &other.join("h1/cert.pem"), "not of the authority");
-        swap("key.pem", &folder.join("h2/key.pem"), "not the key of");
-        swap("cert.pem", &folder.join("h1/key.pem"), "no certificate in it");
+        swap("key.pem", &folder.join("h2/key.pem"), "not belong to the certificate");
+        swap("cert.pem", &folder.join("h1/key.pem"), "the file has no certificate");
         swap("key.pem", &folder.join("h1/cert.pem"), "mode 0644");
 
         fs::set_permissions(own.join("key.pem"), fs::Permissions::from_mode(0o640)).unwrap();

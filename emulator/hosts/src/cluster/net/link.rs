@@ -34,7 +34,7 @@ pub struct Arrival {
 /// The events that a link delivers to its owner.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// Received parcels; those of the stream in the order of sending.
+    /// Received parcels. Parcels of the stream are in the order of sending.
     Parcels(Vec<Parcel>),
     /// The link has ended; nothing follows.
     Ended(End),
@@ -43,7 +43,7 @@ pub enum LinkEvent {
 /// The reason why parcels were not queued for sending.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SendError {
-    /// The queue is full, none were queued; retry after [`Link::room`].
+    /// The queue is full, and no parcel was queued; retry after [`Link::room`].
     #[error("{waiting} bytes wait for a slow peer")]
     Full { waiting: usize },
     /// The link has ended.
@@ -64,7 +64,7 @@ pub struct LinkStats {
     pub received: u64,
     /// Parcels of `received` that arrived as datagrams.
     pub datagram_received: u64,
-    /// Datagram parcels of the peer that have not arrived, although later ones have.
+    /// Datagram parcels of the peer that have not arrived, although later parcels have arrived.
     pub datagram_missing: u64,
     /// Duplicate datagrams, which were not delivered.
     pub datagrams_repeated: u64,
@@ -82,9 +82,9 @@ struct LinkState {
     connection: Connection,
     queue_limit: usize,
     queue: Mutex<SendQueue>,
-    /// The queue is no longer empty.
+    /// Notified when the queue is no longer empty.
     wake: Notify,
-    /// The queue became shorter, or the link ended.
+    /// Notified when the queue became shorter, or the link ended.
     moved: Notify,
     stats: Mutex<LinkStats>,
 }
@@ -318,7 +318,7 @@ impl Deliver {
         }
     }
 
-    /// Waits for a batch; reads it and those that arrived with it.
+    /// Waits for a batch; reads it and further batches that arrived with it.
     async fn batches(
         &self,
         frames: &mut FrameReader,
@@ -366,7 +366,7 @@ impl Deliver {
     }
 }
 
-/// Datagrams in the window; older ones count as duplicates.
+/// Number of datagrams in the window; older datagrams count as duplicates.
 const WINDOW: usize = 64;
 
 /// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram
@@ -377,7 +377,7 @@ struct Sequence {
     recent: VecDeque<u64>,
     /// One more than the largest number received.
     end: u64,
-    /// Parcels received.
+    /// Number of parcels received.
     received: u64,
 }
 
@@ -399,7 +399,7 @@ impl Sequence {
         true
     }
 
-    /// Parcels before the latest one that have not been received so far.
+    /// Number of parcels before the latest parcel that have not been received so far.
     fn missing(&self) -> u64 {
         // Numbers of a faulty peer may overlap.
         self.end.saturating_sub(self.received)
@@ -435,7 +435,8 @@ mod tests {
     }
 
     proptest! {
-        /// Agrees with an unbounded set on every datagram within the window. The n-th datagram holds n % 7 + 1 parcels.
+        /// Duplicate detection agrees with an unbounded set on every datagram within the window. The n-th datagram
+        /// holds n % 7 + 1 parcels.
         #[test]
         fn duplicate_detection_agrees_with_an_unbounded_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
             let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
