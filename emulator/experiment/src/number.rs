@@ -2,7 +2,7 @@
 
 use volary_engine::results::Unit;
 
-/// `1234567` as `1 234 567` (thin spaces).
+/// A whole number with thin spaces: `1234567` as `1 234 567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + 3 * (digits.len() / 3));
@@ -24,7 +24,7 @@ pub fn load(value: f64) -> String {
     }
 }
 
-/// "1 run", "2 runs".
+/// A count with its noun: "1 run", "2 runs".
 pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
@@ -122,12 +122,12 @@ pub trait UnitText: Copy {
     /// The value with its unit.
     fn text(self, value: f64) -> String;
 
-    /// Values that are read together, all in the unit of the largest; values below a thousandth of it, which would be
-    /// hard to read in that unit, have units of their own.
+    /// Values that are read together, all in the unit of the largest. A value below a thousandth of the largest would
+    /// be hard to read in that unit, and has a unit of its own.
     fn alike<const N: usize>(self, values: [f64; N]) -> [String; N];
 
     /// A mean and the half-width of its interval, both in the unit of the larger one. The half-width has two digits,
-    /// and the mean as many decimals: `1.240 ± 0.031 s`. The mean alone if the half-width is zero or missing.
+    /// and the mean as many decimals: `1.240 ± 0.031 s`. A half-width of zero, or a missing one, is not written.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
     /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a

@@ -52,7 +52,7 @@ fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance()
     }
     fs::write(here.join("e.toml"), [rest, &claim(120, "")].concat()).unwrap();
     let (_, err) = expect(here, "plan e.toml", 2);
-    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not state its source"), "{err}");
+    assert!(err.contains("the claim `120 tasks` has a tolerance, but does not state its source"), "{err}");
 }
 
 /// Claims of a paper on a trace are not tested on other jobs; claims of our own are.

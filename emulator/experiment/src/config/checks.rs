@@ -15,7 +15,7 @@ use super::file::{File, Repeat};
 use super::load::mean_cpu;
 use crate::sanitize::is_hidden;
 
-/// The range of emulated time, s.
+/// Longest emulated time, s.
 const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
 /// More runs than this are treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
@@ -34,8 +34,12 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
         (&["run", "until"], message, "write for example \"60s\", or leave it out to run to the end")
     } else if file.cluster.shared && file.run.burning().is_some() {
         let message =
-            "`run.real`: a real core runs one copy, and copies share the nodes of this cluster".to_owned();
-        (&["run", "real"], message, "leave it out, so that copies are timed, or leave out cluster.shared")
+            "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
+        (
+            &["run", "real"],
+            message,
+            "leave out run.real, so that a timer ends copies, or leave out cluster.shared",
+        )
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
         let (least, most) = (SPEEDS.start(), SPEEDS.end());
@@ -117,8 +121,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under none of the policies with these machines: unknown kinds, and numbers
-/// above those of any policy's auxiliary actors.
+/// Refuses targets of faults that exist under no policy with these machines: unknown kinds, and numbers above those of
+/// every policy's auxiliary actors.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -190,7 +194,7 @@ pub(super) fn crashes(
             let message = format!("`network.fault`: \"{target}\" would crash a client");
             return Err(document.error_at(&at, message).help(
                 "clients are the source of jobs, outside the experiment; aim at \"nodes\", \"schedulers\" or single \
-                 ones such as \"node:3\"",
+                 machines such as \"node:3\"",
             ));
         }
     }

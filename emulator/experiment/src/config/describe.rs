@@ -80,7 +80,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     out
 }
 
-/// The quiet time after which a run is given up, if a run can be quiet for more than a day and then continue.
+/// The time without a running copy after which a run is given up. `None` for a limit of one day.
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
@@ -200,7 +200,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     }
 }
 
-/// The keys of the interference in one line; of a trace its size instead of its rows.
+/// The keys of the interference in one line; a trace is described by its size.
 fn interference(table: &Interference) -> String {
     let Some(trace) = &table.trace else { return line(table) };
     let rest = Interference { trace: None, ..table.clone() };

@@ -189,7 +189,7 @@ fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
     found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
 }
 
-/// "invalid x, expected y" as ("invalid x", "expected y").
+/// Splits a message: "invalid x, expected y" gives ("invalid x", "expected y").
 pub(super) fn split(message: &str) -> (String, String) {
     match message.split_once(", expected ") {
         Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),

@@ -32,7 +32,7 @@ impl ConfigError {
         self.with(|diagnostic| diagnostic.help.push(clipped(help.into())))
     }
 
-    /// Sets the label beside the caret, which says what was expected.
+    /// Sets the label beside the caret: the expected value.
     pub fn label(self, label: impl Into<String>) -> Self {
         self.with(|diagnostic| diagnostic.label = clipped(label.into()))
     }
@@ -71,7 +71,7 @@ pub struct Diagnostic {
 /// Limit on the characters of a message and of what the caret marks: both may repeat a whole line of the input.
 const LONGEST: usize = 500;
 
-/// A text that is cut off where it is too long for a message.
+/// A text cut to [`LONGEST`] characters.
 fn clipped(text: String) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -136,8 +136,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The similarity of two names, from 0 to 1. Jaro's is low for short names, so one edit or one swap of neighbours,
-/// such as `rnu` for `run`, counts as similar by itself.
+/// The similarity of two names, from 0 to 1. Jaro's similarity is low for short names; therefore one edit, or one swap
+/// of neighbours such as `rnu` for `run`, is enough to count as similar.
 fn similarity(word: &str, candidate: &str) -> f64 {
     let [word, candidate] = [word, candidate].map(|name| name.to_lowercase().replace(['_', '-'], ""));
     let jaro = strsim::jaro_winkler(&word, &candidate);
@@ -150,7 +150,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// "`a`, `b` or `c`", limited to a dozen.
+/// A list of at most a dozen names in words: "`a`, `b` or `c`".
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {

@@ -13,7 +13,7 @@ use volary_engine::workload::WorkloadError;
 use super::document::{Document, entries, split};
 use super::error::{ConfigError, did_you_mean, listed};
 
-/// The remedy if no other one fits.
+/// The remedy if no other remedy fits.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below a header line `time,core,slowdown` samples; all \
@@ -33,7 +33,7 @@ const MISSING_FIELD: &str = "missing field `";
 /// The start of errors within a parameter of a policy, which carry the position of all its parameters.
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
-/// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
+/// Rows of phrases of a message, a phrase for the expected value, and the remedy. The first row that matches counts.
 const REMEDIES: [(&[&str], &str, &str); 11] = [
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
@@ -172,7 +172,7 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
     }
 }
 
-/// The remedy for an error whose text begins with its file and mostly its line.
+/// The remedy for an error whose text begins with the file and, in most cases, the line.
 fn in_trace(message: &str) -> String {
     let (place, _) = message.split_once(": ").unwrap_or((message, ""));
     let line = place.rsplit_once(':').filter(|(_, line)| line.parse::<u64>().is_ok());
@@ -195,7 +195,7 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
     let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
     error("was not found")
         .note(format!("looked for {}", places.join(", ")))
-        .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
+        .help("put the trace beside the experiment, or list its folder in VOLARY_TRACES (colon-separated)")
         .help("or set `fallback = \"yahoo-like\"`, a generator that replaces it")
         .help(
             "traces are published with the papers that use them and in the archives of Google (cluster-data), \

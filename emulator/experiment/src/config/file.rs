@@ -26,9 +26,9 @@ use crate::number;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "volary experiment")]
 pub struct File {
-    /// Its subject, in one line.
+    /// Subject of the experiment, in one line.
     pub title: String,
-    /// The paper, section and figure it reproduces.
+    /// The paper, section and figure that the experiment reproduces.
     #[serde(default)]
     pub source: Option<String>,
     /// Seed of replication 0; replication r has seed + r.
@@ -55,9 +55,9 @@ pub struct File {
     pub interference: Option<Interference>,
     /// The policies to run in this world, at least one.
     pub policy: Vec<PolicyEntry>,
-    /// Dotted keys with the values that each takes. Every combination of values is a cell, which is run under every
-    /// policy. A table with the swept key itself, such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`, sets
-    /// its other keys in the cells with that value; the value alone names the cells.
+    /// Dotted keys with the values that each key takes. Every combination of values is a cell, which is run under every
+    /// policy. A value may be a table such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`: it has the value
+    /// of the swept key, which names the cells, and further keys that are set in these cells.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Value>>,
     /// Claims about the results, which are judged after the run.
@@ -85,13 +85,13 @@ pub struct ClaimSection {
     /// Its origin; verdicts are counted by origin.
     #[serde(default)]
     pub origin: Origin,
-    /// Only cells with these values of swept keys; a list means any of its values.
+    /// Restricts the claim to cells with these values of swept keys; a list means any of its values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Value>,
     /// Comparisons that must all hold, such as `a.response_s.p50 < 0.8 * b.response_s.p50`.
     pub check: Vec<String>,
-    /// Comparisons with the published numbers, such as `b.response_s.p50 / a.response_s.p50 within 10% of 2.2`. If all
-    /// of `check` hold and one of these does not, the verdict is `other-size`: right direction, other size.
+    /// Comparisons with the published numbers, such as `b.response_s.p50 / a.response_s.p50 within 10% of 2.2`. If
+    /// every `check` holds and a comparison here fails, the verdict is `other-size`: right direction, other size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Source of the tolerance or range of the comparisons. Required for a claim with an origin other than `ours` that
@@ -129,10 +129,10 @@ pub struct RunSection {
     /// machine ten times as much time. `virtual` ignores it and runs as fast as it can.
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
-    /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping one reacts late. It takes write
-    /// access to `/dev/cpu_dma_latency`, which only root has by default; results say whether it was possible.
+    /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping processor reacts late. This needs
+    /// write access to `/dev/cpu_dma_latency`, which only root has by default; results say whether it was possible.
     pub awake: bool,
-    /// Stop at this emulated time, finished or not.
+    /// Emulated time at which the run stops, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
     /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
@@ -182,7 +182,7 @@ impl RunSection {
         self.awake && self.runtime != RuntimeKind::Virtual
     }
 
-    /// The settings of copies that burn real cores, if they do in this runtime.
+    /// The settings of copies that burn real cores; `None` if copies in this runtime do not.
     pub fn burning(&self) -> Option<RealSection> {
         self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }
@@ -194,22 +194,23 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`.
     pub jobs: bool,
-    /// One job in this many has its executions written to `tasks.parquet`; 0 writes none. If absent, the number that
-    /// keeps the file small.
+    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none. If absent, a number is chosen
+    /// that keeps the file small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of the run.
     pub timeline: Span,
     /// Number of cores on the timeline.
     pub timeline_cores: u32,
-    /// Number of messages on the timeline: the first ones from and to the nodes of these cores; 0 for none.
+    /// Number of messages on the timeline: the first messages from and to the nodes of the timeline's cores; 0 for
+    /// none.
     pub timeline_messages: u32,
     /// Interval between observations of the caches of schedulers, for policies with caches: a few schedulers and nodes
     /// are observed at a random instant of each interval, at most a thousand times. With zero, staleness is not
     /// measured.
     pub staleness: Span,
-    /// Count the jobs that do not wait for a core: those that take at most this much longer than their longest task.
-    /// Allow for the time of the policy's messages. If absent, they are not counted.
+    /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
+    /// most this. Allow for the time of the policy's messages. If absent, such jobs are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
@@ -236,7 +237,7 @@ impl Record {
         (every > run.most && every != Self::default().staleness).then(|| {
             let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
             format!(
-                "run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten it"
+                "run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten the interval"
             )
         })
     }
@@ -258,9 +259,9 @@ impl Default for Record {
 }
 
 /// `[run.real]`: each emulated core has a CPU of its host to itself. A copy keeps this CPU busy until its work is done.
-/// Work is measured in seconds of the CPU while only copies run on it and on the others; interference takes CPU time
-/// away from the copy. Between copies, threads of the lowest priority keep the CPUs awake, so all of them are busy for
-/// the whole run.
+/// Work is measured in seconds of a CPU while only copies run on all of these CPUs; interference takes CPU time away
+/// from a copy. Between copies, threads of the lowest priority keep the CPUs awake: every CPU is busy for the whole
+/// run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RealSection {
@@ -268,8 +269,9 @@ pub struct RealSection {
     pub kernel: Kernel,
     /// The mechanism that slows a core down.
     pub degrade: Degrade,
-    /// Number of CPUs of each host that no emulated core takes, the lowest ones that the process may run on. Schedulers
-    /// and node managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
+    /// Number of CPUs of each host that no emulated core takes: the lowest CPUs that the process may use. None is
+    /// needed, since schedulers and node managers have priority over copies; a spare CPU keeps copies from being
+    /// interrupted.
     pub spare: u32,
 }
 
@@ -299,7 +301,7 @@ pub enum Kernel {
     Memory,
     /// Walks through memory that just fits into the core's own cache.
     Cache,
-    /// Nothing: copies are timed, as without `[run.real]`.
+    /// No computation: a timer ends each copy, as without `[run.real]`.
     None,
 }
 
@@ -397,7 +399,7 @@ impl JsonSchema for Repeat {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "number of replications, or \"auto\": as many as `precision` takes",
+            "description": "number of replications, or \"auto\": as many as `precision` requires",
             "anyOf": [{ "type": "integer", "minimum": 1 }, { "const": "auto" }]
         })
     }

@@ -1,4 +1,4 @@
-//! The load that a workload offers, and the key `load`, which asks for one.
+//! The load that a workload offers, and the key `load`, which requests a load.
 
 use serde::Serialize;
 use volary_actors::base::{DistributionSpec, JobId, Span, Time};
@@ -14,7 +14,7 @@ use super::explain;
 use crate::number::{self, plural};
 use crate::workload::Traces;
 
-/// Limit on the tasks of a trace or generator up to which their work is summed.
+/// Number of tasks of a trace or generator above which their work is not summed.
 const MOST_TASKS: u64 = 20_000_000;
 
 /// The load that a workload offers to a cluster.
@@ -30,7 +30,8 @@ pub struct Load {
     /// Share of a healthy core's work that remains under interference; 1 with [`CapacityBasis::Healthy`].
     pub throughput: f64,
     pub basis: CapacityBasis,
-    /// Number of cores, evenly spaced, whose interference is counted; `None` if all are, or by distributions.
+    /// Number of cores, evenly spaced, whose interference is counted; `None` if all cores are counted, or the
+    /// interference has a long-run mean.
     pub sampled: Option<u32>,
 }
 
@@ -48,7 +49,7 @@ pub enum CapacityBasis {
 }
 
 impl Load {
-    /// The load in words, `ρ = 0.830`; it names the capacity's basis where that is not [`CapacityBasis::LongRun`].
+    /// The load in words, `ρ = 0.830`, with the basis of the capacity unless it is [`CapacityBasis::LongRun`].
     pub fn says(&self) -> String {
         let offered = number::load(self.offered);
         match self.basis {
@@ -75,7 +76,7 @@ impl Load {
 struct Demand {
     /// Work per second, in reference cores.
     rate: f64,
-    /// Time of the last arrival, s; by distributions its mean.
+    /// Time of the last arrival, s; its mean if it follows from distributions.
     last_s: f64,
 }
 
@@ -131,13 +132,13 @@ fn mixed(mix: &Mix, cpu: f64) -> Option<Demand> {
     arriving(mix.jobs, mix.interarrival.mean() / mix.speedup, mix.mean_work() * cpu)
 }
 
-/// Jobs of `work` each, `gap` seconds apart; a single job has no rate.
+/// The demand of jobs of `work` each that arrive `gap` seconds apart; `None` for a single job, which has no rate.
 fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
     (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
 }
 
-/// The work per second that the jobs of a run bring, as drawn under `seed`; `None` if they all arrive at once, or have
-/// too many tasks.
+/// The work per second that the jobs of a run bring if they are drawn under `seed`. `None` if all jobs arrive at once,
+/// or have too many tasks.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
@@ -152,9 +153,8 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
 /// intent.
 const MOST_CHANGE: f64 = 4.0;
 
-/// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
-/// and the load of its SLO jobs by the share of the work that this is. Returns a warning if the arrivals of a trace
-/// change much.
+/// Replaces the key `load` of the workload by the `speedup` that offers this load under `seed`, and the key `slo.load`
+/// by the corresponding share of the work. Returns a warning if the arrivals of a trace change much.
 ///
 /// # Errors
 /// When a load is not positive, is stated beside another key that decides it, or cannot be computed.
@@ -197,8 +197,8 @@ fn scale_arrivals(
     Ok((is_far && matches!(world.workload, WorkloadSpec::Trace(_))).then(|| {
         let (times, how) = if pace > 1.0 { (pace, "faster") } else { (1.0 / pace, "slower") };
         format!(
-            "workload.{section}.load = {asked} lets the jobs of the trace arrive {} times {how}, because by itself it offers \
-             ρ = {} to this cluster: are the units of its times right, and the number of cores?",
+            "workload.{section}.load = {asked} lets the jobs of the trace arrive {} times {how}, because the trace itself offers \
+             ρ = {} to this cluster; check the units of its times and the number of cores",
             number::short(times),
             number::load(offered)
         )
@@ -220,7 +220,7 @@ fn known(
             CapacityBasis::LongRun => Ok(load.offered),
             // Arrivals at another rate would meet other interference.
             CapacityBasis::UntilLastArrival | CapacityBasis::Healthy => Err(
-                "the load of these jobs depends on when they arrive, as under traces, scripts and windows of interference",
+                "the load of these jobs depends on their arrival times, since interference is a trace, script or window",
             ),
         });
     }
@@ -257,7 +257,8 @@ fn share_work(
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
     let offered = known(document, world, seed, traces)?.map_err(|why| {
-        refused(format!("{why}; so it has no part")).help("write slo.share, the share of the jobs")
+        refused(format!("{why}; so `slo.load` cannot be a part of it"))
+            .help("write slo.share, the share of the jobs")
     })?;
     // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
@@ -278,7 +279,7 @@ mod tests {
     use super::*;
     use crate::config::{Experiment, Overrides, describe};
 
-    /// Two cores, and 99 s of arrivals of a core-second each: ρ = 1/2 of healthy cores.
+    /// Two cores, and a job of one core-second each second for 99 s: ρ = 1/2 on healthy cores.
     const TEXT: &str = r#"title = "t"
 cluster.nodes = 2
 workload.synthetic = { jobs = 100, tasks = 1, interarrival = "1s" }
@@ -345,14 +346,17 @@ random = {}
         loaded.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
     }
 
-    /// A column of minutes that is read as seconds makes an idle cluster of a busy one.
+    /// A column in minutes that is read as seconds changes the load of a cluster sixtyfold.
     #[test]
     fn a_load_that_changes_the_pace_of_a_trace_much_gives_a_warning() {
         // A core-second every ten seconds on two cores: ρ = 0.0505.
         let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
         for (load, words) in [
             (0.8, Some("workload.trace.load = 0.8 lets the jobs of the trace arrive 15.8 times faster")),
-            (0.01, Some("arrive 5.05 times slower, because by itself it offers ρ = 0.0505 to this cluster")),
+            (
+                0.01,
+                Some("arrive 5.05 times slower, because the trace itself offers ρ = 0.0505 to this cluster"),
+            ),
             (0.15, None),
             (0.02, None),
         ] {

@@ -32,7 +32,7 @@ pub struct Entry {
     pub default: Option<String>,
     /// Its meaning, its unit, and the effect of leaving it out.
     pub about: String,
-    /// The accepted words, if it is one of a few, each with its meaning.
+    /// The accepted words with their meanings, if the value is a word.
     pub words: Vec<(String, String)>,
 }
 
@@ -110,14 +110,14 @@ fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Ve
     let number = |entry: &Entry| {
         let mut path: Vec<&str> = entry.key.split('.').collect();
         if path == claims::BY_KIND {
-            path.push(KINDS[0].0); // any of them
+            path.push(KINDS[0].0); // any kind
         }
         if entry.kind == TABLE { tables && !entry.about.is_empty() } else { wanted(&path) }
     };
     all.retain(number);
     let by_kind = claims::BY_KIND.join(".");
     all.iter_mut().filter(|entry| entry.key == by_kind).for_each(|entry| entry.key.push_str(".KIND"));
-    // All of them are always present.
+    // All numbers are always present.
     all.iter_mut().for_each(|entry| entry.needed = false);
     all
 }
@@ -144,7 +144,7 @@ fn distributions(out: &mut String, schema: &Value) {
 const DISTRIBUTION: &str = "Distribution of ";
 const DURATION: &str = "Duration";
 const TABLE: &str = "table";
-/// Stands for any key of a table of tables.
+/// Placeholder for any key of a table of tables.
 const NAME: &str = "NAME";
 const OPEN: &str = "table of names";
 
@@ -337,7 +337,7 @@ pub enum What {
     Results,
 }
 
-/// Its JSON Schema.
+/// The JSON Schema of a file format.
 pub fn schema(what: What) -> Schema {
     match what {
         What::Experiment => schema_for!(File),

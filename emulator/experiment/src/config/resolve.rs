@@ -40,14 +40,14 @@ impl Experiment {
     /// Resolves and checks the text of an experiment file; paths in it are relative to the folder of `name`.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// The errors of [`Self::load`].
     pub fn plan(name: &str, text: &str, overrides: &Overrides) -> Result<Self, ConfigError> {
         let files = Files::of_disk();
         files.hold(Path::new(name), text.as_bytes());
         Self::load_from(files, Path::new(name), overrides)
     }
 
-    /// As [`Self::load`], from the disk or bundled.
+    /// Loads an experiment whose files are on the disk or in a bundle.
     pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         if path.to_str().is_none() {
             return Err(ConfigError::Read {
@@ -142,7 +142,8 @@ struct Planner<'a> {
     lasts: RunLength,
     /// Mean work of the tasks of the last world, s.
     mean_task_s: f64,
-    /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
+    /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds that have
+    /// it.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
     /// The warnings given so far; each is given once.
@@ -461,7 +462,7 @@ fn check_policy(
     let (traits, preemption) = (entry.spec.traits(), file.service.preemption);
     let slice = match traits.time_slice {
         Some((key, slice)) if slice <= preemption => Err(format!(
-            "{key}: {slice} are used up by service.preemption, {preemption}, so no task would ever end; make it longer"
+            "{key}: service.preemption, {preemption}, uses up all {slice}, and no task would ever end; write a longer time"
         )),
         _ => Ok(()),
     };
@@ -475,8 +476,8 @@ fn check_policy(
         let all = PolicySpec::defaults();
         let able = listed(all.iter().filter(|spec| spec.traits().node_usage.is_some()).map(PolicySpec::name));
         Err(format!(
-            "does not launch again what shared nodes evict; leave cluster.memory out, or run {able}, of those that \
-             `volary policies` lists"
+            "does not relaunch copies that shared nodes evict; leave out cluster.memory, or run {able}, which \
+             `volary policies` describes"
         ))
     } else {
         Ok(())
@@ -541,7 +542,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             return Err(document
                 .error_at(
                     &["claim", &index],
-                    format!("`{}` is judged within a tolerance, and does not state its source", claim.says),
+                    format!("the claim `{}` has a tolerance, but does not state its source", claim.says),
                 )
                 .help(
                     "write tolerance = \"paper\" if the paper states it, and tolerance = \"ours\" otherwise",
@@ -567,7 +568,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// The records of a run cannot contain such paths.
+    /// The records of a run can contain only paths in UTF-8.
     #[cfg(unix)]
     #[test]
     fn a_path_that_is_not_utf_8_is_refused_before_anything_is_written() {
@@ -580,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_relative_to_the_experiments() {
+    fn the_name_of_an_experiment_is_relative_to_the_folder_experiments() {
         for (path, expected) in [
             ("experiments/latin-square/fig6.toml", "latin-square/fig6"),
             ("/home/me/experiments/a/experiments/b.toml", "b"),

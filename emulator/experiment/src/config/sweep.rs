@@ -44,7 +44,7 @@ pub(super) fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
 }
 
 /// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, with the keys that
-/// the file sets beside it, and cells continue to show it. A key that values of the sweep set is no longer set by them.
+/// the file sets beside it, and cells continue to show it. Rows of the sweep lose a key that `--set` gives.
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through a value that has no keys.
@@ -119,7 +119,7 @@ fn leave_out(
         let swept = swept.get_ref();
         if gives(swept) || below(key, swept).is_some() {
             return Err(source
-                .error(0..key.len(), format!("`{swept}` is swept, and --set {key} gives it or a part of it"))
+                .error(0..key.len(), format!("`{swept}` is swept, but --set {key} gives it or a part of it"))
                 .help(format!("choose a value with --set {swept}=…, or change the sweep in the file")));
         }
         let DeValue::Array(items) = values.get_mut() else { continue };
@@ -196,7 +196,7 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
     Ok(axes)
 }
 
-/// Path of a dotted key below another, empty if they are the same.
+/// The rest of a dotted key below another key; empty if the keys are equal.
 fn below<'k>(key: &'k str, other: &str) -> Option<&'k str> {
     let rest = key.strip_prefix(other)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
@@ -351,7 +351,7 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
         path.push(name);
         let span = value.span();
         let value = value.into_inner();
-        // The zero must be the one inserted above, not one in a value that the key contains.
+        // The integer must be the zero inserted above, not one in a value that the key contains.
         if value.is_integer() {
             return (span.start > base + key.len()).then_some(path);
         }
@@ -456,14 +456,14 @@ fn element<'a, 't>(
     at.and_then(|at| table_mut(items?.get_mut(at)?)).ok_or_else(|| {
         let known = || names.iter().flatten().map(String::as_str);
         let help = did_you_mean(wanted, known()).unwrap_or_else(|| match names.len() {
-            1 => format!("it has one; write its name{} or 0", or_empty(listed(known()))),
+            1 => format!("`{list}` has one element; write its name{} or 0", or_empty(listed(known()))),
             count => format!("write a name{} or a number from 0 to {}", or_empty(listed(known())), count - 1),
         });
         (format!("no element of `{list}` is called `{wanted}`"), help)
     })
 }
 
-/// The names in brackets, if there are some.
+/// The names in brackets; empty without names.
 fn or_empty(names: String) -> String {
     if names.is_empty() { names } else { format!(" ({names})") }
 }
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn choosing_a_swept_value_is_no_change() {
+    fn choosing_a_swept_value_does_not_change_the_experiment() {
         let mut doc = document("[sweep]\n\"service.b\" = [1, 2]\n\"network.a\" = [\"1s\"]\n");
         let written = axes(&doc).unwrap();
         let texts = ["service.b=2", "network.a=3s", "seed=4"].map(str::to_owned);
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_replace_add_and_pin() {
+    fn overrides_replace_and_add_keys_and_pin_swept_keys() {
         let mut doc = document("seed = 1\n[sweep]\n\"service.a\" = [1, 2]\n");
         let given = ["seed=7", "network.one_way=5ms", "service.a=2", "service.b = [1, 2]"];
         set(&mut doc, &given.map(String::from)).unwrap();
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(cell(&doc, texts(), &axes, 0).unwrap().1["service.a"], json!(2));
     }
 
-    /// Values 0 and 1 of a key, of which 0 comes with another key and an own value of a third.
+    /// A sweep of `service.a` over 0 and 1. The row of 0 also sets `service.b` and `service.c`.
     const ROWS: &str = "[service]\nc = 1\n[sweep]\n\"service.a\" = [{ \"service.a\" = 0, \"service.b\" = 7, \
                     \"service.c\" = 8 }, 1]\n\"service.d\" = [1, 2]\n";
 
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_choose_a_value_with_its_further_keys_and_take_precedence_over_these() {
+    fn overrides_choose_a_row_and_take_precedence_over_its_other_keys() {
         let cells = |given: &[&str]| {
             let mut doc = document(ROWS);
             set(&mut doc, &given.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap();
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_that_gives_a_swept_key_in_a_table_or_a_part_of_it_is_refused() {
+    fn an_override_that_overlaps_a_swept_key_is_refused() {
         for text in ["service={ a = 1 }", "service.a.b=1"] {
             let mut document = document("[service]\na = 1\n[sweep]\n\"service.a\" = [1, 2]");
             let error = set(&mut document, &[text.to_owned()]).unwrap_err().to_string();
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_located() {
+    fn a_mistake_in_a_sweep_is_reported_with_its_position() {
         let cases = [
             ("[sweep]\nservice.a = [1]", "2:1", "quote the whole key"),
             ("[sweep]\n\"service.a\" = 1", "2:15", "a list"),

@@ -12,14 +12,14 @@ use super::error::listed;
 use super::file::{RunSection, RuntimeKind};
 use crate::number;
 
-/// A threshold of this many mean tasks is longer than most stragglers.
+/// Number of mean task durations above which a threshold is longer than most stragglers.
 const LONG: f64 = 10.0;
 
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// Warnings that a policy gives about itself in this world, with `classes` classes of jobs and tasks of `mean_task`
-/// seconds, and warnings about it that it cannot give itself.
+/// Warnings about a policy in this world, with `classes` classes of jobs and tasks of `mean_task` seconds: the policy's
+/// own remarks, and remarks that depend on the rest of the experiment.
 pub(super) fn of_policy(
     entry: &PolicyEntry,
     world: &Resolved,
@@ -93,8 +93,8 @@ pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
     }
 }
 
-/// Bounds of the length of a run on cores of this capacity: the last arrival, and the time to do all work and the
-/// longest task after it.
+/// Bounds of the length of a run on cores of this capacity. The lower bound is the last arrival; the upper bound adds
+/// the time to do all work and the longest task.
 pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     let all = || (0..jobs.jobs()).map(JobId);
     let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
@@ -164,7 +164,7 @@ pub(super) fn of_disturbances(world: &Resolved, run: RunLength, until: Option<Sp
 pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     let silent = (world.network.loss.mean() >= 1.0).then(|| {
         "network.loss loses everything: no message ever arrives, and no job can finish; lower it, or for bursts set r, \
-         the probability that a bad spell ends, above 0"
+         the probability that a burst of losses ends, above 0"
             .to_owned()
     });
     let mut means: Vec<(String, f64)> = world
@@ -193,7 +193,7 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     });
     let endless = means.into_iter().filter(|(_, mean)| mean.is_infinite()).map(|(key, _)| {
         format!(
-            "{key} has no mean: a few draws decide every result, and other seeds give others; cut its tail, or write a \
+            "{key} has no mean: a few draws decide every result, and other seeds give other results; cut its tail, or write a \
              shape above 1"
         )
     });

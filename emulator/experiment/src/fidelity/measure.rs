@@ -363,7 +363,7 @@ impl SpanHistogram {
 
 macro_rules! gauge {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The deviations of one shard, or of all together.
+        /// The deviations of one shard, or of all shards together.
         #[derive(Clone, Default, Debug)]
         pub struct LatenessHistograms {
             $($(#[$doc])* pub $field: SpanHistogram,)*

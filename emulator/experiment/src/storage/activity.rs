@@ -10,13 +10,13 @@ pub struct Activity {
     pub actors: Vec<String>,
     /// Names of the kinds of messages, in order of first appearance.
     pub kinds: Vec<String>,
-    /// In order of delivery.
+    /// Messages in order of delivery.
     pub messages: Vec<Arrow>,
     /// Number of later messages that were left out to stay small.
     pub left_out: u64,
-    /// Load of the whole cluster: start in s, number of waiting tasks from then on, number of cores that run a copy.
+    /// Node of each core on the timeline.
     pub nodes: Vec<u32>,
-    /// From a time (s) on: waiting tasks, and cores that run a copy, of the whole cluster.
+    /// Load of the whole cluster from a time on: time in s, number of waiting tasks, number of cores that run a copy.
     pub load: Vec<(f64, u64, u32)>,
 }
 
@@ -24,17 +24,17 @@ pub struct Activity {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "ArrowTuple", into = "ArrowTuple")]
 pub struct Arrow {
-    /// Time at which it was sent, s.
+    /// Time of sending, s.
     pub sent: f64,
-    /// Time at which it was handled, s.
+    /// Time of handling, s.
     pub delivered: f64,
-    /// Index of its sender.
+    /// Index of the sender.
     pub from: usize,
-    /// Index of its receiver.
+    /// Index of the receiver.
     pub to: usize,
-    /// Index of its kind.
+    /// Index of the kind.
     pub kind: usize,
-    /// The job that it concerns, if any.
+    /// The job that the message concerns, if any.
     pub job: Option<u32>,
 }
 

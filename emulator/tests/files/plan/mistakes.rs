@@ -47,7 +47,7 @@ cores = 2 => shared = true\ncpu = 8\nthreshold = 1.1 | e.toml:8:13 | evict above
 cores = 2 => shared = true\ncpu = 8\nthreshold = 1e-7 | e.toml:8:13 | from a millionth to 1
 cores = 2 => shared = true\ncpu = 8\nmemory = "0B" | e.toml:8:10 | no copy fits into a node without memory | memory =
 cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
-cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again what shared nodes evict | cluster.memory
+cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not relaunch copies that shared nodes evict | cluster.memory
 [cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a real core runs one copy | leave out cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
@@ -292,6 +292,6 @@ fn a_quantum_that_preemption_uses_up_is_refused() {
         )
     };
     let error = message(&text("50ms"));
-    assert!(error.contains("quantum: 50ms are used up by service.preemption, 50ms"), "{error}");
+    assert!(error.contains("quantum: service.preemption, 50ms, uses up all 50ms"), "{error}");
     assert!(plan(&text("51ms")).is_ok());
 }

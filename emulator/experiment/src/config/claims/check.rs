@@ -87,7 +87,7 @@ impl Check {
         unit_of(&self.form)
     }
 
-    /// Whether it compares within a tolerance.
+    /// Whether the check compares within a tolerance.
     pub(in crate::config) fn has_tolerance(&self) -> bool {
         matches!(self.form, Form::Compare { op: Op::Within(_), .. })
     }
@@ -299,7 +299,7 @@ enum Dimension {
 }
 
 impl Dimension {
-    /// The dimension of a number of the results: the one of its metric, or else one derived from the names on its path.
+    /// The dimension of a number of the results: given by its metric, or derived from the names on its path.
     fn of(metric: &MetricName) -> Self {
         let of_class = metric.path.first().is_some_and(|first| first == "classes");
         let path = metric.path.get(if of_class { 2 } else { 0 }..).unwrap_or_default();
@@ -375,7 +375,7 @@ fn unit_of(form: &Form) -> Option<&'static str> {
 /// Refuses a comparison or a sum of different units.
 ///
 /// # Errors
-/// With the two units; the place is the whole check.
+/// When two numbers have different units. The error names both units, and its position is the whole check.
 fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
     let mixed = |(left, right): (Dimension, Dimension)| {
         let message = format!("{} and {} are not comparable", left.name(), right.name());
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn units_do_not_mix() {
+    fn a_comparison_of_different_units_is_refused() {
         for (check, why) in [
             ("a.response_s.p99 < 500", None),
             ("a.response_s.p99 < 2 * b.longest_s.p50 + 1s", None),

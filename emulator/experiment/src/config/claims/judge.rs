@@ -14,7 +14,7 @@ use super::form::{Form, MetricName, Op, Side};
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than satisfied.
-/// In the cells `stand_ins` a generator replaced a trace that was not found; only claims of our own are tested there.
+/// A generator replaced a missing trace in the cells `stand_ins`, where only claims of origin `ours` are tested.
 pub fn judge(
     claims: &[Claim],
     cells: &[Cell],
@@ -35,12 +35,12 @@ struct Table<'a> {
     lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line<'a>>>,
 }
 
-/// One cell, policy and seed.
+/// The results of one cell, policy and seed.
 struct Line<'a> {
     summary: &'a Summary,
     /// The numbers that checks can compare.
     numbers: Value,
-    /// Whether it left jobs unfinished.
+    /// Whether the run left jobs unfinished.
     open: bool,
 }
 
@@ -59,7 +59,7 @@ struct TrendPoint {
     each: BTreeMap<u64, Option<f64>>,
 }
 
-/// Half-width of the 95 % interval of a mean over seeds, from the value under each; `None` with fewer than two seeds,
+/// Half-width of the 95 % interval of a mean over seeds, from the value of each seed; `None` with fewer than two seeds,
 /// or if a seed has no value.
 fn half_width(each: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     Interval::new(&each.collect::<Option<Vec<f64>>>()?)?.half_width
@@ -142,8 +142,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left distribution is largest relative to the right one. If it holds,
-    /// the noise of every percentile counts; if it fails, the noise of the failing ones.
+    /// The comparison at the percentile where the left distribution is largest relative to the right one. If the
+    /// comparison holds, the noise of every percentile counts; if it fails, only the noise of the failing percentiles.
     fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
@@ -291,7 +291,7 @@ impl<'a> Table<'a> {
             half_width(common.map(|(a, b)| Some(a? - b?)))
         });
         if let Some((steps, noise)) = steps.zip(noise.collect::<Option<Vec<f64>>>()) {
-            // If the trend holds, every step decides; if not, only the steps against it do.
+            // If the trend holds, every step decides. If the trend fails, only the steps against it decide.
             let deciding =
                 steps.into_iter().zip(noise).filter(|(step, _)| holds == Some(true) || *step < 0.0);
             let mut unsure = deciding.map(|(step, half_width)| within_noise(step, half_width));
@@ -302,7 +302,7 @@ impl<'a> Table<'a> {
         Finding { holds, numbers }
     }
 
-    /// Adds the unit of the numbers, and marks of the runs that they come from.
+    /// Adds the unit of the numbers, and marks for degraded runs, for injections and for generated jobs.
     fn mark(&self, check: &Check, cells: &[&Cell], numbers: &mut Value) {
         if let Some(unit) = check.unit() {
             numbers["unit"] = json!(unit);
@@ -350,7 +350,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The error for compared runs with different injections; `None` if they are equal.
+    /// The reason why runs are not compared: their injections differ; `None` if all injections are equal.
     fn unequal(&self, check: &Check, cells: &[&Cell]) -> Option<String> {
         unequal_injections(self.runs(check, cells))
     }

@@ -19,7 +19,7 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// The reason for which no run has the number. A policy that is left out of the run may have it.
+/// The reason why no run has the number. A policy that is not run gives no reason, since it may have the number.
 fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     if let Some(why) = record.lacks(&path) {
