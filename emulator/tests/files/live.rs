@@ -332,7 +332,7 @@ fn bad_ports_and_folders_are_refused() {
     refuses_all(
         folder.path(),
         &format!(
-            "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
+            "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | give none\n\
              run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
              run --live e.toml | 2 | --live | `e.toml` is not a port\n\
              watch e.toml | 2 | is not a study directory\n\

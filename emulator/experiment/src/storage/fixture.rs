@@ -184,7 +184,7 @@ fn looks(seed: u64) -> Vec<CacheRow> {
 /// Degraded intervals: core, start, end and slowdown.
 type Bursts = Vec<(u32, f64, f64, f64)>;
 
-/// The timeline of ten seconds of eight cores, each degraded for one second in five.
+/// The timeline of ten seconds of eight cores, each degraded for about two of these seconds.
 fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     let mut draws = Draws::new(seed ^ 0xff);
     let (mut rows, mut bursts) = (Vec::new(), Vec::new());
