@@ -23,8 +23,8 @@ pub(super) fn main(options: &Options, command: clap::Command) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line with the names of policies as suggestions. Policies are labelled by their names by default; the
-/// parser itself accepts any label.
+/// The command line with the names of policies as suggestions. A policy is labelled by its name by default; the parser
+/// itself accepts any label.
 fn suggesting(command: clap::Command) -> clap::Command {
     let names = || PossibleValuesParser::new(PolicySpec::cards().iter().map(|card| card.name));
     let labelled = ["run", "plan", "validate", "compare", "plot"];

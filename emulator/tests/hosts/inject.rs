@@ -157,7 +157,9 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let (_, told) = expect(cluster.path(), args, 0);
     finish(run, 0);
     assert!(
-        told.contains("ended without it, and not compared with the runs that have it: random, seed 5"),
+        told.contains(
+            "runs that ended without the injection are not compared with the others: random, seed 5"
+        ),
         "{told}"
     );
     let claims = lines(&fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap());
