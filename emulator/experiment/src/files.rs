@@ -318,11 +318,7 @@ mod tests {
         assert_eq!(sum(&a).sha256.as_deref(), Some(of_a), "the checksum is of the content that was read");
         assert_eq!(sum(&a).text.as_deref(), Some("a"));
         let of_b = "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d";
-        assert_eq!(
-            (sum(&b).sha256.as_deref(), &sum(&b).text),
-            (Some(of_b), &None),
-            "a streamed file has no text"
-        );
+        assert_eq!((sum(&b).sha256.as_deref(), &sum(&b).text), (Some(of_b), &None), "a stream has no text");
 
         let pack = files.pack().unwrap();
         assert_eq!(pack.files.len(), 3, "{:?}", pack.files.keys());

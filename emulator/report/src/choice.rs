@@ -228,11 +228,7 @@ mod tests {
             "a single seed gives no ties"
         );
         let twins = self::study(&[&[("a", 1.0, 0), ("c", 1.0, 0)]], 1);
-        assert_eq!(
-            choose(&twins.cells[0], &["a", "c"], MEDIAN).unwrap().ties,
-            [1],
-            "equal results of a single seed are ties"
-        );
+        assert_eq!(choose(&twins.cells[0], &["a", "c"], MEDIAN).unwrap().ties, [1], "equal is tied");
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();
-        return Err(format!("this process may not use CPU {other}, only {}", free.join(",")));
+        return Err(format!("CPU {other} is not among those that this process may use: {}", free.join(",")));
     }
     Ok(cpus)
 }

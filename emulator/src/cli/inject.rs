@@ -162,19 +162,13 @@ impl Options {
         let profile = self.profile.display();
         let mut text = format!(
             "{profile} with seed {seed} is injected into cores of {policy} (run {run}, seed {run_seed}); {}",
-            if self.lasting.is_some() {
-                "Ctrl-C ends the injection earlier"
-            } else {
-                "Ctrl-C ends the injection"
-            },
+            if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
         );
         for InjectionShare { host, cores, from, .. } in shares {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         if self.all_policies {
-            text.push_str(
-                "\nthe injection is repeated at the same emulated time in every later run of the experiment",
-            );
+            text.push_str("\nlater runs of the experiment repeat the injection at the same emulated time");
         } else {
             text.push_str("\nruns of other policies lack the injection, and are not compared with this run: use --all-policies");
         }

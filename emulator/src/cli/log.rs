@@ -94,8 +94,7 @@ impl Write for LogFile {
             let is_lost = error.kind() != io::ErrorKind::Interrupted;
             if is_lost && !std::mem::replace(&mut self.failed, true) {
                 let path = self.path.display();
-                let _ =
-                    print_note(&format!("warning: cannot write the log {path}: {error}; log lines are lost"));
+                let _ = print_note(&format!("warning: cannot write the log {path}: {error}; lines are lost"));
             }
         })
     }

@@ -207,10 +207,7 @@ fn type_name(name: &str) -> anyhow::Result<String> {
         ));
     }
     if name.len() > LONGEST {
-        return Err(anyhow!(
-            "the name has {} letters\n  = help: choose a name of at most {LONGEST} letters",
-            name.len()
-        ));
+        return Err(anyhow!("the name has {} letters\n  = help: write at most {LONGEST}", name.len()));
     }
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
     let parameters: String = name.split('-').map(capital).collect();

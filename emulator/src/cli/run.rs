@@ -201,19 +201,11 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
             let (out, kept) =
                 (run.out.display(), outcome.study.failures.iter().filter(|run| run.interrupted));
             let nothing = outcome.summaries.is_empty() && kept.clone().next().is_none();
-            let there = if nothing {
-                "no run has measurements yet"
-            } else {
-                &format!("the measurements are in {out}")
-            };
+            let there =
+                if nothing { "nothing was measured yet" } else { &format!("the measurements are in {out}") };
             for failure in kept {
                 let file = storage::failure_path(&run.out, &failure.id);
-                tracing::error!(
-                    "{} was {}; its log is in {}",
-                    failure.name(),
-                    failure.reason(),
-                    file.display()
-                );
+                tracing::error!("{} was {}; its log is {}", failure.name(), failure.reason(), file.display());
             }
             tracing::error!("interrupted; {there}; to run the rest: {}", args::command(&run.argv, &run.out));
             true

@@ -228,16 +228,14 @@ fn has_finished(trace: &Trace) -> bool {
 fn feature(name: &str) -> Result<Feature, String> {
     let known = || Feature::ALL.iter().map(|feature| feature.name());
     name.trim().parse().map_err(|()| {
-        let help =
-            did_you_mean(name, known()).unwrap_or_else(|| format!("known features are {}", listed(known())));
+        let help = did_you_mean(name, known()).unwrap_or_else(|| format!("choose {}", listed(known())));
         format!("no feature is named `{name}`; {help}")
     })
 }
 
 fn predictor(name: &str) -> Result<PredictorKind, String> {
     let known = || PredictorKind::ALL.iter().map(|kind| kind.name());
-    name.parse()
-        .map_err(|()| format!("no predictor is named `{name}`; known predictors are {}", listed(known())))
+    name.parse().map_err(|()| format!("no predictor is named `{name}`; choose {}", listed(known())))
 }
 
 fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow::Result<Trace> {
@@ -357,11 +355,7 @@ mod tests {
         let twice = ["a.csv", "a.csv"].map(PathBuf::from);
         assert_eq!(args(&["user=z"]).of_files(&twice).unwrap(), [Some(&z), Some(&z)]);
         let alike = ["b/a.csv", "a.csv"].map(PathBuf::from);
-        assert_eq!(
-            args(&["a.csv:user=z"]).of_files(&alike).unwrap(),
-            [None, Some(&z)],
-            "a path takes precedence over a name"
-        );
+        assert_eq!(args(&["a.csv:user=z"]).of_files(&alike).unwrap(), [None, Some(&z)], "the path is equal");
         let alike = ["b/a.csv", "c/a.csv"].map(PathBuf::from);
         let error = args(&["a.csv:user=z"]).of_files(&alike).unwrap_err().to_string();
         assert!(

@@ -428,11 +428,7 @@ mod tests {
         );
         let p50 = [0.14, -0.06, -0.04, 0.03].map(|by| burnt(by).0);
         assert_eq!(p50, [(false, false), (false, false), (true, false), (true, true)]);
-        assert_eq!(
-            metric(&compared(&[&slower(0.1)]), "response_s.p50").found,
-            None,
-            "copies burned no cores"
-        );
+        assert_eq!(metric(&compared(&[&slower(0.1)]), "response_s.p50").found, None, "no core was burnt");
     }
 
     #[test]

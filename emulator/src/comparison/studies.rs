@@ -280,9 +280,7 @@ fn remarks(point: &ComparedPoint) -> String {
         }
     }
     if point.unequal {
-        out.push_str(
-            "UNEQUAL: different interference was injected into the two studies: no difference is marked\n",
-        );
+        out.push_str("UNEQUAL: the studies had different injections: no difference is marked\n");
     }
     for (side, unfinished) in sides.iter().zip(point.unfinished) {
         if unfinished > 0 {
@@ -457,7 +455,7 @@ mod tests {
         other.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), None);
         let text = compare(&one, &other).text(None);
-        assert!(text.contains("UNEQUAL: different interference was injected into the two studies"), "{text}");
+        assert!(text.contains("UNEQUAL: the studies had different injections"), "{text}");
         one.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), Some(true), "both studies have the injection under the same seed");
     }

@@ -355,11 +355,7 @@ mod tests {
         let hosts = against("hosts", vec![row(p99, 4.0)], &[]);
         let text = validation(vec![local, hosts]).text();
         assert_eq!(entries(&text, p50).len(), 5, "{text}");
-        assert_eq!(
-            entries(&text, p50)[3..],
-            [missing(), missing()],
-            "the runtime hosts has no value: {text}"
-        );
+        assert_eq!(entries(&text, p50)[3..], [missing(), missing()], "no value: {text}");
         assert!(
             entries(&text, p99)[1].starts_with("3.0") && entries(&text, p99)[3].starts_with("4.0"),
             "{text}"

@@ -118,9 +118,8 @@ impl Pool<'_> {
                     local::measure(name, id, world, section, self.threads, log, self.control)
                 }
                 (RuntimeKind::Hosts, log) => {
-                    let controller = self.controller.ok_or_else(|| {
-                        RunError::Refused("the run has no hosts: give --hosts or --spawn".to_owned())
-                    })?;
+                    let controller =
+                        self.controller.ok_or_else(|| RunError::Refused("no host was given".to_owned()))?;
                     let mut controller = guard(controller);
                     controller.remove_lost_hosts();
                     let before = controller.held(&world, &run.id);
@@ -322,17 +321,9 @@ mod tests {
             let options = RunOptions { out, resume, ..RunOptions::default() };
             crate::runtime::run(&experiment, &options, control).unwrap().state
         };
-        assert_eq!(
-            state(&stopped, false),
-            RunState::Interrupted,
-            "a stop before the last run interrupts the study"
-        );
+        assert_eq!(state(&stopped, false), RunState::Interrupted, "one run is missing");
         assert_eq!(state(&StudyControl::default(), true), RunState::Finished);
-        assert_eq!(
-            state(&stopped, true),
-            RunState::Finished,
-            "a stop after the last run leaves the study finished"
-        );
+        assert_eq!(state(&stopped, true), RunState::Finished, "no run is missing");
     }
 
     /// A run is stopped after its first job, in virtual and in real time. A second call runs it to its end.

@@ -84,7 +84,7 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
         cores,
         from: Time(300_000_000),
         until: Some(Time(400_000_000)),
-        ended: "its scheduled time had passed".to_owned(),
+        ended: "its time was over".to_owned(),
     };
     let request = line(&InjectorMessage::Request(Box::new(request)));
     let planned = line(&InjectReply::Planned(Box::new(plan.clone())));

@@ -64,10 +64,7 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     assert!(fs::read(here.join("again.pdf")).unwrap() == pdf, "the same figure has the same bytes");
     expect(here, "plot r --what cdf --at nodes=8 --out f.png", 0);
     let (width, height) = pixels(&fs::read(here.join("f.png")).unwrap());
-    assert!(
-        width == 1_050 && height > 1_000,
-        "{width} × {height}: the width is 3.5 inches at 300 dpi, and two panels are stacked"
-    );
+    assert!(width == 1_050 && height > 1_000, "{width} × {height} are not 3.5 inches by two panels");
 }
 
 /// A table of arguments, status, and words that the message must contain.
@@ -83,8 +80,8 @@ plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
-plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use it, only `sweep` and `heat`
-plot r --over nodes | 2 | --over: the figure cdf does not use it, only `sweep`
+plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use this option; `sweep` and `heat` can
+plot r --over nodes | 2 | --over: the figure cdf does not use this option; `sweep` can
 plot r --at load=1 | 2 | --at load: the run has no swept keys
 plot e.toml | 2 | not a study directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?

@@ -9,11 +9,7 @@ use serde_json::{Value, json};
 /// panic.
 fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(keywords) = schema.as_object() else {
-        return if schema == &json!(false) {
-            vec![format!("{at}: a value is not allowed here")]
-        } else {
-            Vec::new()
-        };
+        return if schema == &json!(false) { vec![format!("{at}: no value is allowed")] } else { Vec::new() };
     };
     let mut found = Vec::new();
     let mut fault = |why: String| found.push(format!("{at}: {why}"));

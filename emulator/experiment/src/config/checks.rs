@@ -35,11 +35,7 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     } else if file.cluster.shared && file.run.burning().is_some() {
         let message =
             "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
-        (
-            &["run", "real"],
-            message,
-            "leave out run.real, so that a timer ends copies, or leave out cluster.shared",
-        )
+        (&["run", "real"], message, "leave out run.real to time copies, or leave out cluster.shared")
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
         let (least, most) = (SPEEDS.start(), SPEEDS.end());

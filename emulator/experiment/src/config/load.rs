@@ -257,8 +257,7 @@ fn share_work(
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
     let offered = known(document, world, seed, traces)?.map_err(|why| {
-        refused(format!("{why}; so `slo.load` cannot be a part of it"))
-            .help("write slo.share, the share of the jobs")
+        refused(format!("{why}; so no part of it is known")).help("write slo.share, the share of the jobs")
     })?;
     // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
@@ -353,10 +352,7 @@ random = {}
         let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
         for (load, words) in [
             (0.8, Some("workload.trace.load = 0.8 lets the jobs of the trace arrive 15.8 times faster")),
-            (
-                0.01,
-                Some("arrive 5.05 times slower, because the trace itself offers ρ = 0.0505 to this cluster"),
-            ),
+            (0.01, Some("arrive 5.05 times slower, because the trace itself offers ρ = 0.0505")),
             (0.15, None),
             (0.02, None),
         ] {

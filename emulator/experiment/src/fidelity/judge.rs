@@ -330,11 +330,7 @@ mod tests {
         let ms = Span::from_millis;
         let late = |run: &mut Run, count, by| (0..count).for_each(|_| run.deliver(ms(10), by));
         assert_eq!(reasons(|run| late(run, 60, ms(2))), [LateDeliveries]);
-        assert_eq!(
-            reasons(|run| late(run, 20, ms(9))),
-            [],
-            "20 of 2000 deliveries are late, not more than 1 %"
-        );
+        assert_eq!(reasons(|run| late(run, 20, ms(9))), [], "1 % of deliveries may be late");
         assert_eq!(
             reasons(|run| late(run, 2000, Span(900_000))),
             [],
@@ -375,12 +371,8 @@ mod tests {
         let paced = |slots: &mut Slots, pace: f64| (slots.pace.mean, slots.achieved) = (pace, 1.0 / pace);
         assert_eq!(with(&|work| paced(&mut work.slots[0], 0.45)), [Slowdown]);
         assert_eq!(with(&|work| paced(&mut work.slots[1], 0.28)), [Slowdown], "too fast");
-        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.1)), [], "a single stretch may deviate by a quarter");
-        assert_eq!(
-            with(&|work| work.slot(8.0, 0.01, 0.05)),
-            [Slowdown],
-            "a single stretch may not deviate by half"
-        );
+        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.1)), [], "a single stretch may deviate");
+        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [Slowdown], "half is too much");
         assert_eq!(with(&|work| work.cores[0].healthy.mean = 0.92), [UnhealthyCore]);
         assert_eq!(with(&|work| work.cores[0].healthy = Samples { count: 3, mean: 0.92, std: 0.1 }), []);
         assert_eq!(with(&|work| work.achieved_s *= 1.04), [], "a deviation of 4 % is within the threshold");
@@ -391,11 +383,7 @@ mod tests {
     fn real_loss_is_compared_with_the_requested_loss() {
         let lost = |run: &mut Run, lost| (run.host.datagrams_sent, run.host.datagrams_lost) = (100_000, lost);
         assert_eq!(reasons(|run| lost(run, 0)), []);
-        assert_eq!(
-            reasons(|run| lost(run, 1)),
-            [LostDatagrams],
-            "without configured loss, no loss is accepted"
-        );
+        assert_eq!(reasons(|run| lost(run, 1)), [LostDatagrams], "no loss is configured");
         let lossy = |run: &mut Run, really| {
             run.network.loss = Loss::Bernoulli(Probability::new(0.01).unwrap_or(Probability::ZERO));
             (run.stats.datagram.sent, run.stats.datagram.delivered) = (100_000, 99_000);

@@ -18,7 +18,7 @@ pub fn injected() -> Injected {
         cores: cores.into(),
         from_s: 2.0,
         until_s: 4.5,
-        ended: "its scheduled time had passed".into(),
+        ended: "its time was over".into(),
         cut: false,
         degraded: Some(0.25),
     };

@@ -371,11 +371,7 @@ mod tests {
             list.push(record(policy, seed), is_early);
         }
         let has_one: Vec<bool> = list.records.iter().map(|record| !record.timeline.is_empty()).collect();
-        assert_eq!(
-            has_one,
-            [true, true, false, false, false, true],
-            "policy b keeps the timeline of its lowest seed"
-        );
+        assert_eq!(has_one, [true, true, false, false, false, true], "b keeps its lowest seed");
     }
 
     #[test]

@@ -399,7 +399,7 @@ mod tests {
     fn only_losses_of_the_last_attempt_are_recorded() {
         let lost = |run: &str| HostLoss {
             run: run.to_owned(),
-            why: "the peer stopped answering".to_owned(),
+            why: "the peer fell silent".to_owned(),
             expected: false,
         };
         let mut known = vec![host("h1", 0, "0-9", &["a"])];
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));
         add(&mut known, &[host("h2", 0, "0-9", &["a"])]);
         assert_eq!(known[0].lost, [lost("b")], "the run was repeated on another host");
-        assert_eq!(lost("a").note("h1"), "host h1 was lost: the peer stopped answering");
+        assert_eq!(lost("a").note("h1"), "host h1 was lost: the peer fell silent");
     }
 
     #[test]

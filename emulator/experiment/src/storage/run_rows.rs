@@ -100,9 +100,7 @@ impl RunRows {
                 let is_right = |(column, (kind, _)): (&Values, _)| column.is(kind) && column.len() == count;
                 let are_right =
                     columns.len() == kind.types().count() && columns.iter().zip(kind.types()).all(is_right);
-                are_right
-                    .then_some(columns)
-                    .ok_or_else(|| self.damaged(&"a part has no columns of this table"))
+                are_right.then_some(columns).ok_or_else(|| self.damaged(&"a part of another table"))
             }))
         }))
     }

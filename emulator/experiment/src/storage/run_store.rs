@@ -173,9 +173,8 @@ impl RunStore {
         let cut = if self.end < PREFIX || is_written { 0 } else { self.size - self.end };
         let (what, bytes) =
             if lost > 0 { ("is damaged", lost + cut) } else { ("ends with an incomplete run", cut) };
-        (bytes > 0).then(|| {
-            format!("{} {what} ({} that belong to no whole run)", self.path.display(), plural(bytes, "byte"))
-        })
+        (bytes > 0)
+            .then(|| format!("{} {what} ({} of broken runs)", self.path.display(), plural(bytes, "byte")))
     }
 
     /// The runs, each with the byte range of its frame.
@@ -465,10 +464,7 @@ mod tests {
                 let missing: Vec<_> = IDS.iter().filter(|id| !study.has(id)).collect();
                 assert_eq!(missing.len(), IDS.len() - there, "{length}");
                 missing.iter().for_each(|id| drop(study.store(id, &run(id)).unwrap()));
-                assert!(
-                    fs::read(&path).unwrap() == content,
-                    "{length}: the repaired log equals the original"
-                );
+                assert!(fs::read(&path).unwrap() == content, "{length}: the log equals the original");
             }
         }
     }
@@ -504,11 +500,7 @@ mod tests {
             let lost: Vec<_> = IDS.into_iter().filter(|id| !study.has(id)).collect();
             lost.iter().for_each(|id| drop(study.store(id, &run(id)).unwrap()));
             assert_eq!((lost.len(), whole(root).len()), (1, 3), "{at}");
-            assert_eq!(
-                RunStore::open(root).unwrap().damage(false),
-                None,
-                "{at}: the damaged part was removed"
-            );
+            assert_eq!(RunStore::open(root).unwrap().damage(false), None, "{at}: damage was removed");
         }
     }
 

@@ -260,10 +260,7 @@ fn two_runs_cannot_share_a_folder() {
     let error = StudyDir::open(folder.path(), manifest(&[])).unwrap_err();
     let pid = std::process::id().to_string();
     assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
-    assert!(
-        matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })),
-        "a run and a report cannot share the folder"
-    );
+    assert!(matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })), "a run has a lock");
     drop(run);
     let report = LockedDir::take(folder.path(), &[]).unwrap();
     assert!(matches!(StudyDir::open(folder.path(), manifest(&[])), Err(Error::Locked { .. })));

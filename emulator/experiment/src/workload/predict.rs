@@ -431,11 +431,7 @@ mod tests {
         // The job of 100 s is submitted at 0 and ends at 110 s, since it waits 10 s.
         let trace = parse("0,10000,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         let all = evaluate(&trace, &question(&[Feature::User])).overall;
-        assert_eq!(
-            (all.jobs, all.without_estimate),
-            (1, 2),
-            "the second job began before the first job had ended"
-        );
+        assert_eq!((all.jobs, all.without_estimate), (1, 2), "job 2 began before job 1 had ended");
         assert_eq!((all.within_factor_two, all.within_5_percent), (1.0, 1.0));
         // Without the wait, the first job ends before the second job begins.
         let trace = parse("0,0,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
@@ -464,11 +460,7 @@ mod tests {
         assert_eq!((second.jobs, second.without_estimate), (9, 0));
         let ninths = |share: f64| (9.0 * share).round() as u32;
         let sides = [second.under, second.under_half, second.over, second.over_twice].map(ninths);
-        assert_eq!(
-            sides,
-            [4, 2, 3, 2],
-            "estimates of 51, 49, 96 and 4 are too low, of 200, 201 and 5 too high"
-        );
+        assert_eq!(sides, [4, 2, 3, 2], "51, 49, 96 and 4 are too low; 200, 201 and 5 are high");
         assert_eq!([second.within_factor_two, second.within_5_percent].map(ninths), [5, 3]);
         let buckets = second.errors.iter().filter(|bucket| bucket.share > 0.0);
         let buckets: Vec<_> = buckets.map(|bucket| (bucket.percent, ninths(bucket.share))).collect();
@@ -476,11 +468,7 @@ mod tests {
 
         let all = of_names(false);
         assert_eq!((all.weeks.as_slice(), all.values), (std::slice::from_ref(&all.overall), 9));
-        assert_eq!(
-            (all.overall.jobs, all.overall.without_estimate),
-            (17, 1),
-            "only the first job has no estimate"
-        );
+        assert_eq!((all.overall.jobs, all.overall.without_estimate), (17, 1), "only job 1 has no estimate");
         let of = |feature: &str| -> f64 {
             all.experts.iter().filter(|expert| expert.feature == feature).map(|expert| expert.share).sum()
         };

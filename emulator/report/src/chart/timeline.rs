@@ -257,11 +257,7 @@ mod tests {
         let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
         let marks =
             |end| legend(&[3], &slices, shades, end).iter().map(|entry| entry.mark).collect::<Vec<_>>();
-        assert_eq!(
-            marks(2.0),
-            ["first", "injected"],
-            "the legend omits bursts that begin later or on another core"
-        );
+        assert_eq!(marks(2.0), ["first", "injected"], "other cores and later bursts are left out");
         assert_eq!(marks(5.5), ["first", "burst", "injected", "arrow"]);
     }
 
@@ -285,11 +281,7 @@ mod tests {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
         let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS)].into_iter());
         let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
-        assert_eq!(
-            svg.matches("class=\"first\"").count(),
-            BLOCKS + 1,
-            "the picture has the limit of blocks, and the legend"
-        );
+        assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks, and the legend");
         assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());
     }
 

@@ -71,7 +71,7 @@ pub enum FigureError {
     #[error(transparent)]
     Unknown(#[from] SelectionError),
     /// The figure does not use an option.
-    #[error("{option}: the figure {what} does not use this option, only {users} do")]
+    #[error("{option}: the figure {what} does not use this option; {users} can")]
     Unused { option: &'static str, what: &'static str, users: &'static str },
     /// The study lacks the data of the figure.
     #[error("--what {what}: {why}")]

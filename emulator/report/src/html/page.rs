@@ -507,9 +507,7 @@ mod tests {
         assert_eq!((packed.len(), decoded(&packed["other"]).is_empty()), (1, false));
         assert!(files.len() == 39usize.div_ceil(CELLS_OF_FILE));
         for number in 1..40 {
-            let BodyPlace::File(name) = bodies.place(number) else {
-                panic!("cell {number} must not be in the page")
-            };
+            let BodyPlace::File(name) = bodies.place(number) else { panic!("{number} is in the page") };
             let file: usize = name.trim_start_matches("report/").trim_end_matches(".js").parse().unwrap();
             let packed = files[file].trim_start_matches("packed(").trim_end_matches(")\n");
             assert_eq!(opened(&serde_json::from_str(packed).unwrap(), number), body(number, PACKED / 20));

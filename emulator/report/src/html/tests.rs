@@ -187,10 +187,7 @@ fn the_map_names_the_best_policy_and_the_cost_of_the_worst() {
         8,
         "the map has four cells for each of two aims"
     );
-    assert!(
-        map.contains("class=\" own s0 d0\" title=\"latin-square "),
-        "the cell has the colour of its best policy"
-    );
+    assert!(map.contains("class=\" own s0 d0\" title=\"latin-square "), "the cell is coloured");
     let order = ["latin-square", "murmuration", "sparrow", "random"].map(|name| map.rfind(name).unwrap());
     assert!(order.is_sorted(), "the safest policy comes first: {order:?}");
     assert!(
@@ -435,11 +432,7 @@ fn the_table_of_shared_nodes_has_a_row_per_policy() {
     let page = html(&study);
     let table = &page[page.find("aria-label=\"Shared nodes\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
-    assert_eq!(
-        table.matches("<tr class").count(),
-        1,
-        "the table has a row per policy, not per seed: {table}"
-    );
+    assert_eq!(table.matches("<tr class").count(), 1, "rows are per policy: {table}");
     let cells = ["62.5\u{202f}%", "25.0\u{202f}%", "36.0", "7.00", "12.0", "3.00"];
     assert!(table.contains(&cells.map(|cell| format!("<td>{cell}</td>")).concat()), "{table}");
     assert_balanced(&page);
@@ -472,11 +465,7 @@ fn one_table_compares_the_caches_of_all_policies() {
     let headings = ["age of synchronisation", "regret", "bias", "conflicts"]
         .map(|name| table.find(&format!(">{name}</th>")));
     assert!(headings.iter().all(Option::is_some) && headings.is_sorted(), "{table}");
-    assert_eq!(
-        table.matches("<tr class").count(),
-        2,
-        "the table has a row per policy, not per seed: {table}"
-    );
+    assert_eq!(table.matches("<tr class").count(), 2, "rows are per policy: {table}");
     assert!(
         table.contains(
             "<td>250\u{202f}ms</td><td>500\u{202f}ms</td><td>−250\u{202f}ms</td><td>12.5\u{202f}%</td>"

@@ -171,9 +171,7 @@ impl Poisson {
             return not_tested("all jobs arrive at one instant".to_owned());
         }
         if different < FEWEST {
-            return not_tested(format!(
-                "the jobs arrive at {different} different times, but the test needs 10"
-            ));
+            return not_tested(format!("the jobs arrive at {different} different times; 10 are needed"));
         }
         // The unit to which times are rounded: all gaps are multiples of it.
         let unit = UNITS.into_iter().find(|(unit, _)| gaps.iter().all(|gap| gap % unit == 0));
