@@ -17,7 +17,8 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 use volary_engine::parcel::Parcel;
 
-/// Version of the encodings in this module and of the order of messages between peers; both sides need the same.
+/// Version of the encodings in this module and of the order of messages between peers; both peers need the same
+/// version.
 pub const PROTOCOL: u32 = 14;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
@@ -83,7 +84,7 @@ pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// The frame length in a prefix, if it is within the limit.
+/// The frame length in a prefix; an error if the length exceeds the limit.
 pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, CodecError> {
     let bytes = u32::from_le_bytes(prefix) as usize;
     let limit = limit.min(LARGEST_FRAME);
@@ -184,11 +185,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A parcel as it is encoded: sent, due, from, count, to, returned, message.
+/// The encoded form of a parcel: sent, due, from, count, to, returned, message.
 type Encoded<M> = (u64, u64, u32, u32, u32, bool, M);
 
-/// Encoding of a parcel, which holds no sequence: decoding needs no limit. Integers of fixed length make a parcel a
-/// third longer than variable ones would, and its coding a quarter faster.
+/// Encoding of a parcel. A parcel holds no sequence, and decoding needs no limit. With integers of fixed length, a
+/// parcel is a third longer than with variable ones, and its coding a quarter faster.
 const PARCEL: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {

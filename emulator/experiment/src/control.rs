@@ -21,7 +21,7 @@ use volary_engine::world::{EngineError, World};
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
 
-/// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
+/// The target of log lines at level `INFO` that are shown by default, unlike other lines of this level.
 pub const NOTICE: &str = "volary::notice";
 
 /// The hosts of a run.
@@ -63,7 +63,7 @@ impl StudyControl {
     }
 }
 
-/// The progress of a study, of which a run sees only the stop flag.
+/// The progress interface of the engine, which uses only the stop flag.
 impl Progress for StudyControl {
     fn is_stopped(&self) -> bool {
         self.stopped()
@@ -99,7 +99,7 @@ impl Progress for ObservedRun<'_> {
 /// The reason why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The run was stopped; with the measurements until then, if it had started.
+    /// The run was stopped. The measurements up to then are kept if the run had started.
     #[error("interrupted")]
     Interrupted(Option<Box<Measured>>),
     /// The experiment cannot be run with this seed or on this machine.
@@ -240,11 +240,11 @@ pub struct ShardSample {
 /// Lateness since the start of a run, in emulated seconds; all zero if nothing was due.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct LateSoFar {
-    /// Median.
+    /// Median, s.
     pub p50_s: f64,
-    /// 99th percentile.
+    /// 99th percentile, s.
     pub p99_s: f64,
-    /// Maximum.
+    /// Maximum, s.
     pub max_s: f64,
 }
 

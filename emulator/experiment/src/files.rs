@@ -145,7 +145,7 @@ impl Files {
         self.remember(name, Some(bytes.into()));
     }
 
-    /// The content of a file, read now or before: all readers see the same bytes, even if the file changes on disk.
+    /// The content of a file, read now or before. All readers see the same bytes, even if the file changes on disk.
     ///
     /// # Errors
     /// When the file does not exist, cannot be read, or is longer than [`LONGEST_TEXT`].

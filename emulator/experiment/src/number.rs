@@ -53,7 +53,7 @@ pub fn short(value: f64) -> String {
     }
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     let text = format!("{value:.decimals$}");
-    // 9.996 rounds to 10.00, which has one digit too many.
+    // 9.996 rounds to 10.00, which has a digit too many.
     let digits = text.chars().filter(char::is_ascii_digit).collect::<String>();
     let text = if decimals > 0 && digits.trim_start_matches('0').len() > 3 {
         format!("{value:.*}", decimals - 1)
@@ -126,8 +126,8 @@ pub trait UnitText: Copy {
     /// be hard to read in that unit, and has a unit of its own.
     fn alike<const N: usize>(self, values: [f64; N]) -> [String; N];
 
-    /// A mean and the half-width of its interval, both in the unit of the larger one. The half-width has two digits,
-    /// and the mean as many decimals: `1.240 ± 0.031 s`. A half-width of zero, or a missing one, is not written.
+    /// A mean and the half-width of its interval, both in the unit of the larger number. The half-width has two digits,
+    /// and the mean as many decimals: `1.240 ± 0.031 s`. A zero or missing half-width is not written.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
     /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
@@ -182,7 +182,7 @@ const MOST_DECIMALS: i32 = 6;
 
 /// A value and its error, which must be above zero: the error has two digits, and the value as many decimals.
 fn to_error(value: f64, error: f64) -> (String, String) {
-    // An error of 0.0996 is 0.10, as it is printed.
+    // The error is rounded as it is printed: 0.0996 becomes 0.10.
     let printed = format!("{error:.1e}");
     let magnitude = printed.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok()).unwrap_or(0);
     let decimals = 1 - magnitude;

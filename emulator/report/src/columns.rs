@@ -20,7 +20,7 @@ pub struct SummaryColumn {
 }
 
 impl SummaryColumn {
-    /// All columns, in the order in which they are shown.
+    /// All columns, in display order.
     pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
         METRICS.iter().filter_map(|metric| {
             let TableColumn { heading, group, rank, shown_if } = metric.column?;

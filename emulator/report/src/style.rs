@@ -11,7 +11,7 @@ use super::columns::PickedColumn;
 pub enum Style {
     /// Colours and bold for a terminal.
     Terminal,
-    /// No colours.
+    /// Text without colours.
     #[default]
     Plain,
 }

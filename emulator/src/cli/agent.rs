@@ -25,7 +25,7 @@ use super::output::print;
 /// and ends on SIGTERM or Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address on which the agent listens; port 0 takes a free port.
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     listen: SocketAddr,
     /// This host's folder from `volary certs`, with ca.pem, cert.pem and key.pem.

@@ -23,7 +23,7 @@ pub(super) struct Options {
     /// Days for which the identities are valid.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// Keep the authority's key, so that hosts can be added later. Anyone who has the key can impersonate any host.
+    /// Keep the authority's key: hosts can then be added later. Anyone who has the key can impersonate any host.
     #[arg(long)]
     keep_ca: bool,
 }

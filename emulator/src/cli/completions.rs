@@ -12,7 +12,7 @@ use super::output::print_exact;
 /// Print a script that completes volary's command line in a shell.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The shell.
+    /// The shell for which the script is written.
     shell: Shell,
 }
 

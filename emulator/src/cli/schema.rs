@@ -15,7 +15,7 @@ use super::output::show;
 /// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The format.
+    /// The file format to describe.
     what: What,
     /// Explain the format for readers: every key with its meaning, unit and default. For experiments, also the
     /// distributions, the numbers that claims can compare, and the grammar of claims.

@@ -26,7 +26,7 @@ const AGENTS: u16 = 3;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The runtimes; the first that can run here is the reference for the others. If copies burn real cores
+    /// The runtimes. The first runtime that can run here is the reference for the others. If copies burn real cores
     /// (`run.real`), each real-time runtime runs twice: with timed copies, and with copies that burn.
     #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
     runtimes: Vec<RuntimeKind>,

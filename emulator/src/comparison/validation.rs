@@ -81,7 +81,7 @@ pub struct Against {
     pub policy: BTreeMap<String, Vec<MetricDivergence>>,
 }
 
-/// Comparison of jobs one by one, arrival and demand bit by bit, in the repetition with the most differences.
+/// Comparison of single jobs, by the bits of arrival and demand, in the repetition with the most differences.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct DrawsCompared {
     /// Number of jobs in either run.

@@ -25,7 +25,7 @@ use crate::hosts::{Controller, HostsError, WITHOUT_HOSTS};
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     pub out: PathBuf,
-    /// Run only what the study directory lacks.
+    /// Run only the runs that the study directory lacks.
     pub resume: bool,
     /// Number of concurrent runs; if absent, one per processor.
     pub threads: Option<usize>,

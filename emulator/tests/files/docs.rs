@@ -13,7 +13,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs `volary` and returns what it prints.
+/// Runs `volary` and returns its output.
 fn volary(args: &str) -> String {
     expect(&root(), args, 0).0
 }

@@ -219,7 +219,7 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let here = folder.path();
     let tasks = "workload.synthetic.tasks={empirical={values=[1,1e9]}}";
     let set = format!("e.toml --set workload.synthetic.jobs=1 --set {tasks} --seed");
-    // The plan draws jobs under the first seed, so that seed must be harmless.
+    // The plan draws jobs under the first seed: this seed must give a valid plan.
     let harmless = |seed: &u32| volary(here, &format!("plan {set} {seed}")).status.success();
     let seed = (0..64).find(harmless).unwrap();
     let (out, err) = expect(here, &format!("run {set} {seed} --json --repeat 12 --out r"), 3);

@@ -173,8 +173,8 @@ fn only_elsewhere(kind: &str) -> Option<String> {
     })
 }
 
-/// Refuses crashes that include a client; clients are the first `schedulers` endpoints. They generate the jobs and are
-/// not part of what is measured.
+/// Refuses crashes that include a client. Clients, the first `schedulers` endpoints, generate the jobs and are not
+/// measured.
 pub(super) fn crashes(
     document: &Document<'_>,
     faults: &[FaultSpec],

@@ -19,7 +19,7 @@ use super::load::{CapacityBasis, Load};
 use crate::number::{self, plural};
 use crate::storage::slices::SweepSlice;
 
-/// Maximum number of cells that are listed; further ones are only counted.
+/// Maximum number of listed cells; the number of further cells is shown.
 const SHOWN: usize = 24;
 
 /// The resolved experiment as text.
@@ -243,7 +243,7 @@ fn range(loads: &[&(Cell, Option<Load>)]) -> Option<String> {
     Some(format!("ρ of all cells: from {} to {}", of(least), of(most)))
 }
 
-/// The warning printed before a run in which more work arrives than the cores can do.
+/// The warning that is printed before a run if more work arrives than the cores can do.
 pub fn overload(experiment: &Experiment) -> Option<String> {
     let loads = experiment.loads();
     let known = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?)));

@@ -19,7 +19,7 @@ pub enum ConfigError {
     /// An error in an option of the command line.
     #[error("{option}: {message}\n  = help: {help}")]
     Option {
-        /// For example `--policy`.
+        /// Name of the option, such as `--policy`.
         option: &'static str,
         message: String,
         help: String,
@@ -68,7 +68,7 @@ pub struct Diagnostic {
     help: Vec<String>,
 }
 
-/// Limit on the characters of a message and of what the caret marks: both may repeat a whole line of the input.
+/// Limit on the characters of a message, and of the text above a caret: both may repeat a whole line of the input.
 const LONGEST: usize = 500;
 
 /// A text cut to [`LONGEST`] characters.
@@ -126,7 +126,7 @@ impl Text {
 /// Similarity above which a name may be a misspelling of another, from 0 to 1.
 const SIMILAR: f64 = 0.75;
 
-/// The most similar candidate, if one is similar enough.
+/// The most similar candidate; `None` if no candidate is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -145,7 +145,7 @@ fn similarity(word: &str, candidate: &str) -> f64 {
     if one_edit { jaro.max(SIMILAR + 0.01) } else { jaro }
 }
 
-/// The remedy for an unknown name: the most similar known one, if one is similar enough.
+/// The remedy for an unknown name: the most similar known name; `None` if no known name is similar enough.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }

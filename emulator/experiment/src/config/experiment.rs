@@ -81,18 +81,18 @@ pub type CellLoad = (Cell, Option<Load>);
 /// Changes made on the command line to an experiment file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Overrides {
-    /// `--set key=value`, in order.
+    /// Texts of `--set key=value`, in order.
     #[serde(deserialize_with = "few")]
     pub set: Vec<String>,
     /// `--policy LABEL`: run only these policies; all if empty.
     #[serde(deserialize_with = "few")]
     pub policies: Vec<String>,
-    /// `--seed N`.
+    /// Seed of `--seed N`.
     pub seed: Option<u64>,
-    /// `--repeat N`.
+    /// Replications of `--repeat N`.
     #[serde(serialize_with = "to_text", deserialize_with = "of_text")]
     pub repeat: Option<Repeat>,
-    /// `--runtime`.
+    /// Runtime of `--runtime`.
     pub runtime: Option<RuntimeKind>,
 }
 
@@ -187,8 +187,8 @@ struct AbridgedPoint<'a> {
     id: &'a str,
 }
 
-/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
-/// so that experiments with different lists still differ.
+/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint:
+/// experiments with different lists then still differ.
 fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
     let mut known: Option<(&Arc<Resolved>, Value)> = None;
     let mut abridged = Vec::with_capacity(points.len());
@@ -256,7 +256,7 @@ impl Experiment {
         Ok(Bundle { experiment: self.file.clone(), overrides: self.overrides.clone(), files })
     }
 
-    /// Plans a bundle. Points, ids and jobs are the same as where it was packed.
+    /// Plans a bundle. Points, ids and jobs are the same as on the machine that packed it.
     ///
     /// # Errors
     /// The errors of [`Experiment::load`]; a file that was not packed cannot be read.
@@ -300,7 +300,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     run_id(&depends)
 }
 
-/// The fingerprint of the running program, whose code is a part of what its results depend on.
+/// The fingerprint of the running program, since results depend on its code.
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

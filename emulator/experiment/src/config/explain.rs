@@ -25,8 +25,8 @@ const COUNT: &str = "write a whole number of at least zero";
 const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295";
 const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
 
-// `toml` and serde report errors only as English text. All phrases that are matched are listed here; the tests of
-// mistakes in experiment files provoke each of them, so that a version with a different wording is noticed.
+// `toml` and serde report errors only as English text. All matched phrases are listed here. The tests of mistakes in
+// experiment files provoke each phrase: a version with other words fails the tests.
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
@@ -59,7 +59,7 @@ impl Document<'_> {
     }
 }
 
-/// A key or value that does not fit its type.
+/// The error for a key or value that does not fit its type.
 pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
     let (span, message) = within(document, error);
     let (key, top) = (document.key_at(&span), span == (0..0));
@@ -107,7 +107,8 @@ fn plain_type(expected: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The position and message of an error; for an error within a parameter of a policy, those of the parameter.
+/// The position and message of an error. An error within a parameter of a policy has the position and message of the
+/// parameter.
 fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usize>, &'e str) {
     let (span, message) = (error.span().unwrap_or(0..0), error.message());
     let Some((name, rest)) = named(message, IN_PARAMETER) else { return (span, message) };
@@ -115,7 +116,7 @@ fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usi
     (value.map_or(span, Spanned::span), rest.trim_start_matches(": "))
 }
 
-/// An unknown key or name, with the most similar known one.
+/// The error for an unknown key or name; its remedy is the most similar known one.
 fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
     // Some errors carry the position of the table around the key.

@@ -1,4 +1,4 @@
-//! The experiment file as it is written. Only form is checked here.
+//! The experiment file as the user writes it. Only its form is checked here.
 //!
 //! [`RealSection`] is `[run.real]`: copies that burn real cores. [`Repeat`] is the number of replications: a number, or
 //! `"auto"`.
@@ -126,7 +126,7 @@ pub struct RunSection {
     /// The runtime; `--runtime` overrides it.
     pub runtime: RuntimeKind,
     /// Emulated seconds per real second, in `local` and `hosts`: 2 is twice as fast as real time, 0.1 gives a busy
-    /// machine ten times as much time. `virtual` ignores it and runs as fast as it can.
+    /// machine ten times as much time. `virtual` ignores this key and runs as fast as it can.
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
     /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping processor reacts late. This needs
@@ -188,11 +188,11 @@ impl RunSection {
     }
 }
 
-/// `[run.record]`: what is kept beside the summaries.
+/// `[run.record]`: the data that is kept beside the summaries.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Write `jobs.parquet`.
+    /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
     /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none. If absent, a number is chosen
     /// that keeps the file small.
@@ -210,7 +210,7 @@ pub struct Record {
     /// measured.
     pub staleness: Span,
     /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
-    /// most this. Allow for the time of the policy's messages. If absent, such jobs are not counted.
+    /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
@@ -320,7 +320,7 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Repeat {
-    /// As many replications as `precision` requires.
+    /// Number that `precision` requires.
     Auto,
     /// A fixed number of replications.
     #[serde(untagged)]
@@ -334,7 +334,7 @@ impl Default for Repeat {
 }
 
 impl Repeat {
-    /// The number, if it is fixed.
+    /// The number of replications; `None` for `"auto"`.
     pub const fn times(self) -> Option<u32> {
         match self {
             Self::Times(times) => Some(times),
@@ -386,7 +386,7 @@ pub(super) fn to_text<S: Serializer>(repeat: &Option<Repeat>, to: S) -> Result<S
     repeat.map(|repeat| repeat.to_string()).serialize(to)
 }
 
-/// Reads what [`to_text`] wrote.
+/// Reads the text that [`to_text`] writes.
 pub(super) fn of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Repeat>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     let parsed = text.map(|text| text.parse()).transpose();

@@ -1,9 +1,9 @@
 //! Inclusion of files that an experiment file refers to, before its document is read into types.
 //!
-//! A profile's keys become keys of `[interference]` and keep their position, so that an error in a profile is reported
-//! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become
-//! `values` wherever such a distribution is used. The topology file that the `[cluster]` section names is read here
-//! too; its errors carry their position.
+//! A profile's keys become keys of `[interference]` and keep their position: an error in a profile is reported in the
+//! profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become `values`
+//! wherever such a distribution is used. The topology file in the `[cluster]` section is also read here; its errors
+//! carry their position.
 //!
 //! The four kinds of TOML files are distinguished by their keys: an error can name the kind of a wrong file.
 
@@ -316,7 +316,7 @@ impl FileKind {
         }
     }
 
-    /// The commands that accept such a file.
+    /// The text about the commands that accept a file of this kind.
     fn remedy(self, file: &str) -> String {
         let (show, key) = match self {
             Self::Experiment => return format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
@@ -376,7 +376,7 @@ pub(super) fn refused(files: &Files, document: &Document<'_>, error: &volary_net
     }
 }
 
-/// The topology file with its document, if one is named. The path is relative to the file that names it.
+/// The topology file with its document; `None` if none is named. The path is relative to the file that contains it.
 fn read_topology<'t>(
     texts: &'t Texts,
     files: &Files,

@@ -20,9 +20,9 @@ const MOST_TASKS: u64 = 20_000_000;
 /// The load that a workload offers to a cluster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs. Where
-    /// nodes are shared, work is CPU-time, and capacity the CPU of all nodes.
-    /// Copies added by a policy are not included.
+    /// Offered load ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task
+    /// needs. On shared nodes, work is CPU-time, and capacity is the CPU of all nodes. Copies added by a policy are not
+    /// included.
     pub offered: f64,
     /// Work per second that the cores can do under interference, in reference cores; an upper bound with
     /// [`CapacityBasis::Healthy`].
@@ -44,7 +44,7 @@ pub enum CapacityBasis {
     /// Interference of each core from the start of the run to the last arrival, under the seed of the experiment. Used
     /// for traces, scripts, windows, and distributions without a closed form, which have no long-run mean.
     UntilLastArrival,
-    /// No interference, because one core has more than a million stretches of it: the load is a lower bound.
+    /// No interference, because a core has more than a million stretches of interference; the load is a lower bound.
     Healthy,
 }
 
@@ -80,8 +80,8 @@ struct Demand {
     last_s: f64,
 }
 
-/// The offered load of a cell, if it is known: from the distributions of a synthetic workload or a mix, otherwise from
-/// the jobs drawn under `seed`.
+/// The offered load of a cell: from the distributions of a synthetic workload or a mix, or else from the jobs drawn
+/// under `seed`. `None` if the load is unknown.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let by_distributions = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
@@ -205,7 +205,7 @@ fn scale_arrivals(
     }))
 }
 
-/// The offered load, if it is known and positive, or the reason why it is not.
+/// The offered load; or the reason why the load is unknown or not positive.
 ///
 /// # Errors
 /// When the jobs cannot be drawn.
@@ -249,7 +249,7 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    // A load beside another key, or one that is not positive, is refused when the jobs are drawn.
+    // A load beside another key, or a load that is not positive, is refused when the jobs are drawn.
     let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
     let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::config::{Experiment, Overrides, describe};
 
-    /// Two cores, and a job of one core-second each second for 99 s: ρ = 1/2 on healthy cores.
+    /// An experiment with two cores, and one job of a core-second per second for 99 s: ρ = 1/2 on healthy cores.
     const TEXT: &str = r#"title = "t"
 cluster.nodes = 2
 workload.synthetic = { jobs = 100, tasks = 1, interarrival = "1s" }

@@ -1,7 +1,7 @@
 //! JSON Schemas of the file formats, and their descriptions for readers, from the same schemas that editors use.
 //!
-//! A schema is generated from the types that parse the file and from their comments, so the description always matches
-//! what is accepted.
+//! A schema is generated from the types that parse the file and from their comments. The description therefore always
+//! matches the accepted files.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ pub fn parameters(policy: &str, schema: &Value) -> Vec<Entry> {
     })
 }
 
-/// The keys of a schema; those of a table follow the table. `order` gives the order of a table's keys.
+/// The keys of a schema; the keys of a table follow the table. `order` gives the order of a table's keys.
 fn entries(schema: &Value, order: Order<'_>) -> Vec<Entry> {
     let mut walk = Walk { root: schema, order, found: Vec::new() };
     walk.below("", schema);
@@ -158,7 +158,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The schema behind references and without `null`, and its name if it has one.
+    /// The schema behind references and without `null`, and its name; the name is `None` for an inline schema.
     fn resolve(&self, mut schema: &'a Value) -> (&'a Value, Option<String>) {
         let mut name = None;
         loop {
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds the keys of a table; `chosen` is the meaning of this table, if it is one of several alternatives.
+    /// Adds the keys of a table. `chosen` is the meaning of this table if the table is one of several alternatives.
     fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
         let order = (self.order)(key);
         let mut properties: Vec<_> = table["properties"].as_object().into_iter().flatten().collect();

@@ -111,7 +111,7 @@ impl Experiment {
             axes.iter().map(|axis| (axis.key.clone(), values(axis))).collect()
         };
         let (sweep, mut known) = (values(&axes), Axes::from_iter(values(&written)));
-        // A claim may refer to a value that an override has pinned to another one.
+        // A claim may refer to a value of a key that an override has pinned to another value.
         for (key, pinned) in &sweep {
             let all = known.entry(key.clone()).or_default();
             let others: Vec<_> = pinned.iter().filter(|value| !all.contains(value)).cloned().collect();
@@ -276,7 +276,7 @@ impl Planner<'_> {
         wanted.is_empty() || wanted.iter().any(|label| label == entry.label())
     }
 
-    /// Builds the jobs, unless the previous cell had the same.
+    /// Builds the jobs, unless the previous cell had the same jobs.
     fn check_workload(
         &mut self,
         document: &Document<'_>,
@@ -316,7 +316,8 @@ impl Planner<'_> {
         self.checked.as_ref().is_some_and(|(_, last)| specs.eq(last))
     }
 
-    /// Checks network and faults on the machines of each policy, unless the previous cell had the same.
+    /// Checks network and faults on the machines of each policy, unless the previous cell had the same network and
+    /// machines.
     fn check_network(
         &self,
         document: &Document<'_>,
@@ -329,7 +330,7 @@ impl Planner<'_> {
         }
         let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies without auxiliary actors have the same machines, so one is checked for all.
+        // Policies without auxiliary actors have the same machines: one of these policies is checked for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
         let differing = plain.into_iter().take(1).chain(other);

@@ -1,8 +1,8 @@
 //! Overrides (`--set key=value`) and sweeps, applied to the document before it is read into types.
 //!
-//! Values keep the position at which they were written, so a wrong type or an unknown key is reported at the `--set`
-//! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of
-//! tables the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
+//! Values keep the position at which they were written: a wrong type or an unknown key is reported at the `--set` or at
+//! the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of tables
+//! the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use volary_engine::results::{Cell, in_words, same};
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
 
-/// Sections that a sweep may change; the others do not affect the emulated world.
+/// Sections that a sweep may change; the other sections do not affect the emulated world.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];
 
 /// One swept key with its values.
@@ -97,7 +97,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Removes keys given by `--set` from the rows of the sweep, so that the given value stays.
+/// Removes keys given by `--set` from the rows of the sweep: the given value then stays.
 ///
 /// # Errors
 /// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
@@ -140,8 +140,8 @@ fn leave_out(
     Ok(())
 }
 
-/// The `--set` texts that change the experiment: all but those that pin a swept key to one of its written values.
-/// `axes` are those of the document after [`set`].
+/// The `--set` texts that change the experiment: all texts except those that pin a swept key to a value in the file.
+/// `axes` are the axes of the document after [`set`].
 pub fn changes(texts: &[String], written: &[SweepAxis<'_>], axes: &[SweepAxis<'_>]) -> Vec<String> {
     let values = |axes: &[SweepAxis<'_>], key: &str| -> Option<Vec<serde_json::Value>> {
         let axis = axes.iter().find(|axis| axis.key == key)?;
@@ -202,7 +202,7 @@ fn below<'k>(key: &'k str, other: &str) -> Option<&'k str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// Whether two dotted keys are equal or one is a prefix of the other.
+/// Whether two dotted keys are equal, or one of them is a prefix of the other.
 fn overlap(a: &str, b: &str) -> bool {
     below(a, b).is_some() || below(b, a).is_some()
 }
@@ -303,7 +303,7 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
     Ok(SweepAxis { key: key.to_string(), path, values: heads, with })
 }
 
-/// The canonical text of a value: equal values, such as 1 and 1.0, or "200ms" and "0.2s", have the same one.
+/// The canonical text of a value. Equal values, such as 1 and 1.0, or "200ms" and "0.2s", have the same text.
 fn meaning(value: &Node<'_>) -> String {
     let value = plain(value).unwrap_or_default();
     let time = value.as_str().and_then(|text| text.parse::<Span>().ok());
@@ -342,7 +342,7 @@ pub fn cell<'s, 't: 's>(
     Ok((document, cell))
 }
 
-/// Splits a dotted key by the rules of TOML; its first byte is at offset `base`. `None` if it is not a key.
+/// Splits a dotted key by the rules of TOML; `None` for a text that is not a key. Its first byte is at offset `base`.
 fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<Key<'t>>> {
     let mut table = document.table(&format!("{key} = 0"), base).ok()?;
     let mut path = Vec::new();
@@ -351,7 +351,7 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
         path.push(name);
         let span = value.span();
         let value = value.into_inner();
-        // The integer must be the zero inserted above, not one in a value that the key contains.
+        // The integer must be the zero inserted above, not an integer in a value that the key contains.
         if value.is_integer() {
             return (span.start > base + key.len()).then_some(path);
         }

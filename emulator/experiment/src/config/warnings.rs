@@ -71,7 +71,7 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     })
 }
 
-/// Warns about faults that multiply delays where no link has one.
+/// Warns about faults that multiply delays, if no link has a delay.
 pub(super) fn of_factors(world: &Resolved) -> Option<String> {
     let delayed = world.cluster.topology.is_some() || world.network.one_way.mean() > 0.0;
     let idle =
@@ -296,7 +296,8 @@ random = {}
         );
     }
 
-    /// Asserts that a policy with these keys gives one warning, which starts with `begins`, or none.
+    /// Asserts that a policy with these keys gives one warning, which starts with `begins`; no warning if that is
+    /// `None`.
     fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("doubtful.toml");

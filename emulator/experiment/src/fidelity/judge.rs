@@ -392,7 +392,8 @@ mod tests {
         };
         assert_eq!(reasons(|run| lossy(run, 90)), []);
         assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
-        // Links within a machine lose nothing, and others less than most: not all links have a configured loss.
+        // Links within a machine lose nothing, and some links lose less than others: not all links have a configured
+        // loss.
         let mixed = |run: &mut Run, really| {
             lossy(run, really);
             let [link] = &run.classes[..] else { panic!("one class of links") };

@@ -79,7 +79,7 @@ impl Activity {
         activity
     }
 
-    /// The message, with names in place of indices; `None` if the file has no such names.
+    /// The message with names in place of indices; `None` if the file lacks a name.
     pub fn named(&self, arrow: &Arrow) -> Option<[&str; 3]> {
         let actor = |index: usize| self.actors.get(index).map(String::as_str);
         Some([actor(arrow.from)?, actor(arrow.to)?, self.kinds.get(arrow.kind)?])

@@ -36,7 +36,7 @@ pub(super) enum Kind {
     /// Integers from 0 that may need all 64 bits.
     Seed,
     Number,
-    /// Strings as they are; distributions, tables and mixed values as JSON.
+    /// Strings are stored unchanged; distributions, tables and mixed values are stored as JSON.
     Text,
 }
 
@@ -117,7 +117,7 @@ impl<'a> FromIterator<&'a str> for TextValues {
 
 impl TextValues {
     pub(super) fn push(&mut self, text: &str) {
-        // Columns have either few texts, or long runs of the same, or no repetitions.
+        // Columns have few texts, long runs of one text, or no repetitions.
         let recent = self.words.len().saturating_sub(8);
         let known = self.words[recent..].iter().position(|word| word == text).map(|at| recent + at);
         let at = known.unwrap_or_else(|| {

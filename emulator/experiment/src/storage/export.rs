@@ -230,7 +230,7 @@ impl Labels {
         Self { swept }
     }
 
-    /// The columns.
+    /// The columns of the labels.
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnType> {
         let run = RUN.iter().zip([Kind::Text, Kind::Text, Kind::Seed]);
         let run = run.map(|((name, _), kind)| ((*name).to_owned(), kind, false));

@@ -89,7 +89,7 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     let is_log = |name: &String| name.ends_with(".log") && ![input_log::FILE, RUNS].contains(&name.as_str());
     let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
-    // The first name in alphabetical order is reported: the message is always the same.
+    // The first name in alphabetical order is reported, independent of the order of the folder.
     foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))
 }
 

@@ -50,7 +50,7 @@ pub struct Manifest {
     pub origins: Vec<Provenance>,
     /// Ids of the runs of the plan, in display order.
     pub runs: Vec<String>,
-    /// The slices of the experiment that the folder holds; absent if it has all runs.
+    /// The slices of the experiment that the folder holds; absent if the folder has all runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
     pub state: RunState,
@@ -140,7 +140,7 @@ impl Manifest {
 }
 
 impl<'a> PlannedPoint<'a> {
-    /// The label of the policy; empty if it is missing.
+    /// The label of the policy; empty if the manifest lacks it.
     pub fn label(self) -> &'a str {
         self.0["label"].as_str().unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl<'a> PlannedPoint<'a> {
         values.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// A key of the world, as a JSON pointer; `None` if it is missing.
+    /// A key of the world at a JSON pointer; `None` if the key is missing.
     pub fn world(self, pointer: &str) -> Option<&'a Value> {
         self.0["resolved"].pointer(pointer)
     }

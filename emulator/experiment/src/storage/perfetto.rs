@@ -558,7 +558,7 @@ mod tests {
         let (tracks, events) = decode(&bytes);
         let messages: usize = records.iter().map(|record| record.activity.messages.len()).sum();
         let copies: usize = records.iter().map(|record| record.timeline.len()).sum();
-        // Flows: one for each message, one from the launch to each copy, one from each copy to the report of its end.
+        // There is a flow for each message, from the launch to each copy, and from each copy to the report of its end.
         assert_eq!((messages, check_flows(&events)), (2 * copies, 4 * copies));
 
         let name = |id: Option<u64>| {

@@ -14,7 +14,7 @@ pub const SKETCH_POINTS: usize = 2_000;
 /// Limit on the executions of a stored timeline. A longer timeline is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
-/// A run as it is stored.
+/// The stored form of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Id of the run: the hash of everything its result depends on.
@@ -134,7 +134,7 @@ impl RunHead {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]
 pub struct Look {
-    /// Time, s.
+    /// Time of the sample, s.
     pub time: f64,
     /// Mean age of synchronisation, s.
     pub age: f64,

@@ -242,8 +242,8 @@ impl CellGroup {
         Some(format!("offered load: ρ = {}", number::load(load)))
     }
 
-    /// The reason why the policies did not meet the same conditions: interference was injected into some of the runs,
-    /// or unequally. `None` if the conditions were the same.
+    /// The reason why the policies met different conditions: interference was injected into some of the runs, or
+    /// unequally. `None` if the conditions were equal.
     pub fn unequal(&self) -> Option<String> {
         unequal_injections(self.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary))
     }

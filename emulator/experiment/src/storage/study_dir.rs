@@ -225,7 +225,7 @@ impl StudyDir {
         self.note(|manifest| manifest::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
-    /// Records the injections into a run, replacing those of an earlier attempt.
+    /// Records the injections into a run in place of those of an earlier attempt.
     ///
     /// # Errors
     /// When the manifest cannot be written.
@@ -410,10 +410,10 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
 /// Function that renders the report of a study. The renderer is in a crate that depends on this one.
 pub type Render = fn(&Study) -> RenderedReport;
 
-/// A report.
+/// The report of a study.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RenderedReport {
-    /// The page.
+    /// HTML of the page; empty for no page.
     pub page: String,
     /// Scripts with the cells that do not fit into the page, for the files `report/<n>.js` from 0 on; empty if the page
     /// holds all cells.

@@ -126,7 +126,7 @@ fn only_runs_on_real_cores_write_cores_parquet() {
     assert!(load_rows::<CoreRow>(folder.path(), "none").is_err());
 }
 
-/// A killed run leaves complete runs, perhaps a partial one, and a summary that may end within a line.
+/// A killed run leaves complete runs, perhaps an incomplete run, and a summary that may end within a line.
 #[test]
 fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
     let folder = tempfile::tempdir().unwrap();

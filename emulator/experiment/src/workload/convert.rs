@@ -84,7 +84,7 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
     Ok(beside)
 }
 
-/// Replaces a file by one with `content`.
+/// Replaces a file by a file with `content`.
 fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadError> {
     let written = atomic_file::replace_shared(to, |file| pack(content, BufWriter::new(file))).flatten();
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })

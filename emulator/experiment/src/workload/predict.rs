@@ -1,5 +1,5 @@
-//! Evaluation of predictors of run times: a predictor processes the jobs of a trace in the order in which a scheduler
-//! would (Park's thesis, section 3.6). The result is text for a terminal.
+//! Evaluation of predictors of run times: a predictor processes the jobs of a trace in the order of a scheduler (Park's
+//! thesis, section 3.6). The result is text for a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt;

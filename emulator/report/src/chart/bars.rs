@@ -25,7 +25,7 @@ pub struct BarPart {
     /// Colour of the part, if it differs from the colour of the bar.
     pub hue: Option<Hue>,
     pub size: f64,
-    /// Tooltip.
+    /// Text of the tooltip.
     pub title: String,
 }
 

@@ -37,7 +37,7 @@ pub struct Shade {
     pub text: String,
     /// Small text after the main text.
     pub small: String,
-    /// Tooltip.
+    /// Text of the tooltip.
     pub title: String,
     /// The series whose colour is used; `None` for the common colour.
     pub series: Option<usize>,
@@ -53,9 +53,9 @@ impl Shade {
 }
 
 impl Heat {
-    /// The table as HTML: one table, or one per group if the groups are too wide side by side.
+    /// The table as HTML: a single table, or one per group if the groups are too wide side by side.
     ///
-    /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
+    /// Shades are limited to half the depth: text keeps its contrast on light and dark backgrounds.
     pub fn html(&self) -> Markup {
         let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
         if columns <= SIDE_BY_SIDE || self.groups.len() < 2 {

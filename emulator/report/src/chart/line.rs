@@ -65,7 +65,7 @@ impl PlotAxis {
     }
 }
 
-/// A curve.
+/// A curve of a chart.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
     pub label: String,

@@ -9,7 +9,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::columns::{SummaryColumn, percentiles_of_response};
 
-/// The index of a policy among those of the study, which sets its colour.
+/// The index of a policy among the policies of the study, which determines its colour.
 pub(crate) fn colour(policies: &[&str], policy: &str) -> usize {
     policies.iter().position(|known| *known == policy).unwrap_or(0)
 }

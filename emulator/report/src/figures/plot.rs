@@ -76,7 +76,7 @@ pub enum FigureError {
     /// The study lacks the data of the figure.
     #[error("--what {what}: {why}")]
     Lacks { what: &'static str, why: String },
-    /// The figure would have more panels than it has room for.
+    /// A figure has no room for all panels.
     #[error("--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose {remedy}")]
     Crowded { what: &'static str, panels: usize, remedy: String },
 }
@@ -164,7 +164,7 @@ impl Request<'_> {
         FigureError::Lacks { what: self.what, why: why.into() }
     }
 
-    /// Returns `panels` if the figure has room for that many.
+    /// Returns `panels`, or an error if the figure has no room for so many panels.
     fn room(&self, panels: usize) -> Result<usize, FigureError> {
         if panels <= MOST_PANELS {
             return Ok(panels);

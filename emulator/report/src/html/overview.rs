@@ -18,7 +18,7 @@ use crate::figures::sweep::{Sweep, heat};
 use crate::selection::short_key;
 use crate::table::PARTIAL;
 
-/// Limit on the charts over swept keys, so that the cells below stay visible.
+/// Limit on the charts over swept keys, which keeps the cells below visible.
 const SWEEP_CHARTS: usize = 12;
 
 /// Limit on the numbers shown of a claim.

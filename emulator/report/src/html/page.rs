@@ -311,11 +311,11 @@ struct Bodies {
 
 /// The place of the body of a cell.
 enum BodyPlace<'a> {
-    /// Uncompressed, in the page.
+    /// The uncompressed body in the page.
     Plain(&'a str),
-    /// Compressed, in the page.
+    /// A placeholder for a compressed body in the page.
     Packed,
-    /// Compressed, in a file beside the page.
+    /// A placeholder for a compressed body in a file beside the page.
     File(String),
 }
 

@@ -81,7 +81,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     Study::assemble(manifest, Vec::new(), records, claims, Vec::new())
 }
 
-/// Checks that tags are closed as often as they are opened.
+/// Asserts that the page has the same number of opening and closing tags.
 fn assert_balanced(page: &str) {
     for tag in ["details", "table", "div", "section", "svg", "ul", "dl", "tr", "g", "nav", "main"] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();

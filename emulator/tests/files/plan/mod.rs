@@ -9,7 +9,7 @@ use volary_experiment::config::{ConfigError, Experiment, Overrides, Repeat};
 
 use crate::common::binary::changed;
 
-/// A small experiment, of which tests change lines.
+/// A small experiment; tests change some of its lines.
 const GOOD: &str = r#"title = "two policies"
 seed = 7
 

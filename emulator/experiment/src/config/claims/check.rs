@@ -38,7 +38,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// All comparisons.
+    /// All comparisons of the claim: checks and sizes.
     pub(in crate::config) fn comparisons(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().chain(&self.sizes)
     }
@@ -61,7 +61,7 @@ impl Check {
         text.to_owned().try_into()
     }
 
-    /// Checks names against those of the experiment.
+    /// Checks the names in this check against the names of the experiment.
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown, or units are mixed.
@@ -285,12 +285,12 @@ fn template(classes: &BTreeSet<String>) -> Value {
 /// The dimension of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dimension {
-    /// A number as written, which takes the unit of the number it is compared with.
+    /// A number as written; it takes the unit of the number on the other side.
     Any,
     Seconds,
     /// Work of nodes or cores, hours.
     Hours,
-    /// Shares of one, which compare with counts and ratios.
+    /// Shares of one, which can be compared with counts and ratios.
     Share,
     /// Counts and ratios.
     Plain,

@@ -16,7 +16,7 @@ pub(super) enum Form {
         rises: bool,
         key: String,
     },
-    /// Every percentile of the left distribution is smaller than that of the right one.
+    /// Every percentile of the left distribution is smaller than the same percentile of the right one.
     Below {
         left: MetricName,
         right: MetricName,

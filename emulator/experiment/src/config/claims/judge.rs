@@ -13,8 +13,9 @@ use super::check::{Check, Claim};
 use super::form::{Form, MetricName, Op, Side};
 use crate::stats::Interval;
 
-/// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than satisfied.
-/// A generator replaced a missing trace in the cells `stand_ins`, where only claims of origin `ours` are tested.
+/// Judges claims. `cells` are the requested cells: a cell without results leaves a claim untested rather than
+/// satisfied. In the cells `stand_ins`, a generator replaced a missing trace; only claims of origin `ours` are tested
+/// there.
 pub fn judge(
     claims: &[Claim],
     cells: &[Cell],
@@ -52,7 +53,7 @@ struct Finding {
 
 /// A cell of a trend.
 struct TrendPoint {
-    /// The swept value as a number, if it is one.
+    /// The swept value as a number; `None` for other values.
     order: Option<f64>,
     at: Value,
     value: Option<f64>,
@@ -225,7 +226,7 @@ impl<'a> Table<'a> {
         found
     }
 
-    /// The reason for which a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such
+    /// The reason why a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such
     /// number, or has the number without a value.
     fn lacks(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
         let MetricName { label, path, .. } = metric;
@@ -332,7 +333,8 @@ impl<'a> Table<'a> {
         TrendPoint { order: quantity(&at), at, value: value(&seeds), each }
     }
 
-    /// Seeds under which every metric of the check was measured, so that all means are over the same worlds.
+    /// Seeds under which every metric of the check was measured. All means are over these seeds, and thus over the same
+    /// worlds.
     fn seeds(&self, check: &Check, cell: &Cell) -> BTreeSet<u64> {
         let sets = check.metrics().into_iter().map(|metric| {
             self.lines(metric, cell).map(|lines| lines.keys().copied().collect()).unwrap_or_default()
@@ -385,7 +387,7 @@ fn applies(claim: &Claim, cell: &Cell) -> bool {
     })
 }
 
-/// Keys that every metric of the check takes from its own brackets: cells that differ only in these give the same
+/// Keys that every metric of the check sets in its own brackets. Cells that differ only in these keys give the same
 /// finding.
 fn pinned(check: &Check) -> BTreeSet<String> {
     let sets = check.metrics().into_iter().map(|m| m.at.iter().map(|(key, _)| key.clone()).collect());

@@ -44,7 +44,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
     }
 }
 
-/// Whether certainly no job has a deadline; jobs of a trace may have deadlines.
+/// Whether no job can have a deadline; false for a trace, whose jobs may have deadlines.
 fn has_no_deadlines(resolved: &Resolved) -> bool {
     let without = match &resolved.workload {
         WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) => true,

@@ -43,7 +43,7 @@ impl LogSection {
     }
 }
 
-/// The end of the last frame.
+/// The state of the file after the last whole frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum FileEnd {
     Whole,
@@ -65,7 +65,7 @@ pub struct InputLog<R> {
 }
 
 impl<R: Read + Seek> InputLog<R> {
-    /// Finds the sections. Frames after a truncated or corrupt one are ignored.
+    /// Finds the sections. Frames after a truncated or corrupt frame are ignored.
     ///
     /// # Errors
     /// [`Error::Foreign`], [`Error::Version`], or an error of reading the file.

@@ -144,7 +144,7 @@ fn write(file: File, frames: &Receiver<Frame>, flushed: &Sender<()>) -> io::Resu
             continue;
         }
         frame(section, &payload, &mut file)?;
-        // While no frames wait, the buffered ones are flushed to the file.
+        // While no frames wait, the buffered frames are flushed to the file.
         if frames.is_empty() {
             file.flush()?;
         }

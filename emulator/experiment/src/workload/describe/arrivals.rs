@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn jobs_are_counted_by_hour_of_the_day() {
-        // Three days that begin at hour 22: ten jobs in hour 3 of each day, one in every other hour.
+        // Three days begin at hour 22. Ten jobs arrive in hour 3 of each day, and one job in every other hour.
         let hours = (22..22 + 72).flat_map(|hour| {
             let jobs = if hour % 24 == 3 { 10 } else { 1 };
             (0..jobs).map(move |k| f64::from(hour) * 3600.0 + f64::from(k))

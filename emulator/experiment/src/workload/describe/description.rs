@@ -97,7 +97,7 @@ pub struct Users {
     pub fan_out_cov: Quantiles,
     /// Coefficient of variation of a user's durations.
     pub duration_cov: Quantiles,
-    /// Share of the users with at least three jobs whose durations vary more than exponential ones (CoV above 1).
+    /// Share of the users with at least three jobs whose durations have a coefficient of variation above 1.
     pub highly_variable: f64,
     /// Share of the jobs whose cores, or tasks, are within a factor of two of their user's mean.
     pub near_mean_size: f64,
@@ -110,7 +110,7 @@ pub struct Sizes {
     pub sizes: usize,
     /// Coefficient of variation of the durations of a size's jobs.
     pub duration_cov: Quantiles,
-    /// Share of the sizes whose durations vary more than exponential ones (CoV above 1).
+    /// Share of the sizes whose durations have a coefficient of variation above 1.
     pub highly_variable: f64,
 }
 
@@ -133,9 +133,9 @@ pub struct Classes {
 pub enum Reference {
     /// Yahoo, as the Hawk, Eagle, Kairos, Pigeon and Murmuration papers use it.
     Yahoo,
-    /// Cloudera-c, as the same papers use it.
+    /// Cloudera-c, as the Hawk, Eagle, Kairos, Pigeon and Murmuration papers use it.
     Cloudera,
-    /// Google 2011, whole or as the same papers use it.
+    /// Google 2011, whole or as the papers on Hawk, Eagle and their successors use it.
     Google,
     /// Alibaba 2018 batch jobs, as the Murmuration paper uses them.
     Alibaba,
@@ -165,8 +165,8 @@ pub struct PublishedValue {
 pub struct Outcomes {
     /// Share of each outcome (Fig. 3.7).
     pub shares: Vec<OutcomeShare>,
-    /// Share of the jobs that were successful: finished, or ended at their time limit, since such jobs have done useful
-    /// work (section 3.5).
+    /// Share of the jobs that were successful. A job that ended at its time limit counts as successful, since it has
+    /// done useful work (section 3.5).
     pub successful: f64,
     /// Share of the CPU time that successful jobs took.
     pub successful_time: f64,

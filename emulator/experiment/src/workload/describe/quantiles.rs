@@ -9,18 +9,18 @@ pub struct Quantiles {
     /// Standard deviation of the population.
     pub std: f64,
     pub min: f64,
-    /// 10th percentile.
+    /// The 10th percentile of the sample.
     pub p10: f64,
-    /// 25th percentile.
+    /// The 25th percentile of the sample.
     pub p25: f64,
     pub p50: f64,
-    /// 75th percentile.
+    /// The 75th percentile of the sample.
     pub p75: f64,
-    /// 80th percentile.
+    /// The 80th percentile of the sample.
     pub p80: f64,
-    /// 90th percentile.
+    /// The 90th percentile of the sample.
     pub p90: f64,
-    /// 99th percentile.
+    /// The 99th percentile of the sample.
     pub p99: f64,
     pub max: f64,
 }
@@ -42,7 +42,7 @@ impl Quantiles {
         let total: f64 = sorted.iter().map(|&(_, n)| n as f64).sum();
         let mean = sorted.iter().map(|&(x, n)| x * n as f64).sum::<f64>() / total;
         let variance = sorted.iter().map(|&(x, n)| (x - mean).powi(2) * n as f64).sum::<f64>() / total;
-        // From here on, the count of a value is the number of values up to it.
+        // From here on, the count of a value is the number of values up to this value.
         let mut count = 0;
         for (_, n) in &mut sorted {
             count += *n;

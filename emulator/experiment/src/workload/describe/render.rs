@@ -262,7 +262,7 @@ fn comparison(d: &Description) -> String {
 /// A comparison of traces by the characteristics of Table 3.1.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceComparison {
-    /// The files.
+    /// Names of the trace files.
     pub traces: Vec<String>,
     pub characteristics: Vec<Characteristic>,
 }

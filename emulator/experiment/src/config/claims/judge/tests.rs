@@ -268,7 +268,7 @@ fn noisy(gap: f64, spread: f64) -> (Vec<Cell>, Vec<Summary>) {
     (cells.iter().map(cell).collect(), lines)
 }
 
-/// Whether the only comparison is within noise, with its half-width.
+/// The fields `within_noise` and `half_width` of the only comparison of a check.
 fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Value) {
     let numbers = judge(&[claim(&json!({ "s.k": 0 }), check)], cells, lines)[0].measured.clone();
     let numbers = numbers.values().next().unwrap();
@@ -278,8 +278,8 @@ fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Val
 #[test]
 fn a_difference_smaller_than_its_spread_is_within_noise() {
     let less = "a.response_s.p50 < b.response_s.p50";
-    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of what the
-    // seeds share.
+    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of the variation
+    // that the seeds share.
     let (within, half) = noise(less, &noisy(1.0, 1.0));
     assert!((half.as_f64().unwrap() - 2.905_1).abs() < 1e-3, "{half}");
     assert_eq!(within, json!(true));
