@@ -331,7 +331,7 @@ mod tests {
 
         /// Any bytes are decoded or rejected without a panic; after an error nothing is appended.
         #[test]
-        fn garbage_is_refused(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
+        fn arbitrary_bytes_are_decoded_or_refused_without_a_panic(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
             if let (true, Some(first)) = (versioned, bytes.first_mut()) {
                 *first = PROTOCOL as u8;
             }
@@ -344,7 +344,7 @@ mod tests {
 
         /// The smallest datagrams that QUIC allows hold any parcel.
         #[test]
-        fn a_parcel_fits_into_any_datagram(parcel in parcels()) {
+        fn the_smallest_datagram_holds_any_parcel(parcel in parcels()) {
             let mut bytes = Vec::new();
             prop_assert_eq!(encode_batch(u64::MAX, &[parcel; 20], 1100, &mut bytes).min(15), 15);
             prop_assert!(bytes.len() <= 1100);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_impossible_parcels_are_refused() {
+    fn frames_of_other_versions_and_impossible_parcels_are_refused() {
         let mut bytes = Vec::new();
         let parcel = Parcel {
             sent: Time(1),

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_have_no_decimals() {
+    fn estimated_times_have_no_decimals() {
         let text = [3.4, 99.0, 120.0, 86_400.0].map(rough);
         assert_eq!(text, ["3 s", "99 s", "2 min", "24 h"]);
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn unmeasured_values_are_dashes() {
+    fn unmeasured_values_are_shown_as_dashes() {
         for quantity in [Unit::Seconds, Unit::Share, Unit::Plain, Unit::Count] {
             assert_eq!(quantity.text(f64::NAN), "–");
         }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cut_in_the_middle() {
+    fn long_names_are_cut_in_the_middle() {
         assert_eq!(elided("abcdef", 6), "abcdef");
         assert_eq!((elided("abcdef", 5), elided("abcdef", 4)), ("ab…ef".to_owned(), "ab…f".to_owned()));
     }

@@ -109,7 +109,7 @@ mod tests {
 
     /// The expected values are from printed tables, two-sided 95 %.
     #[test]
-    fn t_agrees_with_the_tables() {
+    fn quantiles_of_students_t_agree_with_printed_tables() {
         for (freedom, expected) in
             [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (29, 2.045), (120, 1.980), (10_000, 1.960)]
         {

@@ -145,15 +145,15 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
         "… and {more} more cells: `volary report` shows every cell on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
-        says.push(format!("DEGRADED: {} of them departed from the experiment", plural(degraded, "run")));
+        says.push(format!("DEGRADED: {} there departed from the experiment", plural(degraded, "run")));
     }
     if injected > 0 {
-        says.push(format!("INJECTED: interference was injected into {} of them", plural(injected, "run")));
+        says.push(format!("INJECTED: interference was injected into {} there", plural(injected, "run")));
     }
     let unequal = others.iter().filter_map(CellGroup::unequal).collect::<Vec<_>>();
     if let Some(first) = unequal.first() {
         let cells = plural(unequal.len() as u64, "cell");
-        says.push(format!("UNEQUAL: {cells} of them name no best policy; for example, {first}"));
+        says.push(format!("UNEQUAL: {cells} name no best policy; for example, {first}"));
     }
     for said in says {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
@@ -301,7 +301,7 @@ mod tests {
             let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
             run.summary.fidelity = Some(volary_experiment::fidelity::fixture::degraded());
             let text = table::text(&study, &TableStyle::default());
-            assert!(text.contains("DEGRADED: 1 run of them departed from the experiment"), "{text}");
+            assert!(text.contains("DEGRADED: 1 run there departed from the experiment"), "{text}");
         }
     }
 }

@@ -42,7 +42,7 @@ fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionEr
         let why = match nearest(label, known.iter().copied()) {
             _ if known.is_empty() => "no run yet; `volary report` shows what is missing".to_owned(),
             Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
-            None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
+            None => format!("the run has no such policy; choose {}", listed(known.iter().copied())),
         };
         return Err(SelectionError { option: "--policy", text: label.clone(), why });
     }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folded_lines_hang_below_their_second_column() {
+    fn continuation_lines_begin_at_the_second_column() {
         assert_eq!(folded("key  one two three\nend", Some(12)), "key  one two\n     three\nend");
         assert_eq!(folded("a long key  one two", Some(12)), "a long key \n  one two");
         assert_eq!(folded("│ one two three │", Some(6)), "│ one two three │");

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_fits_its_width() {
+    fn the_bar_fits_the_width_of_the_terminal() {
         let oldest_first = [(1_000, "a-policy-with-a-long-label"), (1_001, "")]
             .map(|(number, policy)| (number, number.to_string(), policy.to_owned()))
             .to_vec();

@@ -98,7 +98,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
-                "the run stops early; finished runs are in {}; run the rest with: {}",
+                "the run stops early; finished runs are in {}; to run the rest: {}",
                 run.out.display(),
                 args::command(&run.argv, &run.out)
             );

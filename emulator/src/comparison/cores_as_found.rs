@@ -163,7 +163,7 @@ mod tests {
     /// Cores are as measured while they had work. At other times, bursts are as requested, and healthy times have the
     /// mean of the measured healthy times.
     #[test]
-    fn a_course_has_no_gaps_and_the_measured_slowdowns() {
+    fn the_course_of_a_core_has_no_gaps_and_the_measured_slowdowns() {
         let rows =
             [row(100, 200, 1.0, 1.0, 1.1), row(200, 250, 4.0, 1.0, 4.2), row(400, 500, 1.0, 0.5, 1.04)];
         let usual = 0.15 / (0.1 / 1.1 + 0.05 / 1.04);

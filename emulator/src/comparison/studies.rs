@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_degraded_side_is_marked() {
+    fn a_comparison_marks_a_study_with_degraded_runs() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
         bad.cells[0].policies[0].runs[1].summary.fidelity =
             Some(volary_experiment::fidelity::fixture::degraded());
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_with_injections_is_marked() {
+    fn a_comparison_marks_a_study_with_injections() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
         bad.cells[0].policies[0].runs[1].summary.injections =
             vec![volary_experiment::storage::fixture::injected()];
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_with_unequal_injections_are_not_compared() {
+    fn studies_with_unequal_injections_are_not_compared() {
         let seeds = [1, 2, 3, 4];
         let (mut one, mut other) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let differs = |a: &Study, b: &Study| metric(&compare(a, b).points[0], "response_s.p50").differs;
@@ -462,7 +462,7 @@ mod tests {
 
     /// Unfinished jobs are mostly slow: times of finished jobs are not comparable.
     #[test]
-    fn times_of_a_side_with_unfinished_jobs_are_not_judged() {
+    fn times_of_a_study_with_unfinished_jobs_are_not_judged() {
         let seeds = [1, 2, 3, 4];
         let (good, mut bad) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let p50 = "response_s.p50";

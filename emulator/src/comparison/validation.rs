@@ -349,7 +349,7 @@ mod tests {
 
     /// Runtimes may have different rows, in different order.
     #[test]
-    fn rows_are_matched_by_metric() {
+    fn rows_of_a_table_are_matched_by_metric() {
         let (p50, p99) = ("response_s.p50", "response_s.p99");
         let local = against("local", vec![row(p50, 2.0), row(p99, 3.0)], &[]);
         let hosts = against("hosts", vec![row(p99, 4.0)], &[]);

@@ -189,7 +189,7 @@ impl Pool<'_> {
             return Ok(());
         }
         let log = format!(
-            "interrupted after {} of emulated time, with {} of {} finished that had arrived",
+            "interrupted after {} of emulated time: {} of {} that had arrived were finished",
             seconds(summary.makespan_s),
             jobs.finished,
             plural(jobs.submitted, "job")

@@ -109,7 +109,7 @@ impl<R: Read + Seek> Source<R> {
         let missing = self.runs.iter().filter(|run| !logged.contains(run)).count();
         (state != RunState::Finished && missing > 0).then(|| {
             let all = plural(self.runs.len() as u64, "run");
-            format!("the record ends early: {state}, and without {missing} of {all}")
+            format!("the record ends early: {state}, and lacks {missing} of {all}")
         })
     }
 

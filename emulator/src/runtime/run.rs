@@ -221,7 +221,7 @@ fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
     let but = if disturbed > 0 {
-        format!(" ({disturbed} of them injected into, which is not repeated)")
+        format!(" ({disturbed} with injections, which are not repeated)")
     } else {
         String::new()
     };

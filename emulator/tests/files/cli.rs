@@ -77,7 +77,7 @@ fn merged_slices_equal_the_whole_study() {
     let (_, err) = expect(here, "run e.toml --quiet --resume --out all", 0);
     assert!(err.contains("running 0"), "{err}");
     let (_, err) = expect(here, "report a --out whole", 2);
-    assert!(err.contains("none of those named"), "{err}");
+    assert!(err.contains("is not among those named"), "{err}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn missing_slices_are_named_in_the_report() {
     let (_, err) = expect(here, "report some s2 --out more", 0);
     assert!(err.contains("Slice 4 of 4 is missing"), "{err}");
     let (_, err) = expect(here, "report s1 --out more", 2);
-    assert!(err.contains("none of those named"), "{err}");
+    assert!(err.contains("is not among those named"), "{err}");
     let (shown, err) = expect(here, "run e.toml --resume --out more", 0);
     assert!(
         err.contains("kept 5 of 6 runs") && !shown.contains("hare 4 of 4") && shown.contains(" *"),
@@ -376,7 +376,7 @@ fn commands_print_their_answers_on_stdout() {
 }
 
 #[test]
-fn a_policy_is_explained() {
+fn policies_explains_a_policy_and_its_parameters() {
     let folder = folder();
     let here = folder.path();
     insta::assert_snapshot!(expect(here, "policies full-repetition", 0).0, @r#"

@@ -48,12 +48,12 @@ fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
 }
 
 #[test]
-fn quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
+fn the_quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
     assert_claims(&small("quickstart.toml", &["workload.synthetic.jobs=1000"]), &[]);
 }
 
 #[test]
-fn table_2_keeps_its_claims() {
+fn the_experiment_of_table_2_keeps_its_claims() {
     assert_claims(&small("latin-square/table2.toml", &[]), &[]);
 }
 

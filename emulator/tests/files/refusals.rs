@@ -272,7 +272,7 @@ fn unusual_groups_give_warnings() {
 
 /// Unusual but possible settings are accepted: batches of jobs, slots without bursts, links without buffer.
 #[test]
-fn unusual_settings_are_run() {
+fn unusual_but_possible_settings_are_accepted() {
     let folder = folder();
     for set in [
         "workload.synthetic.interarrival=0s",

@@ -90,7 +90,7 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     // The run counts as finished.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(
-        said.contains("kept 1 of 1 run (1 of them injected into, which is not repeated), running 0"),
+        said.contains("kept 1 of 1 run (1 with injections, which are not repeated), running 0"),
         "{said}"
     );
 }

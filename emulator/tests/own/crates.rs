@@ -61,7 +61,7 @@ fn a_new_crate_depends_on_the_clone_that_is_named_or_found() {
 /// minutes.
 #[test]
 #[ignore = "builds a crate from nothing; .ci/run nightly runs it"]
-fn the_crate_builds_and_runs() {
+fn a_new_crate_builds_and_runs() {
     let (folder, root) = (tempfile::tempdir().unwrap(), root());
     expect(folder.path(), &format!("policies new my-own --source {}", root.display()), 0);
     let krate = folder.path().join("my-own");

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_in_characters() {
+    fn positions_of_errors_are_counted_in_characters() {
         let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into(), folder: None };
         let at = text.text.find("\"ü\"").unwrap();
         let shown = text.error(at..at + 4, "bad").to_string();

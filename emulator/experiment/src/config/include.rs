@@ -248,7 +248,7 @@ fn load<'t>(
         start += line.len();
     }
     if list.is_empty() {
-        return Err(document.error(&span, "the file holds no value").help("write one value a line"));
+        return Err(document.error(&span, "the file holds no value").help("write one value per line"));
     }
     let values = document.value(&format!("[{list}]"), 0);
     let mut values = values.map_err(|error| document.error(&span, error.message()))?.into_inner();

@@ -265,7 +265,7 @@ fn share_work(
             "all jobs together offer {}, so SLO jobs cannot offer more",
             number::load(offered)
         ))
-        .help("lower it, or raise the load of the workload"));
+        .help("lower slo.load, or raise the load of the workload"));
     }
     if let Some(slo) = world.workload.slo_mut() {
         (slo.work, slo.load) = (Share::new((asked / offered).min(1.0)), None);

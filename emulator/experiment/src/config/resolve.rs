@@ -441,7 +441,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
         let error = |message: String| document.error_at(&["policy", index.as_str(), key], message);
         if !is_label(label) {
             return Err(error(format!("`{label}` is not a label"))
-                .help("write letters, digits, `-` and `_`, but no number: claims refer to it"));
+                .help("write letters, digits, `-` and `_`, but no number: claims refer to labels"));
         }
         if !seen.insert(label) {
             return Err(error(format!("two policies are called `{label}`"))
@@ -469,7 +469,7 @@ fn check_policy(
     };
     let classes = match traits.needs_long {
         Some(key) if !file.workload.has_long() => Err(format!(
-            "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long, or a class of its mix `long = true`"
+            "{key}: all jobs of this workload are short; set its `cutoff`, from which jobs are long, or `long = true` for a class of its mix"
         )),
         _ => Ok(()),
     };
@@ -514,7 +514,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
                 let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
-                    .help(format!("it takes the values {}", known.join(", "))));
+                    .help(format!("the key takes the values {}", known.join(", "))));
             }
         }
         if section.check.is_empty() {

@@ -119,7 +119,7 @@ fn leave_out(
         let swept = swept.get_ref();
         if gives(swept) || below(key, swept).is_some() {
             return Err(source
-                .error(0..key.len(), format!("`{swept}` is swept, but --set {key} gives it or a part of it"))
+                .error(0..key.len(), format!("`{swept}` is swept, but --set {key} gives all or part of it"))
                 .help(format!("choose a value with --set {swept}=…, or change the sweep in the file")));
         }
         let DeValue::Array(items) = values.get_mut() else { continue };
@@ -132,7 +132,7 @@ fn leave_out(
                 } else if below(key, &other).is_some() {
                     return Err(source
                         .error(0..key.len(), format!("rows of the sweep of `{swept}` set all of `{other}`"))
-                        .help("change it in the file"));
+                        .help("change the row in the file"));
                 }
             }
         }
@@ -177,7 +177,7 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
         let twice = |key: &str, span: &Range<usize>| {
             document
                 .error(span, format!("the sweep sets `{key}` twice in a cell"))
-                .help("leave it out here, or at the other key; a key sets all keys below it")
+                .help("leave out one of the two keys; a key sets all keys below it")
         };
         if others().any(|other| overlap(&other.key, &axis.key)) {
             return Err(twice(&axis.key, &axis.path[0].span()));
@@ -298,7 +298,7 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
     if let Some(twice) = heads.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document
             .error(&twice.span(), format!("a value of the sweep of `{key}` occurs twice"))
-            .help("leave it out; `repeat` runs several seeds"));
+            .help("leave out one of them; `repeat` runs several seeds"));
     }
     Ok(SweepAxis { key: key.to_string(), path, values: heads, with })
 }
@@ -434,7 +434,7 @@ fn insert<'t>(
         table = table_mut(entry).ok_or_else(|| {
             (
                 format!("`{name}` is {what} and has no key `{next}`"),
-                format!("write it as a table in the file, or give `{name}` as a whole"),
+                format!("write `{name}` as a table in the file, or give it as a whole"),
             )
         })?;
     }
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_come_in_written_order() {
+    fn cells_are_in_the_order_of_the_file() {
         let doc = document("[sweep]\n\"service.b\" = [true, false]\n\"network.a\" = [1, 2, 3]\n");
         let axes = axes(&doc).unwrap();
         let cells: Vec<_> = (0..6).map(|i| cell(&doc, texts(), &axes, i).unwrap().1).collect();
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_reached_by_label() {
+    fn keys_of_policies_are_addressed_by_label() {
         let text = "[[policy]]\nlatin-square = { order = 2 }\n[[policy]]\nrandom = {}\nlabel = \"r\"\n\
                 [sweep]\n\"policy.latin-square.order\" = [3]\n\"policy.r.x.y\" = [\"s\"]\n";
         let doc = document(text);
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_lists_are_reached_by_name_or_number() {
+    fn elements_of_lists_are_addressed_by_name_or_number() {
         let text = "[[workload.mix.class]]\nname = \"batch\"\nweight = 1\nstages = [{ tasks = 2 }, { tasks = 3 }]\n\
                 [[workload.mix.class]]\nname = \"web\"\n[sweep]\n\"workload.mix.class.batch.weight\" = [4, 5]\n";
         let mut doc = document(text);

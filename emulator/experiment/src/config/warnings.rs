@@ -51,7 +51,7 @@ fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
             "policy `{name}` judges no copy before it has run for {patience}, and tasks take {mean} on average: it \
-             helps only those that take over {times} times as long; shorten its times, or lower its `scale`"
+             helps only tasks that take over {times} times as long; shorten its times, or lower its `scale`"
         )
     })
 }
@@ -133,8 +133,9 @@ pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
     let all = jobs.chains();
     let first = |chain| jobs.job(JobId(jobs.jobs_of(chain).start)).arrival.since(Time::ZERO);
     let arrived = (0..all).filter(|&chain| first(chain) <= until).count() as u32;
-    (2 * arrived < all)
-        .then(|| format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} do"))
+    (2 * arrived < all).then(|| {
+        format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} arrive")
+    })
 }
 
 /// Warns about a timeline that ends before anything happens.
@@ -143,7 +144,7 @@ pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
     (shown > Span::ZERO && first >= shown).then(|| {
         let [first, shown] = [first, shown].map(|span| number::seconds(span.as_secs_f64()));
         format!(
-            "the first job arrives after {first}, and timelines show the first {shown} of a run: they are empty; lengthen \
+            "the first job arrives after {first}, and timelines show the first {shown} of a run: these are empty; lengthen \
              run.record.timeline"
         )
     })
@@ -189,7 +190,7 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     };
     means.extend(drawn.map(|(key, _, gap)| (key.to_owned(), gap.mean())));
     let at_once = drawn.filter(|(_, jobs, gap)| *jobs > 1 && gap.mean() == 0.0).map(|(key, ..)| {
-        format!("{key} is always 0: all jobs arrive at once, and response times grow with their number")
+        format!("{key} is always 0: all jobs arrive at once, and response times grow with the number of jobs")
     });
     let endless = means.into_iter().filter(|(_, mean)| mean.is_infinite()).map(|(key, _)| {
         format!(

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn each_departure_is_detected_alone() {
+    fn each_departure_of_a_run_is_detected_separately() {
         let ms = Span::from_millis;
         let late = |run: &mut Run, count, by| (0..count).for_each(|_| run.deliver(ms(10), by));
         assert_eq!(reasons(|run| late(run, 60, ms(2))), [LateDeliveries]);

@@ -100,7 +100,7 @@ mod tests {
     use crate::storage::fixture::measured;
 
     #[test]
-    fn names_are_stored_once() {
+    fn names_of_actors_and_kinds_are_stored_once() {
         let run = measured("a", &[], 3, 1.0, 10);
         let activity = Activity::of(&run);
         assert!(activity.messages.len() > 10 && activity.actors.len() < 10 && activity.kinds.len() == 2);

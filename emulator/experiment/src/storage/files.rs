@@ -230,7 +230,7 @@ pub enum Error {
     #[error("{} is damaged at byte {at}: {why}; run again with --resume, which repeats the missing runs", path.display())]
     DamagedRun { path: PathBuf, at: u64, why: String },
     /// The file is not a log of runs.
-    #[error("{} is not a log of runs; restore it, or run again with --resume, which begins another one", path.display())]
+    #[error("{} is not a log of runs; restore it, or run again with --resume, which begins a new log", path.display())]
     ForeignLog { path: PathBuf },
     /// The log of runs was written by another version.
     #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]

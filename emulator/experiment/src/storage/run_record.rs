@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_survives_json() {
+    fn a_record_is_equal_after_a_round_trip_through_json() {
         let mut measured = measured("a", &[], 3, 1.0, 3_000);
         measured.jobs[5].response = f64::NAN;
         measured.summary.times.wait_s.p99 = f64::NAN;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_slices_are_named() {
+    fn a_study_of_some_slices_names_the_missing_slices() {
         let one = slices(&[(1, 50)], 10_000);
         assert_eq!(
             one.says(),

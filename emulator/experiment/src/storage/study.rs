@@ -231,7 +231,7 @@ impl CellGroup {
         let of = if all { String::new() } else { format!(" to {}", names.join(", ")) };
         Some(format!(
             "seeds make no difference{of}: {seeds} replications have the same results, so there is no interval, and \
-             further ones would add nothing"
+             further replications would add nothing"
         ))
     }
 

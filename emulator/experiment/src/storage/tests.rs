@@ -271,7 +271,7 @@ fn two_runs_cannot_share_a_folder() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_remedy() {
+fn errors_of_study_directories_name_place_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error = load_manifest(folder.path()).unwrap_err().to_string();
     assert!(error.contains("is not a study directory"), "{error}");

@@ -68,8 +68,9 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
         features_of(&Files::of_disk(), to).into_iter().find(|other| Some(other) != beside.as_ref())
     {
         let (other, to) = (other.display(), to.display());
-        let why =
-            format!("would be read as features of the jobs of {to}; move it away, or choose another name");
+        let why = format!(
+            "would be read as features of the jobs of {to}; move the file away, or choose another name"
+        );
         return Err(WorkloadError::Trace(format!("{other}: {why}")));
     }
     let there = [Some(to), beside.as_deref()].into_iter().flatten().find(|file| !force && file.exists());

@@ -30,7 +30,7 @@ pub(super) fn is_part(file: &Path) -> bool {
 pub(super) fn alone(part: &Path) -> WorkloadError {
     WorkloadError::Trace(format!(
         "{}: one part of Google's event tables cannot be read alone, because it has no header and jobs span several \
-         parts; put the parts for jobs into FOLDER/{JOBS}/ and those for tasks into FOLDER/{TASKS}/, and run \
+         parts; put the parts for jobs into FOLDER/{JOBS}/ and the parts for tasks into FOLDER/{TASKS}/, and run \
          `volary trace describe FOLDER`, or `volary trace convert FOLDER X.tr` to make a trace for experiments",
         part.display()
     ))

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round() {
+    fn ticks_are_at_round_values() {
         for (spread, range, about, expected) in [
             (AxisScale::Linear, (0.0, 1.0), 5, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
             (AxisScale::Linear, (0.0, 0.3), 3, vec![0.0, 0.1, 0.2, 0.3]),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_mapped_to_pixels() {
+    fn a_scale_maps_values_to_pixels() {
         let log = Scale::new(AxisScale::Log, (1.0, 100.0), (0.0, 200.0));
         assert!((log.at(10.0) - 100.0).abs() < 1e-9);
         assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "values outside are placed on the edges");

@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped() {
+    fn names_in_a_picture_are_escaped() {
         let evil = "\"><script>alert(1)</script>'&\u{1b}]]>";
         let file = picture(evil).file(1.0, Letters::Text);
         assert_eq!(file.matches("&lt;script&gt;").count(), 4, "label, title, tooltip, text: {file}");

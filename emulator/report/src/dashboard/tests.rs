@@ -89,7 +89,7 @@ fn every_section_shows_its_part_of_the_snapshot() {
 }
 
 #[test]
-fn names_are_escaped() {
+fn names_on_the_live_page_are_escaped() {
     let hostile = "\"'><img src=x onerror=alert(1)>\u{202e}\u{0}</script><!--";
     for section in render(&snapshot(hostile)) {
         let markup = ["<img", "</script", "<!--"].iter().any(|part| section.contains(part));

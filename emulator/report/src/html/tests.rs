@@ -123,7 +123,7 @@ fn a_wide_sweep_shows_its_table_on_demand() {
 }
 
 #[test]
-fn names_of_policies_lead_to_their_parameters() {
+fn names_of_policies_link_to_their_parameters() {
     let mut study = study(&[0.5], 1, 100);
     let point = json!({"label": "sparrow", "policy": {"sparrow": {"probe_ratio": 2}}});
     study.manifest.spec = json!({"points": vec![point; 30]});
@@ -198,7 +198,7 @@ fn the_map_names_the_best_policy_and_the_cost_of_the_worst() {
 }
 
 #[test]
-fn all_text_is_escaped() {
+fn text_from_results_is_escaped_in_the_page() {
     let evil = "<script>alert(1)</script>\"'&\u{1b}";
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];

@@ -29,7 +29,7 @@ fn write(folder: &tempfile::TempDir, path: &str, text: impl AsRef<[u8]>) -> Path
 }
 
 #[test]
-fn files_are_relative_to_the_file_that_names_them() {
+fn paths_are_relative_to_the_file_that_names_them() {
     let folder = folder();
     write(
         &folder,

@@ -478,7 +478,7 @@ mod tests {
 
     /// A number that is sometimes null must be in the template, or claims on it are refused.
     #[test]
-    fn the_template_has_every_number() {
+    fn the_template_of_a_line_has_every_number() {
         fn open(key: &str, value: &Value) -> Vec<String> {
             match value {
                 Value::Object(map) if !map.is_empty() => {

@@ -182,7 +182,7 @@ fn a_distribution_is_below_another_at_every_percentile() {
 }
 
 #[test]
-fn unfinished_jobs_leave_times_untested() {
+fn claims_on_times_are_not_tested_if_jobs_are_unfinished() {
     let (cells, mut lines) = world();
     let class = ClassResults { jobs: 3, ..ClassResults::default() };
     lines.iter_mut().for_each(|line| _ = line.classes.insert("short".into(), class));
