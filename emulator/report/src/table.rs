@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_its_width() {
+    fn the_table_fits_the_requested_width() {
         let mut study = study(3);
         study.cells[0].policies[1].policy =
             "a policy with a label that goes on and on, to the very end".into();

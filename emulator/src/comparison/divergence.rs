@@ -52,7 +52,7 @@ pub struct MetricDivergence {
 }
 
 impl MetricDivergence {
-    /// Compares runs with the reference, and with its repetitions `again` with cores as they were found.
+    /// Compares runs with the reference, and with its runs `again`, whose cores are as they were found.
     fn new(
         metric: &Metric,
         judged: bool,

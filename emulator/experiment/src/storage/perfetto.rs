@@ -107,7 +107,7 @@ fn append(bytes: &mut Vec<u8>, pid: u32, timestamp: u64, data: Data) {
     bytes.extend(Trace { packet: vec![packet] }.encode_to_vec());
 }
 
-/// An event on a track, ns.
+/// An event on a track; times in ns.
 #[derive(Debug)]
 struct Event {
     at: u64,

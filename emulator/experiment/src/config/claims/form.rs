@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
     fn factor(&mut self) -> Result<Side, ParseError> {
         self.operands += 1;
         if self.operands > MOST_OPERANDS {
-            return Err(self.error(format!("more than {MOST_OPERANDS} operands")));
+            return Err(self.error(format!("the check has more than {MOST_OPERANDS} operands")));
         }
         if self.sign(&["("]).is_some() {
             self.depth += 1;
