@@ -91,7 +91,7 @@ pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, CodecError> {
     if bytes > limit { Err(CodecError::Oversize { bytes, limit }) } else { Ok(bytes) }
 }
 
-/// Decodes a frame without its prefix; all of it must be used.
+/// Decodes a frame without its prefix; the value must use all of the frame.
 pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, CodecError> {
     let rest = versioned(frame)?;
     let (value, used) = take(rest)?;

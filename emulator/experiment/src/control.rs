@@ -159,7 +159,7 @@ pub struct BegunRun<'a> {
 
 /// Observes a study. Calls come from the threads that execute runs, and must return soon.
 pub trait StudyObserver: Send + Sync + fmt::Debug {
-    /// More runs were added to the plan by a stopping rule.
+    /// A stopping rule added runs to the plan.
     fn expect(&self, _runs: &[ExpectedRun<'_>]) {}
     /// A run begins.
     fn begin(&self, _run: &BegunRun<'_>) {}
@@ -192,7 +192,7 @@ pub trait RunObserver: fmt::Debug {
 pub struct Counted {
     /// Messages sent over the network, in the order of [`KINDS`].
     pub by_kind: Vec<u64>,
-    /// Messages that the emulated network lost.
+    /// Number of messages that the emulated network lost.
     pub dropped: u64,
     /// The latest sample of each shard, by name; none in virtual time.
     pub shards: Vec<(String, Option<ShardSample>)>,
@@ -204,7 +204,8 @@ impl Counted {
         Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
     }
 
-    /// The latest samples of shards in real time, with their names; `None` before the first.
+    /// The counters of shards in real time, from their latest samples with their names; a sample is `None` before the
+    /// first.
     pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
         let mut all = Self::default();
         for (name, sample) in samples {

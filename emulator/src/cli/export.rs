@@ -13,7 +13,7 @@ use super::output::{print, warn_of_gaps};
 /// the tables that --table names. Directories with slices of one experiment are merged.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Study directories, or folders of them.
+    /// Study directories, or folders with study directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The format of the tables.

@@ -25,7 +25,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar that takes the number of lines that it needs at `width` columns.
+    /// A bar with the number of lines that `width` columns require.
     pub(super) fn new(width: Option<usize>) -> Self {
         let running = Mutex::new(RunningRuns { width, ..RunningRuns::default() });
         let bar = Self { bar: ProgressBar::no_length(), clock: Arc::default(), running };
@@ -149,7 +149,7 @@ fn template(width: Option<usize>) -> &'static str {
     }
 }
 
-/// Number of columns that one line with the counts of jobs, their rate and the clock takes.
+/// Number of columns that a line with the counts of jobs, their rate and the clock takes.
 const NARROW: usize = 80;
 /// Number of columns from which a bar of constant length fits beside counts of millions of jobs.
 const WIDE: usize = 100;

@@ -20,7 +20,7 @@ use super::output::{RENDER, print, print_exact, print_folded};
 /// Show the results of study directories, and write their report. Directories with slices of one experiment are merged.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Study directories, or folders of them.
+    /// Study directories, or folders with study directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// Make this folder a study directory with all results: manifest, cells, summary, rows, timeline and report.html.

@@ -112,7 +112,7 @@ fn shown(
     rows.filter(|(judged, row)| *judged || is_measured(row)).map(|(_, row)| row).collect()
 }
 
-/// The metrics that only some policies have, by the key of their section; empty if the policy has none of them.
+/// The metrics that only some policies have, by the key of their section; empty if the policy has no such metric.
 pub(super) fn of_policy(reference: &Summary, runs: &[&Summary]) -> BTreeMap<String, Vec<MetricDivergence>> {
     let section = |section: &ComparedSection| {
         let rows = (section.tolerance)(reference, runs).map_or_else(Vec::new, |allowed| {

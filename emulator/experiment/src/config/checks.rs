@@ -17,7 +17,7 @@ use crate::sanitize::is_hidden;
 
 /// Longest emulated time, s.
 const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
-/// More runs than this are treated as a typing error.
+/// Number of runs above which an experiment is treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 /// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
 /// the other, or a timer exceeds the range of the system's timers.

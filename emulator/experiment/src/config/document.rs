@@ -67,7 +67,7 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
-    /// The same document, with further texts stored in another list.
+    /// A copy of the document whose further texts are stored in another list.
     pub(super) fn with_texts<'s>(&self, kept: &'s Texts) -> Document<'s>
     where
         't: 's,

@@ -28,7 +28,7 @@ use crate::files::{FileSum, Files, Pack, few};
 use crate::storage::slices::SweepSlice;
 use crate::workload::Traces;
 
-/// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
+/// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of the spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
 /// Number of replications at which `repeat = "auto"` stops, even if its precision is not reached.
 pub const MOST_REPLICATIONS: u32 = 100;
@@ -84,7 +84,7 @@ pub struct Overrides {
     /// Texts of `--set key=value`, in order.
     #[serde(deserialize_with = "few")]
     pub set: Vec<String>,
-    /// `--policy LABEL`: run only these policies; all if empty.
+    /// Labels of `--policy LABEL`: only these policies are run; all if empty.
     #[serde(deserialize_with = "few")]
     pub policies: Vec<String>,
     /// Seed of `--seed N`.
@@ -109,7 +109,7 @@ pub struct Run {
 }
 
 impl Experiment {
-    /// The folder that paths in the file are relative to.
+    /// The folder to which paths in the experiment file are relative.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or_else(|| Path::new(""))
     }

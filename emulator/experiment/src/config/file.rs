@@ -82,7 +82,7 @@ const fn five_percent() -> f64 {
 pub struct ClaimSection {
     /// The statement, as the paper makes it.
     pub says: String,
-    /// Its origin; verdicts are counted by origin.
+    /// Origin of the claim; verdicts are counted by origin.
     #[serde(default)]
     pub origin: Origin,
     /// Restricts the claim to cells with these values of swept keys; a list means any of its values.
@@ -320,7 +320,7 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Repeat {
-    /// Number that `precision` requires.
+    /// The number that `precision` requires.
     Auto,
     /// A fixed number of replications.
     #[serde(untagged)]

@@ -97,7 +97,7 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     offered.is_finite().then_some(Load { offered, capacity, throughput, basis, sampled })
 }
 
-/// Share of a healthy core's work that remains under interference, and [`Load::sampled`].
+/// Share of a healthy core's work that remains under interference, its basis, and the value of [`Load::sampled`].
 fn throughput(world: &Resolved, seed: u64, last_s: f64) -> (f64, CapacityBasis, Option<u32>) {
     let Some(profile) = &world.interference else { return (1.0, CapacityBasis::LongRun, None) };
     if let Some(throughput) = profile.throughput() {

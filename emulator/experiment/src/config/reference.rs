@@ -28,9 +28,9 @@ pub struct Entry {
     pub kind: String,
     /// Whether the key is required in the file.
     pub needed: bool,
-    /// Its default as JSON.
+    /// Default of the key, as JSON.
     pub default: Option<String>,
-    /// Its meaning, its unit, and the effect of leaving it out.
+    /// Meaning of the key, its unit, and the effect of leaving it out.
     pub about: String,
     /// The accepted words with their meanings, if the value is a word.
     pub words: Vec<(String, String)>,

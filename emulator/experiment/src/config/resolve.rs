@@ -25,7 +25,7 @@ use super::{checks, explain, include, load, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 
-/// More cells than this are treated as a typing error.
+/// Number of cells above which a sweep is treated as a typing error.
 const MOST_CELLS: usize = 100_000;
 
 impl Experiment {

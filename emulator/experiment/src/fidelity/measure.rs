@@ -19,7 +19,7 @@ use crate::number;
 
 /// Delays count as constant if their middle half is within this part of their median.
 const CONSTANT: f64 = 0.2;
-/// A distribution with a value more frequent than this counts as stepped.
+/// Share of the most frequent value above which a distribution counts as stepped.
 const STEP: f64 = 0.05;
 
 /// The measurements of a real run.
@@ -39,7 +39,7 @@ pub struct Evidence<'a> {
     pub median_copy_s: f64,
     /// Core time spent on copies, s.
     pub busy_s: f64,
-    /// One entry per process.
+    /// Vitals of the hosts, one entry per process.
     pub hosts: Vec<HostVitals>,
     /// Measurements of real cores, if copies burned any.
     pub cores: Option<RealWork>,

@@ -29,7 +29,7 @@ pub enum ExportTable {
 }
 
 impl ExportTable {
-    /// The tables that are always available.
+    /// The tables that are exported by default.
     pub const USUAL: [Self; 3] = [Self::Runs, Self::Stored(TableKind::Jobs), Self::Stored(TableKind::Tasks)];
 
     /// All tables.

@@ -28,7 +28,7 @@ pub struct Manifest {
     pub title: String,
     /// The reproduced paper, section or figure, if any.
     pub source: Option<String>,
-    /// `virtual`, `local` or `hosts`.
+    /// Runtime of the study: `virtual`, `local` or `hosts`.
     pub runtime: String,
     /// Seed of the first replication.
     pub seed: u64,

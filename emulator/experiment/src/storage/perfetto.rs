@@ -155,9 +155,9 @@ fn flows(record: &RunRecord) -> u64 {
 
 /// Indices of the messages that brought each execution, and of the messages that reported its end.
 struct Links {
-    /// For each execution, the latest message about its job that its node had handled at its start.
+    /// For each execution, the latest message about its job that its node had handled when the execution began.
     brought_by: Vec<Option<usize>>,
-    /// For each execution, the message about its job that its node sent at its end.
+    /// For each execution, the message about its job that its node sent when the execution ended.
     reported_by: Vec<Option<usize>>,
 }
 

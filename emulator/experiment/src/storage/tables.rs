@@ -159,7 +159,7 @@ tables! {
         "regret_s": NUMBER = regret, "true wait at the node less that at the best node, s";
     }
 
-    /// A stretch of a real core under one slowdown, if copies burned some.
+    /// A stretch of a real core under one slowdown; only for runs whose copies burned real cores.
     Cores "cores", cores: CoreRow {
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";

@@ -67,7 +67,7 @@ impl SweptAxis {
 /// Maximum number of swept values that have a tick each; with more values, ticks are at round values.
 const MOST_TICKS: usize = 12;
 
-/// The cells that differ only in one key, after their common values of the other keys.
+/// The common values of all keys except one, and the cells that differ only in that key.
 pub(super) type Panel<'a> = (Cell, Vec<&'a CellGroup>);
 
 /// The cells of a study, grouped by the values of all keys except `key`.

@@ -332,7 +332,7 @@ impl Dimension {
         }
     }
 
-    /// The unit of a sum of both; `None` if they cannot be added.
+    /// The unit of the sum of two numbers with these units; `None` if the numbers cannot be added.
     fn plus(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Any, unit) | (unit, Self::Any) => Some(unit),

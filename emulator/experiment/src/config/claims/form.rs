@@ -48,7 +48,7 @@ pub(super) struct MetricName {
     pub(super) path: Vec<String>,
     /// Bracketed keys and values of other cells, as written.
     pub(super) at: Vec<(String, String)>,
-    /// Its position in the check.
+    /// Position of the number in the check.
     pub(super) span: Range<usize>,
 }
 

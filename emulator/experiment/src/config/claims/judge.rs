@@ -66,7 +66,7 @@ fn half_width(each: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     Interval::new(&each.collect::<Option<Vec<f64>>>()?)?.half_width
 }
 
-/// Whether a mean of this size may be due to chance. A constant value is not noise.
+/// Whether a mean may be due to chance, given its half-width. A constant value is not noise.
 fn within_noise(mean: f64, half_width: f64) -> bool {
     half_width > 0.0 && mean.abs() <= half_width
 }

@@ -25,9 +25,9 @@ pub struct Description {
     /// Mean number of cores that the work keeps busy: work over the time from the first to the last arrival. Divided by
     /// the cores of a cluster, it is the load offered to that cluster.
     pub offered_cores: f64,
-    /// Tasks per job.
+    /// Number of tasks per job.
     pub fan_out: Quantiles,
-    /// Cores per job, if the trace states them.
+    /// Number of cores per job, if the trace states it.
     pub cores: Option<Quantiles>,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
