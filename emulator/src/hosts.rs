@@ -1,4 +1,4 @@
-//! Execution in real time, in one process and on hosts; without the feature `hosts`, its refusal.
+//! Execution in real time, in one process and on hosts. Without the feature `hosts`, such runs are refused.
 
 /// The error for a run in real time if the program was built without the feature `hosts`.
 pub const WITHOUT_HOSTS: &str = "this program was built without runs in real time: run with --runtime virtual, or build \
@@ -15,7 +15,7 @@ pub use volary_hosts::{executor, local};
 #[cfg(not(feature = "hosts"))]
 pub use without::{Controller, HostsError, HostsError as InjectError, executor, local, remove_identities};
 
-/// Replacements for a program that was built without the feature: each returns an error, or is never called.
+/// Replacements in a program without the feature `hosts`. Each function returns an error, or is never called.
 #[cfg(not(feature = "hosts"))]
 mod without {
     use std::io;
@@ -39,7 +39,7 @@ mod without {
         }
     }
 
-    /// The controller of a program without the feature: it cannot exist.
+    /// The controller of a program without the feature; it is never constructed.
     #[derive(Debug)]
     pub enum Controller {}
 
@@ -105,7 +105,7 @@ mod without {
     pub mod executor {
         use volary_experiment::config::RealSection;
 
-        /// The CPUs that can burn work: none.
+        /// The CPUs that can burn work; empty without the feature.
         pub const fn free_cpus() -> Vec<u16> {
             Vec::new()
         }
@@ -115,6 +115,6 @@ mod without {
         }
     }
 
-    /// Does nothing, because there are no identities.
+    /// Does nothing, since there are no identities.
     pub const fn remove_identities() {}
 }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`cli`] | the command line |
 //! | [`runtime`] | runs in virtual time, and the execution of whole experiments |
-//! | [`hosts`] | runs in real time, unless they were left out |
-//! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
+//! | [`hosts`] | runs in real time, if the feature `hosts` is enabled |
+//! | [`comparison`] | comparisons of two studies, and of one experiment in several runtimes |
 
 #![deny(unsafe_code)]
 #![allow(missing_docs, reason = "public for the binary, tests and benches only")]

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 /// The suffix of a file that is being written.
 pub(crate) const PARTIAL: &str = ".partial";
 
-/// Writes a file beside `path`, and renames it to `path` if `fill` succeeds. If that fails, a file that was at `path`
-/// is kept. The name while it is written is that of `path` with the suffix `.partial`; only one process may write
-/// `path`.
+/// Writes a temporary file, named `path` with the suffix `.partial`, and renames it to `path` if `fill` succeeds. If
+/// `fill` fails, an existing file at `path` stays unchanged. Only one process at a time may write `path`.
 ///
 /// # Errors
-/// When the file cannot be created or renamed; the inner error is that of `fill`.
+/// When the file cannot be created or renamed. The inner error is the error of `fill`.
 pub(crate) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
@@ -21,7 +20,7 @@ pub(crate) fn replace<T, E>(
     replace_as(path, PARTIAL, fill)
 }
 
-/// Replaces a file as `replace` does, but several processes may write it: each writes under a name of its own.
+/// Replaces a file that several processes may write: each process writes a temporary file of its own.
 pub fn replace_shared<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
@@ -37,8 +36,8 @@ fn replace_as<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(suffix);
     let partial = PathBuf::from(partial);
-    // A process that was killed leaves such a file; a link to another file must not be followed. A link to a device is
-    // left, so that /dev/full can stand for a full disk.
+    // A killed process leaves its partial file, which is removed: a link to another file must not be followed. A link
+    // to a device stays, since /dev/full stands for a full disk in tests.
     if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
         remove(&partial)?;
     }
@@ -52,7 +51,7 @@ fn replace_as<T, E>(
     done
 }
 
-/// Removes a file, if there is one.
+/// Removes a file; a missing file is no error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -1,9 +1,9 @@
 //! The codec of frames and parcels between machines, and of the log of inputs; the only file that uses bincode.
 //!
-//! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
-//! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
-//! stream and bare in a datagram. The length is bounded before anything is read, so that a faulty peer cannot cause an
-//! allocation larger than a small multiple of the frame's limit.
+//! A frame is `u32` length (little endian), `u8` version, value. A batch of parcels is `u8` version, `u64` sequence
+//! number, parcels to its end: in a frame on a stream, and without a frame in a datagram. Sequence numbers count
+//! batches on a stream; in a datagram the number is that of its first parcel. The length is checked before anything
+//! else is read: a faulty peer cannot cause an allocation larger than a small multiple of the frame's limit.
 //! Encoded types must not hold sequences of zero-sized elements: their length would cost no bytes.
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
@@ -17,49 +17,50 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 use volary_engine::parcel::Parcel;
 
-/// Version of everything defined here and of the order in which peers speak; both sides must have the same.
+/// Version of the encodings in this module and of the order of messages between peers; both peers need the same
+/// version.
 pub const PROTOCOL: u32 = 14;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
-/// Limit of any frame, bytes: an experiment with its traces is sent in one.
+/// Limit of any frame, bytes. The largest frame holds an experiment with its traces.
 pub const LARGEST_FRAME: usize = 64 << 20;
 /// Bytes of a frame's length prefix.
 pub const PREFIX: usize = 4;
 
-/// Usual length of a parcel in bytes, a lower bound for most: the fields beside the message, and a message.
+/// Usual length of a parcel in bytes: the fields beside the message, and a message. Most parcels are at least as long.
 const USUAL_PARCEL: usize = 29 + 16;
 const VERSION: u8 = PROTOCOL as u8;
 const _: () = assert!(VERSION as u32 == PROTOCOL);
-/// bincode counts the size of integers in memory: up to eight times their size on the wire.
+/// Limit for bincode, which counts the size of integers in memory: up to eight times their size on the wire.
 const SMALL_LIMIT: usize = 8 * PARCEL_FRAME;
 const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
 
 /// The reason why bytes could not be decoded, or a value could not be encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CodecError {
-    #[error("a frame of {bytes} bytes, more than the limit of {limit}")]
+    #[error("a frame has {bytes} bytes, more than the limit of {limit}")]
     Oversize { bytes: usize, limit: usize },
     /// The frame ends before its value does.
-    #[error("a frame that ends early")]
+    #[error("a frame ends before its value does")]
     Truncated,
-    /// The bytes are no encoding of any value.
-    #[error("a malformed frame ({0})")]
+    /// The bytes encode no value.
+    #[error("a frame is malformed ({0})")]
     Garbage(String),
     /// The frame continues after its value.
-    #[error("{0} bytes after the end of a frame's value")]
+    #[error("a frame has {0} bytes after the end of its value")]
     Trailing(usize),
     /// The frame has another protocol version.
     #[error(
-        "a frame of protocol {0}, but this volary speaks {PROTOCOL}: install the same version on all hosts"
+        "a frame has protocol {0}, but this volary has {PROTOCOL}: install the same version on all hosts"
     )]
     Version(u8),
     /// A batch is duplicated or missing.
-    #[error("batch {found} where {expected} was due")]
+    #[error("batch {found} arrived, but batch {expected} was due")]
     Sequence { found: u64, expected: u64 },
     /// The parcel is well formed, but violates the receiver's check.
-    #[error("an invalid parcel: {0}")]
+    #[error("a parcel is invalid: {0}")]
     Refused(String),
-    #[error("cannot encode: {0}")]
+    #[error("a value cannot be encoded: {0}")]
     Encode(String),
 }
 
@@ -83,22 +84,22 @@ pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// The frame length in a prefix, if it is within the limit.
+/// The frame length in a prefix; an error if the length exceeds the limit.
 pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, CodecError> {
     let bytes = u32::from_le_bytes(prefix) as usize;
     let limit = limit.min(LARGEST_FRAME);
     if bytes > limit { Err(CodecError::Oversize { bytes, limit }) } else { Ok(bytes) }
 }
 
-/// Decodes a frame without its prefix; all of it must be used.
+/// Decodes a frame without its prefix; the value must use all of the frame.
 pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, CodecError> {
     let rest = versioned(frame)?;
     let (value, used) = take(rest)?;
     if used < rest.len() { Err(CodecError::Trailing(rest.len() - used)) } else { Ok(value) }
 }
 
-/// Appends batch `sequence` with as many of `parcels` as fit into `room` bytes; returns how many did. If none fits,
-/// nothing is appended.
+/// Appends batch `sequence` with the first `parcels` that fit into `room` bytes; returns their number. If no parcel
+/// fits, nothing is appended.
 pub fn encode_batch(sequence: u64, parcels: &[Parcel], room: usize, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.push(VERSION);
@@ -122,7 +123,7 @@ pub fn encode_batch(sequence: u64, parcels: &[Parcel], room: usize, out: &mut Ve
     taken
 }
 
-/// [`encode_batch`] as a frame of at most [`PARCEL_FRAME`] bytes.
+/// Appends a batch (see [`encode_batch`]) as a frame of at most [`PARCEL_FRAME`] bytes.
 pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; PREFIX]);
@@ -135,7 +136,7 @@ pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) 
 /// A batch whose parcels are not decoded yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Counts from 0 on every link and direction; on streams in batches, in datagrams in parcels.
+    /// Sequence number, from 0 on every link and direction: of the batch on streams, of its first parcel in datagrams.
     pub sequence: u64,
     parcels: &'a [u8],
 }
@@ -153,8 +154,8 @@ impl<'a> Batch<'a> {
         self.parcels.len().div_ceil(USUAL_PARCEL)
     }
 
-    /// Appends the parcels to `into`, on error none of them. A batch without a parcel is an error, and so is a parcel
-    /// for which `check` is false.
+    /// Appends the parcels to `into`; on an error nothing is appended. A batch without a parcel is an error, and so is
+    /// a parcel for which `check` is false.
     pub fn read(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
         let before = into.len();
         let read = self.append(check, into);
@@ -184,11 +185,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A parcel as it is encoded: sent, due, from, count, to, returned, message.
+/// The encoded form of a parcel: sent, due, from, count, to, returned, message.
 type Encoded<M> = (u64, u64, u32, u32, u32, bool, M);
 
-/// A parcel holds no sequence, so decoding needs no limit. Integers of fixed length make it a third longer than
-/// variable ones, and coding a quarter faster.
+/// Encoding of a parcel. A parcel holds no sequence, and decoding needs no limit. With integers of fixed length, a
+/// parcel is a third longer than with variable ones, and its coding a quarter faster.
 const PARCEL: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {
@@ -199,7 +200,7 @@ fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {
     }
 }
 
-/// Decodes a bare value from the start of `bytes`; returns its length too.
+/// Decodes a value without prefix and version from the start of `bytes`; also returns its encoded length.
 pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let taken = if bytes.len() <= PARCEL_FRAME {
         decode_from_slice(bytes, standard().with_limit::<SMALL_LIMIT>())
@@ -330,7 +331,7 @@ mod tests {
 
         /// Any bytes are decoded or rejected without a panic; after an error nothing is appended.
         #[test]
-        fn garbage_is_refused(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
+        fn arbitrary_bytes_are_decoded_or_refused_without_a_panic(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
             if let (true, Some(first)) = (versioned, bytes.first_mut()) {
                 *first = PROTOCOL as u8;
             }
@@ -343,7 +344,7 @@ mod tests {
 
         /// The smallest datagrams that QUIC allows hold any parcel.
         #[test]
-        fn a_parcel_fits_into_any_datagram(parcel in parcels()) {
+        fn the_smallest_datagram_holds_any_parcel(parcel in parcels()) {
             let mut bytes = Vec::new();
             prop_assert_eq!(encode_batch(u64::MAX, &[parcel; 20], 1100, &mut bytes).min(15), 15);
             prop_assert!(bytes.len() <= 1100);
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_on_both_sides() {
+    fn a_frame_above_the_limit_is_neither_encoded_nor_decoded() {
         let frame =
             Frame::Bundle { name: "x".repeat(1000), files: Vec::new(), numbers: Vec::new(), share: 0.0 };
         let mut bytes = b"kept".to_vec();
@@ -362,7 +363,7 @@ mod tests {
         assert_eq!(bytes, b"kept");
         assert_eq!(length(100_u32.to_le_bytes(), 100), Ok(100));
         assert_eq!(length(101_u32.to_le_bytes(), 100), Err(CodecError::Oversize { bytes: 101, limit: 100 }));
-        assert!(length([255; PREFIX], usize::MAX).is_err(), "no limit is above the largest");
+        assert!(length([255; PREFIX], usize::MAX).is_err(), "no limit exceeds LARGEST_FRAME");
     }
 
     /// The announced length of a string is limited before memory is allocated.
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_impossible_parcels_are_refused() {
+    fn frames_of_other_versions_and_impossible_parcels_are_refused() {
         let mut bytes = Vec::new();
         let parcel = Parcel {
             sent: Time(1),
@@ -405,9 +406,9 @@ mod tests {
         assert_eq!(encode_batch(9, &[parcel], 10, &mut bytes), 0, "no room for a parcel");
     }
 
-    /// The bytes themselves: a change here is a change of [`PROTOCOL`].
+    /// Compares the encoded bytes: changing them requires a new version of [`PROTOCOL`].
     #[test]
-    fn the_layout_is_pinned() {
+    fn the_bytes_of_a_batch_stay_the_same() {
         let mut bytes = Vec::new();
         let parcel = Parcel {
             sent: Time(300),

@@ -21,7 +21,7 @@ use volary_engine::world::{EngineError, World};
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
 
-/// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
+/// The target of log lines at level `INFO` that are shown by default, unlike other lines of this level.
 pub const NOTICE: &str = "volary::notice";
 
 /// The hosts of a run.
@@ -33,7 +33,7 @@ pub enum Fleet {
         /// Maximum wait for hosts that are busy.
         wait: Span,
     },
-    /// This many agents on this machine, started for the run and ended with it.
+    /// Number of agents on this machine that are started for the run and end with it.
     Spawn(u16),
 }
 
@@ -63,7 +63,7 @@ impl StudyControl {
     }
 }
 
-/// Only the stop flag.
+/// The progress interface of the engine, which uses only the stop flag.
 impl Progress for StudyControl {
     fn is_stopped(&self) -> bool {
         self.stopped()
@@ -99,7 +99,7 @@ impl Progress for ObservedRun<'_> {
 /// The reason why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The run was stopped; with the measurements until then, if it had started.
+    /// The run was stopped. The measurements up to then are kept if the run had started.
     #[error("interrupted")]
     Interrupted(Option<Box<Measured>>),
     /// The experiment cannot be run with this seed or on this machine.
@@ -109,7 +109,7 @@ pub enum RunError {
     #[error("{why}")]
     Broken {
         why: String,
-        /// The measurements until then.
+        /// The measurements up to the failure.
         measured: Box<Measured>,
     },
 }
@@ -133,7 +133,7 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 /// A run that has not begun.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedRun<'a> {
-    /// Its id.
+    /// Id of the run.
     pub run: &'a str,
     /// Label of the policy.
     pub policy: &'a str,
@@ -145,21 +145,21 @@ pub struct ExpectedRun<'a> {
 /// A run that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct BegunRun<'a> {
-    /// Its id.
+    /// Id of the run.
     pub id: &'a str,
     /// Label of the policy.
     pub policy: &'a str,
-    /// Its number among the requested runs, from one.
+    /// Number of the run among the requested runs, from one.
     pub number: u64,
     /// The number of requested runs.
     pub of: u64,
-    /// Its jobs.
+    /// Number of jobs of the run.
     pub jobs: u64,
 }
 
 /// Observes a study. Calls come from the threads that execute runs, and must return soon.
 pub trait StudyObserver: Send + Sync + fmt::Debug {
-    /// More runs were added to the plan by a stopping rule.
+    /// A stopping rule added runs to the plan.
     fn expect(&self, _runs: &[ExpectedRun<'_>]) {}
     /// A run begins.
     fn begin(&self, _run: &BegunRun<'_>) {}
@@ -167,11 +167,11 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
     /// An injection into the latest run began, or the injection with this number has a new end.
     fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
-    /// Whether it is to see the runs that had finished before this process began.
+    /// Whether the observer receives runs that had finished before this process began.
     fn sees_kept_runs(&self) -> bool {
         false
     }
-    /// A run has ended; or had ended before this process began.
+    /// A run has ended, in this process or before it began.
     fn finished(&self, _record: &RunRecord) {}
     /// A run has failed.
     fn failed(&self, _run: &str, _why: &str) {}
@@ -187,12 +187,12 @@ pub trait RunObserver: fmt::Debug {
     fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted);
 }
 
-/// Numbers that only shards count.
+/// Counters that only shards have.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
     /// Messages sent over the network, in the order of [`KINDS`].
     pub by_kind: Vec<u64>,
-    /// Messages that the emulated network lost.
+    /// Number of messages that the emulated network lost.
     pub dropped: u64,
     /// The latest sample of each shard, by name; none in virtual time.
     pub shards: Vec<(String, Option<ShardSample>)>,
@@ -204,7 +204,8 @@ impl Counted {
         Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
     }
 
-    /// The latest samples of shards in real time, with their names; `None` before the first.
+    /// The counters of shards in real time, from their latest samples with their names; a sample is `None` before the
+    /// first.
     pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
         let mut all = Self::default();
         for (name, sample) in samples {
@@ -240,15 +241,15 @@ pub struct ShardSample {
 /// Lateness since the start of a run, in emulated seconds; all zero if nothing was due.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct LateSoFar {
-    /// Median.
+    /// Median, s.
     pub p50_s: f64,
-    /// 99th percentile.
+    /// 99th percentile, s.
     pub p99_s: f64,
-    /// Maximum.
+    /// Maximum, s.
     pub max_s: f64,
 }
 
-/// A process and its machine since the sample before, or over a whole run.
+/// A process and its machine since the previous sample, or over a whole run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VitalsSample {
     /// CPU time of the process over real time and processors.
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_shards_add_up() {
+    fn counts_of_shards_are_summed() {
         let sample = |by_kind: &[u64]| ShardSample {
             by_kind: by_kind.to_vec(),
             dropped: u64::MAX,

@@ -53,7 +53,7 @@ pub struct Pack {
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Limit on the number of texts or files of one kind in an experiment. An empty one takes a byte on the wire, but at
+/// Limit on the number of texts or files of one kind in an experiment. An empty entry takes a byte on the wire, but at
 /// least twenty-four bytes in memory.
 const MOST_ENTRIES: usize = 10_000;
 
@@ -108,17 +108,17 @@ fn few_files<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<PathBuf, Vec
 /// A file that an experiment was read from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileSum {
-    /// Its name, as the experiment uses it.
+    /// Name of the file, as the experiment uses it.
     pub name: PathBuf,
-    /// SHA-256 of its content, in hexadecimal; null if it could not be read again.
+    /// SHA-256 of the content, in hexadecimal; null if the file could not be read again.
     pub sha256: Option<String>,
-    /// Its content, of the experiment file and other texts of at most 256 KiB; absent for traces.
+    /// The content of the experiment file or another text of at most 256 KiB; absent for traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl Files {
-    /// The files of the disk; traces also in the folders of `VOLARY_TRACES`.
+    /// The files of the disk; traces are also searched in the folders of `VOLARY_TRACES`.
     pub fn of_disk() -> Self {
         let listed = std::env::var_os(FOLDERS).unwrap_or_default();
         let folders = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
@@ -145,7 +145,7 @@ impl Files {
         self.remember(name, Some(bytes.into()));
     }
 
-    /// The content of a file, read now or before: all readers see the same bytes, even if the file changes on disk.
+    /// The content of a file, read now or before. All readers see the same bytes, even if the file changes on disk.
     ///
     /// # Errors
     /// When the file does not exist, cannot be read, or is longer than [`LONGEST_TEXT`].
@@ -183,7 +183,7 @@ impl Files {
         self.known(name).is_some() || (self.0.disk && name.exists())
     }
 
-    /// Whether a folder of this name exists, and its other entries: used in remedies.
+    /// The names in the folder of a file, for remedies; `None` if the folder does not exist.
     pub fn beside(&self, name: &Path) -> Option<Vec<String>> {
         let folder = name.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         if !self.0.disk || !folder.is_dir() {
@@ -198,7 +198,7 @@ impl Files {
     /// Packs every file that was requested and exists; streamed files are read again.
     ///
     /// # Errors
-    /// The name of a file that can no longer be read, whose name is not UTF-8, or with which the pack would exceed
+    /// The name of a file that can no longer be read, whose name is not UTF-8, or whose size makes the pack exceed
     /// [`LARGEST_PACK`].
     pub fn pack(&self) -> Result<Pack, (PathBuf, io::Error)> {
         let held = guard(&self.0.held).clone();
@@ -307,7 +307,7 @@ mod tests {
         let mut streamed = String::new();
         files.stream(&b).unwrap().read_to_string(&mut streamed).unwrap();
         assert_eq!(streamed, "b");
-        assert!(files.has(&c), "c is there, though nobody read it");
+        assert!(files.has(&c), "a file exists before it is read");
         assert_eq!(files.whole(&large).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(files.whole(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         files.hold(Path::new("made"), b"up");
@@ -315,10 +315,10 @@ mod tests {
         let sums = files.sums();
         let sum = |name: &Path| sums.iter().find(|sum| sum.name == name).unwrap();
         let of_a = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
-        assert_eq!(sum(&a).sha256.as_deref(), Some(of_a), "of what was read, not of what is there now");
+        assert_eq!(sum(&a).sha256.as_deref(), Some(of_a), "the checksum is of the content that was read");
         assert_eq!(sum(&a).text.as_deref(), Some("a"));
         let of_b = "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d";
-        assert_eq!((sum(&b).sha256.as_deref(), &sum(&b).text), (Some(of_b), &None), "it was streamed");
+        assert_eq!((sum(&b).sha256.as_deref(), &sum(&b).text), (Some(of_b), &None), "a stream has no text");
 
         let pack = files.pack().unwrap();
         assert_eq!(pack.files.len(), 3, "{:?}", pack.files.keys());

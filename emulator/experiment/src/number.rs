@@ -2,7 +2,7 @@
 
 use volary_engine::results::Unit;
 
-/// `1234567` as `1 234 567` (thin spaces).
+/// A whole number with thin spaces: `1234567` as `1 234 567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + 3 * (digits.len() / 3));
@@ -24,7 +24,7 @@ pub fn load(value: f64) -> String {
     }
 }
 
-/// "1 run", "2 runs".
+/// A count with its noun: "1 run", "2 runs".
 pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
@@ -53,7 +53,7 @@ pub fn short(value: f64) -> String {
     }
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     let text = format!("{value:.decimals$}");
-    // 9.996 rounds to 10.00, which has one digit too many.
+    // 9.996 rounds to 10.00, which has a digit too many.
     let digits = text.chars().filter(char::is_ascii_digit).collect::<String>();
     let text = if decimals > 0 && digits.trim_start_matches('0').len() > 3 {
         format!("{value:.*}", decimals - 1)
@@ -122,12 +122,12 @@ pub trait UnitText: Copy {
     /// The value with its unit.
     fn text(self, value: f64) -> String;
 
-    /// Values that are read together, all in the unit of the largest; values below a thousandth of it, which would be
-    /// hard to read in that unit, have units of their own.
+    /// Values that are read together, all in the unit of the largest. A value below a thousandth of the largest would
+    /// be hard to read in that unit, and has a unit of its own.
     fn alike<const N: usize>(self, values: [f64; N]) -> [String; N];
 
-    /// A mean and the half-width of its interval, both in the unit of the larger one. The half-width has two digits,
-    /// and the mean as many decimals: `1.240 ± 0.031 s`. The mean alone if the half-width is zero or missing.
+    /// A mean and the half-width of its interval, both in the unit of the larger number. The half-width has two digits,
+    /// and the mean as many decimals: `1.240 ± 0.031 s`. A zero or missing half-width is not written.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
     /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
@@ -182,7 +182,7 @@ const MOST_DECIMALS: i32 = 6;
 
 /// A value and its error, which must be above zero: the error has two digits, and the value as many decimals.
 fn to_error(value: f64, error: f64) -> (String, String) {
-    // An error of 0.0996 is 0.10, as it is printed.
+    // The error is rounded as it is printed: 0.0996 becomes 0.10.
     let printed = format!("{error:.1e}");
     let magnitude = printed.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok()).unwrap_or(0);
     let decimals = 1 - magnitude;
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_have_no_decimals() {
+    fn estimated_times_have_no_decimals() {
         let text = [3.4, 99.0, 120.0, 86_400.0].map(rough);
         assert_eq!(text, ["3 s", "99 s", "2 min", "24 h"]);
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn unmeasured_values_are_dashes() {
+    fn unmeasured_values_are_shown_as_dashes() {
         for quantity in [Unit::Seconds, Unit::Share, Unit::Plain, Unit::Count] {
             assert_eq!(quantity.text(f64::NAN), "–");
         }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cut_in_the_middle() {
+    fn long_names_are_cut_in_the_middle() {
         assert_eq!(elided("abcdef", 6), "abcdef");
         assert_eq!((elided("abcdef", 5), elided("abcdef", 4)), ("ab…ef".to_owned(), "ab…f".to_owned()));
     }

@@ -1,5 +1,5 @@
-//! Text of others made harmless: names in experiments, study directories and messages of peers may hold characters
-//! that a terminal or a browser obeys instead of showing them.
+//! Safe forms of foreign text: names in experiments, study directories and messages of peers may hold characters that a
+//! terminal or a browser obeys instead of showing them.
 //!
 //! These are control characters, the bidirectional controls of Unicode (UAX #9), which reorder what follows, the
 //! separators of lines and paragraphs, and the other invisible characters of `Default_Ignorable_Code_Point`. Joiners
@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The character shown in place of a hidden one.
+/// The character shown in place of a hidden character.
 const REPLACEMENT: char = '\u{fffd}';
 const ESCAPE: char = '\u{1b}';
 

@@ -28,7 +28,8 @@ impl Interval {
         Self::beyond(values, NOISE * size)
     }
 
-    /// As [`Self::new`]; a half-width up to `noise`, and with it a mean up to `noise`, counts as zero.
+    /// The interval of independent values. A half-width up to `noise` counts as zero, and then so does a mean up to
+    /// `noise`.
     fn beyond(values: &[f64], noise: f64) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let count = values.len();
@@ -106,9 +107,9 @@ pub fn wilson(share: f64, count: u64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Values from printed tables, two-sided 95 %.
+    /// The expected values are from printed tables, two-sided 95 %.
     #[test]
-    fn t_agrees_with_the_tables() {
+    fn quantiles_of_students_t_agree_with_printed_tables() {
         for (freedom, expected) in
             [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (29, 2.045), (120, 1.980), (10_000, 1.960)]
         {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_equals_one_computed_by_hand() {
+    fn an_interval_equals_a_calculation_by_hand() {
         // 1 … 5: mean 3, standard deviation sqrt(2.5), half-width 2.7764 × 0.70711.
         let interval = Interval::new(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]).unwrap();
         assert_eq!((interval.mean, interval.replications), (3.0, 5));
@@ -157,7 +158,7 @@ mod tests {
         assert!(enough(&tight, 0.05));
         assert!(!enough(&tight, 0.005));
         assert!(!enough(&tight[..2], 1.0), "two seeds never suffice");
-        assert!(!enough(&[(0.0, 0.0); 5], 0.1), "no share of zero");
+        assert!(!enough(&[(0.0, 0.0); 5], 0.1), "no interval is a share of zero");
         assert!(!enough(&[(f64::NAN, 1.0); 5], 0.1));
     }
 

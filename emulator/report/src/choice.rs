@@ -1,4 +1,5 @@
-//! The best policy of each cell, and the safest over the whole sweep; and the summary of a large sweep for terminals.
+//! The best policy of each cell, the safest policy over the whole sweep, and the summary of a large sweep for
+//! terminals.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub const AIMS: [(&str, Reading); 2] = [
     ("shortest 99th percentile", |s| s.times.response_s.p99),
 ];
 
-/// A policy within this factor of the best counts as close.
+/// Largest factor relative to the best policy at which a policy counts as close.
 pub const CLOSE: f64 = 1.1;
 
 /// The best policy of one cell.
@@ -24,13 +25,13 @@ pub const CLOSE: f64 = 1.1;
 pub struct Choice {
     /// Index of the policy with the smallest mean.
     pub best: usize,
-    /// Its mean over replications.
+    /// Mean of the best policy over replications.
     pub mean: f64,
     /// Other policies that do not differ significantly from the best: the 95 % interval of the paired difference
     /// contains zero. Empty for a single replication.
     pub ties: Vec<usize>,
-    /// Mean of each policy relative to the best. `None` for a policy that was not run here, or did not finish its jobs,
-    /// because its percentiles leave out its slowest jobs.
+    /// Mean of each policy relative to that of the best. `None` for a policy that was not run here, or that left jobs
+    /// unfinished: its percentiles would leave out its slowest jobs.
     pub factors: Vec<Option<f64>>,
 }
 
@@ -41,8 +42,8 @@ impl Choice {
     }
 }
 
-/// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs, or
-/// they cannot be [ranked](CellGroup::is_ranked).
+/// The best policy of a cell by `metric`, where smaller is better. `None` if no policy finished its jobs, or the cell
+/// cannot be [ranked](CellGroup::is_ranked).
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Reading) -> Option<Choice> {
     if !group.is_ranked() {
         return None;
@@ -64,7 +65,7 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Reading) -> Option<C
     Some(Choice { best, mean, ties, factors })
 }
 
-/// The runs of a policy in a cell, if all of them finished their jobs.
+/// The runs of a policy in a cell; `None` unless all of them finished their jobs.
 fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
     let runs = group.of(policy)?;
     runs.runs.iter().all(|run| run.summary.not_finished() == 0).then_some(runs)
@@ -75,25 +76,25 @@ fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
 pub struct Standing {
     /// Index of the policy.
     pub policy: usize,
-    /// Cells in which it finished its jobs.
+    /// Number of cells in which the policy finished its jobs.
     pub cells: usize,
-    /// Number of cells in which it is best or tied with the best.
+    /// Number of cells in which the policy is best or tied with the best.
     pub best: usize,
-    /// Number of cells in which it is within [`CLOSE`] of the best.
+    /// Number of cells in which the policy is within [`CLOSE`] of the best.
     pub close: usize,
-    /// Its largest factor relative to the best.
+    /// Largest factor of the policy relative to the best.
     pub worst: f64,
-    /// Index of the cell with that factor.
+    /// Index of the cell with the largest factor.
     pub worst_at: usize,
-    /// Its core time relative to the smallest one of a policy, mean over cells.
+    /// Core time of the policy relative to the smallest core time of a policy, mean over cells.
     pub core_time: f64,
 }
 
-/// Core time of a run, including copies without use.
+/// Core time of a run, s, including copies that were not needed.
 const CORE_TIME: Reading = |summary| summary.copies.busy_s;
 
-/// The performance of each policy over all cells: sorted by the number of cells finished, then by the worst factor.
-/// Without knowledge of the cell, the first is the safest choice.
+/// The performance of each policy over all cells, sorted by the number of cells finished, then by the worst factor.
+/// Without knowledge of the cell, the first policy is the safest choice.
 pub fn standings(study: &Study, policies: &[&str], metric: Reading) -> Vec<Standing> {
     let all = |metric| study.cells.iter().map(move |group| choose(group, policies, metric));
     let choices: Vec<_> = all(metric).zip(all(CORE_TIME)).enumerate().collect();
@@ -119,14 +120,15 @@ pub fn standings(study: &Study, policies: &[&str], metric: Reading) -> Vec<Stand
     standings
 }
 
-/// Limit on the characters of a policy's name.
+/// Limit on the characters of a policy's name in a ranking.
 const NAME: usize = 30;
-/// Number of cells above which a study is wide: the first few are shown, and the policies over all of them.
+/// Number of cells above which a study counts as wide: only the first few cells are shown, with a ranking over all
+/// cells.
 const MOST_CELLS: usize = 40;
-/// Number of cells shown of a wide study.
+/// Number of cells that are shown of a wide study.
 const FEW_CELLS: usize = 3;
 
-/// Number of cells of a study that have a table.
+/// Number of cells of a study that are shown with a table.
 pub(super) const fn shown(study: &Study) -> usize {
     if study.cells.len() > MOST_CELLS { FEW_CELLS } else { study.cells.len() }
 }
@@ -140,18 +142,18 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
     let injected = runs().filter(|run| !run.summary.injections.is_empty()).count() as u64;
     let more = count(others.len() as u64);
     let mut says = vec![format!(
-        "… and {more} more cells: `volary report` shows each on a page, `volary export` writes a table of all runs"
+        "… and {more} more cells: `volary report` shows every cell on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
-        says.push(format!("DEGRADED: {} of them departed from the experiment", plural(degraded, "run")));
+        says.push(format!("DEGRADED: {} there departed from the experiment", plural(degraded, "run")));
     }
     if injected > 0 {
-        says.push(format!("INJECTED: interference was injected into {} of them", plural(injected, "run")));
+        says.push(format!("INJECTED: interference was injected into {} there", plural(injected, "run")));
     }
     let unequal = others.iter().filter_map(CellGroup::unequal).collect::<Vec<_>>();
     if let Some(first) = unequal.first() {
         let cells = plural(unequal.len() as u64, "cell");
-        says.push(format!("UNEQUAL: {cells} of them name no best policy; for example, {first}"));
+        says.push(format!("UNEQUAL: {cells} name no best policy; for example, {first}"));
     }
     for said in says {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
@@ -190,7 +192,8 @@ mod tests {
 
     use super::*;
 
-    /// A study from the responses of policies by cell: entries are (policy, factor on the draws, first seed).
+    /// A study of the policies in each cell. Entries are (policy, factor on its response times, first seed of its
+    /// draws).
     fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {
         let mut records = Vec::new();
         for (at, policies) in cells.iter().enumerate() {
@@ -208,24 +211,24 @@ mod tests {
     const MEDIAN: Reading = |summary| summary.times.response_s.p50;
 
     #[test]
-    fn the_least_mean_is_best_and_insignificant_differences_are_ties() {
+    fn insignificant_differences_from_the_best_policy_are_ties() {
         let study = study(&[&[("a", 1.0, 0), ("b", 1.5, 0), ("c", 1.001, 100)]], 4);
         let choice = choose(&study.cells[0], &["a", "b", "c", "d"], MEDIAN).unwrap();
         let (best, other) = if choice.best == 0 { (0, 2) } else { (2, 0) };
         assert_eq!(
             (choice.best, choice.ties.as_slice()),
             (best, &[other][..]),
-            "other draws, the same distribution"
+            "policies with one distribution and other draws are tied"
         );
-        assert!(choice.factors[3].is_none(), "it was not run");
+        assert!(choice.factors[3].is_none(), "a policy that was not run has no factor");
         assert!((choice.stake() - choice.factors[1].unwrap()).abs() < 1e-12 && choice.stake() > 1.3);
         let alone = self::study(&[&[("a", 1.0, 0), ("c", 1.001, 100)]], 1);
         assert!(
             choose(&alone.cells[0], &["a", "c"], MEDIAN).unwrap().ties.is_empty(),
-            "one seed says nothing"
+            "a single seed gives no ties"
         );
         let twins = self::study(&[&[("a", 1.0, 0), ("c", 1.0, 0)]], 1);
-        assert_eq!(choose(&twins.cells[0], &["a", "c"], MEDIAN).unwrap().ties, [1], "but of equals");
+        assert_eq!(choose(&twins.cells[0], &["a", "c"], MEDIAN).unwrap().ties, [1], "equal is tied");
     }
 
     #[test]
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!((standings[2].cells, standings[2].best), (1, 0));
         assert!(
             standings.iter().all(|standing| (standing.core_time - 1.0).abs() < 1e-9),
-            "all take the same"
+            "all policies have the same core time"
         );
     }
 
@@ -277,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wide_study_takes_few_lines() {
+        fn a_wide_study_shows_only_its_first_cells() {
             let all = |cells| table::text(&study(cells), &TableStyle::default());
             let narrow = all(MOST_CELLS);
             assert_eq!(narrow.matches("load = ").count(), MOST_CELLS);
@@ -298,7 +301,7 @@ mod tests {
             let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
             run.summary.fidelity = Some(volary_experiment::fidelity::fixture::degraded());
             let text = table::text(&study, &TableStyle::default());
-            assert!(text.contains("DEGRADED: 1 run of them departed from the experiment"), "{text}");
+            assert!(text.contains("DEGRADED: 1 run there departed from the experiment"), "{text}");
         }
     }
 }

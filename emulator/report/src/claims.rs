@@ -11,7 +11,7 @@ use volary_experiment::storage::Study;
 
 use crate::style::{Style, TableStyle, wrapped};
 
-/// The claims of each origin below their tally, with the `--set` changes of the experiment.
+/// The text of all claims, grouped by origin below a tally, with the `--set` changes of the experiment.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
@@ -32,7 +32,7 @@ pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
     claim.verdict != Verdict::NotTested && claim.has_stand_in()
 }
 
-/// The changes by `--set`, to be appended to the tally of claims; empty if there are none.
+/// The `--set` changes as a text after the tally of claims; empty without changes.
 pub(super) fn changed(keys: &[&str]) -> String {
     if keys.is_empty() {
         return String::new();
@@ -40,14 +40,14 @@ pub(super) fn changed(keys: &[&str]) -> String {
     format!("; of the experiment as changed by --set {}", keys.join(" --set "))
 }
 
-/// Limit on the findings shown of a claim.
+/// Limit on the findings of a claim that are shown.
 const FINDINGS: usize = 40;
-/// The beginning of a finding without numbers.
+/// Beginning of a finding without numbers.
 const NOT_MEASURED: &str = "not measured";
-/// The column in which the text of a claim begins, after the mark.
+/// Column in which the text of a claim begins, after its mark.
 const SAYS: usize = 14;
 
-/// The claim with its mark and, unless it clearly holds, the numbers.
+/// Writes the claim with its mark and, unless the claim clearly holds, its numbers.
 fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let (mark, colour) = match claim.verdict {
         Verdict::Holds => ("✓ holds     ", "32"),
@@ -66,7 +66,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let said = format!("{mark}  {}{ours}{noise}{degraded}{injected}{generated}", claim.says);
     let said = wrapped(&said, how.width, SAYS);
     let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
-    // The mark is coloured after lines have been broken, since colours have no width.
+    // The mark is coloured after line breaking, since colours have no width.
     let said = if how.style == Style::Terminal { said.replacen(mark, &coloured, 1) } else { said };
     let _ = writeln!(out, "{said}");
     let mut finding_line = |text: &str| {
@@ -97,7 +97,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     }
 }
 
-/// The policies that were not run, if that is the only reason why no check of a claim was measured.
+/// The policies that were not run, if this is the only reason why the checks of a claim were not measured.
 fn absences(claim: &ClaimResult) -> Option<String> {
     let reasons =
         claim.measured.iter().map(|(_, value)| value["why"].as_array().filter(|why| !why.is_empty()));
@@ -115,12 +115,12 @@ fn check(what: &str) -> &str {
     what.split(" [").next().unwrap_or(what)
 }
 
-/// Whether a check was not measured in two cells for the same reason.
+/// Whether the same check was not measured in two cells, for the same reason.
 fn is_same_gap(a: &(&str, String), b: &(&str, String)) -> bool {
     a.1.starts_with(NOT_MEASURED) && a.1 == b.1 && check(a.0) == check(b.0)
 }
 
-/// The numbers of a check as text, and whether it holds, or the reason why that is unknown.
+/// The numbers of a check as text, with its result or the reason why the result is unknown.
 pub(super) fn finding(value: &Value) -> String {
     let numbers = numbers(value);
     let why: Vec<&str> = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -140,12 +140,12 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{verdict}: {numbers}{noise}{generated}{degraded}{injected}")
         }
         None if value["stand_in"] == true => format!(
-            "{numbers}, but a generator replaces the trace that the claim is about, which was not found: name the \
-             folder that holds it in VOLARY_TRACES"
+            "{numbers}, but a generator replaces the trace that the claim is about, which was not found: name \
+             its folder in VOLARY_TRACES"
         ),
         None if is_measured(value) && !why.is_empty() => format!("{numbers}, not comparable: {why}"),
         None if value.get("along").is_some() => {
-            format!("{numbers} is no trend: it takes two measured values of the key or more")
+            format!("{numbers} is no trend: at least two values of the key must be measured")
         }
         None => {
             let why = if why.is_empty() { "a side has no number" } else { &why };
@@ -154,7 +154,7 @@ pub(super) fn finding(value: &Value) -> String {
     }
 }
 
-/// Whether there are numbers to compare.
+/// Whether a finding has numbers to compare.
 fn is_measured(value: &Value) -> bool {
     value.get("along").is_some() || value["left"].is_number() && value["right"].is_number()
 }
@@ -183,8 +183,8 @@ fn numbers(value: &Value) -> String {
     format!("{left}{} against {right}{}{at}{half}", of("left_of", left_of), of("right_of", right_of))
 }
 
-/// The tally of each origin, then a row for each claim, in the order of `studies`. Experiments link to their files,
-/// relative to `experiments/`.
+/// The tally of each origin, then a row for each claim in the order of `studies`. Experiments link to their files by
+/// paths relative to `experiments/`.
 pub fn claims_table(studies: &[Study]) -> String {
     let mut out =
         "| origin | claims | hold | of these by our tolerance | other size | fail | within noise | not tested | from one seed |\n\
@@ -219,8 +219,8 @@ pub fn claims_table(studies: &[Study]) -> String {
     out
 }
 
-/// Escapes text for a cell of a table. Markdown renders HTML tags, so `<` and `&` are escaped as well, but not in code
-/// between backticks, which shows entities as they are.
+/// Escapes text for a cell of a Markdown table. Markdown renders HTML tags: `<` and `&` are escaped as well, except in
+/// code between backticks, which shows entities literally.
 fn cell(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let last = parts.len() - 1;
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_counted_apart() {
+    fn claims_are_counted_by_origin() {
         let checked = || [("a < b".to_owned(), json!({"holds": true, "within_noise": true}))];
         let ours = ClaimResult { origin: Origin::Ours, ..claim(Verdict::Fails, []) };
         let claims = [ours, claim(Verdict::Holds, checked()), claim(Verdict::NotTested, [])];
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_lack_the_same_runs_are_counted() {
+    fn cells_with_the_same_missing_runs_share_a_line() {
         let gap =
             |cell| (format!("a < b [x={cell}]"), json!({"holds": null, "why": ["`a` left jobs unfinished"]}));
         let text = text(&[claim(Verdict::NotTested, (1..=2_000).map(gap))], "", &TableStyle::default());
@@ -369,7 +369,7 @@ mod tests {
         assert!(sure.ends_with("\n✓ holds       s\n"), "{sure}");
         let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
         assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
-        assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
+        assert!(!unsure.contains("check 0"), "checks beyond noise are not shown: {unsure}");
         // A single failure beyond noise makes the claim fail.
         let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
         assert!(!fails.contains("(within noise)"), "{fails}");
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_not_escaped() {
+    fn code_between_backticks_is_not_escaped() {
         assert_eq!(cell("`a < b | c` & <i>"), "`a < b \\| c` &amp; &lt;i>");
         assert_eq!(cell("a ` lone <b"), "a ` lone &lt;b");
         assert_eq!(cell("two\nlines | of it"), "two lines \\| of it");

@@ -14,13 +14,13 @@ pub struct SummaryColumn {
     pub(super) metric: &'static Metric,
     pub(super) heading: &'static str,
     pub(super) group: ColumnGroup,
-    /// Rank among the default columns.
+    /// Rank among the default columns; `None` for a column that is shown only on request.
     pub(super) rank: Option<u8>,
     shown_if: Option<Reading>,
 }
 
 impl SummaryColumn {
-    /// All columns, in the order in which they are shown.
+    /// All columns, in display order.
     pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
         METRICS.iter().filter_map(|metric| {
             let TableColumn { heading, group, rank, shown_if } = metric.column?;
@@ -28,23 +28,24 @@ impl SummaryColumn {
         })
     }
 
-    /// The name on the command line: the heading without capitals and spaces.
+    /// Name of the column on the command line: the heading without capitals and spaces.
     pub fn name(&self) -> String {
         self.heading.to_lowercase().replace(' ', "-")
     }
 
-    /// Its meaning in few words, for the title of a chart or an axis.
+    /// Meaning of the column in few words, for the title of a chart or an axis.
     pub fn brief(&self) -> String {
         let Self { heading, .. } = self;
         if self.is_response_time() { format!("response time, {heading}") } else { (*heading).to_owned() }
     }
 
-    /// Whether it is a time that jobs took.
+    /// Whether the column is a time that jobs took.
     pub(super) fn is_response_time(&self) -> bool {
         self.group == ColumnGroup::Response && self.metric.unit == Unit::Seconds
     }
 
-    /// The column's number in a summary, for one class of jobs or for all jobs; NaN if it does not exist for classes.
+    /// Function from a summary to the column's number, for one class of jobs or for all jobs. The number is NaN if the
+    /// column does not exist for classes.
     pub(super) fn of(&self, class: Option<&str>) -> impl Fn(&Summary) -> f64 {
         let Metric { value, by_class, .. } = *self.metric;
         move |summary| match class {
@@ -55,8 +56,8 @@ impl SummaryColumn {
     }
 
     /// Labels of the policies with the best mean, if larger or smaller values are better. Empty if all means are equal,
-    /// if policies cannot be [ranked](CellGroup::is_ranked), or if the best one is not significant: the 95 % interval
-    /// of the paired difference contains zero.
+    /// if policies cannot be [ranked](CellGroup::is_ranked), or if the best policy is not significant: the 95 %
+    /// interval of the paired difference contains zero.
     pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
         let sign = match self.metric.better {
             Better::Less => 1.0,
@@ -81,12 +82,12 @@ impl SummaryColumn {
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
     }
 
-    /// Whether the number of a policy can be the best: a censored one cannot if jobs are unfinished.
+    /// Whether a policy's number can be the best. A number that unfinished jobs would change cannot.
     fn is_comparable(&self, runs: &PolicyRuns) -> bool {
         !self.metric.censored || runs.runs.iter().all(|run| run.summary.not_finished() == 0)
     }
 
-    /// Whether any of the runs has a number worth showing.
+    /// Whether a run has a number of the column that is worth showing.
     pub(super) fn is_worth<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> bool {
         let mut runs = runs.into_iter();
         match self.shown_if {
@@ -105,11 +106,11 @@ pub fn percentiles_of_response() -> impl Iterator<Item = SummaryColumn> {
 #[derive(Clone, Debug)]
 pub struct PickedColumn {
     pub class: Option<String>,
-    /// The column itself.
+    /// The requested column.
     pub(super) column: SummaryColumn,
 }
 
-/// Columns are equal if class and metric are.
+/// Picked columns are equal if their classes and metrics are equal.
 impl PartialEq for PickedColumn {
     fn eq(&self, other: &Self) -> bool {
         (&self.class, self.column.metric.key) == (&other.class, other.column.metric.key)
@@ -124,7 +125,7 @@ impl PickedColumn {
         self.column.of(self.class.as_deref())
     }
 
-    /// Its meaning in few words.
+    /// Meaning of the column in few words.
     pub fn title(&self) -> String {
         let what = self.column.brief();
         self.class.as_ref().map_or_else(|| what.clone(), |class| format!("{what} of {class}"))
@@ -134,7 +135,7 @@ impl PickedColumn {
 impl FromStr for PickedColumn {
     type Err = String;
 
-    /// `p99`, or `short.p99` for the class `short`.
+    /// Parses `p99`, or `short.p99` for the class `short`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = text.to_lowercase().replace(' ', "-");
         if let Some(column) = SummaryColumn::all().find(|column| column.name() == wanted) {
@@ -142,9 +143,9 @@ impl FromStr for PickedColumn {
         }
         let of_class = SummaryColumn::all().filter_map(|column| {
             let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
-            Some((column, text.get(..class.len())?)) // as it was written
+            Some((column, text.get(..class.len())?)) // as the user wrote it
         });
-        // A column name may contain a dot, as `p99.9` does, so the longest name that matches counts.
+        // A column name may contain a dot, such as `p99.9`: the longest name that matches counts.
         match of_class.max_by_key(|(column, _)| column.name().len()) {
             Some((column, class)) if column.metric.by_class => {
                 Ok(Self { class: Some(class.to_owned()), column })
@@ -164,7 +165,7 @@ impl FromStr for PickedColumn {
 /// The argument that lists all columns, given instead of a column's name.
 pub const ASKED: &str = "help";
 /// The remedy for an unknown column.
-const HELP: &str = "`help` in its place lists all";
+const HELP: &str = "`help` in its place lists all columns";
 
 /// All columns with their meanings, by group.
 pub fn help() -> String {
@@ -186,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Every column shows its numbers with a unit, or states what it counts or the ratio that it is.
+    /// Every column shows a unit, or states a count or a ratio.
     #[test]
     fn the_unit_of_every_column_is_stated() {
         const SAID: [&str; 6] =

@@ -1,11 +1,11 @@
-//! Certificates in words.
+//! The text of certificates.
 
 use volary_engine::results::{Certificate, RealWork, Summary};
 use volary_experiment::number;
 use volary_experiment::storage::study::CellGroup;
 
-/// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run, one
-/// with the remedies of all, and one for the other runs. Empty in virtual time.
+/// The lines below the table of a cell. If all runs are faithful there is one line; otherwise a line for each degraded
+/// run, a line with all remedies, and a line for the other runs. Empty in virtual time.
 pub fn lines(group: &CellGroup) -> Vec<String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let runs: Vec<_> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
@@ -31,12 +31,12 @@ fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> String {
     format!("fidelity{whose}: DEGRADED: {}", reasons(certificate))
 }
 
-/// All reasons, joined.
+/// All reasons for a verdict of degraded, joined.
 pub fn reasons(certificate: &Certificate) -> String {
     certificate.reasons.iter().map(|reason| reason.says.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// The numbers behind a verdict of faithful: the worst of each.
+/// The numbers behind a verdict of faithful: the worst value of each over the certificates.
 fn worst(certificates: &[&Certificate]) -> String {
     let most = |of: &dyn Fn(&Certificate) -> f64| certificates.iter().map(|c| of(c)).fold(0.0, f64::max);
     let deliveries = number::seconds(most(&|c| c.lateness.deliveries.p99_s));
@@ -56,7 +56,7 @@ fn worst(certificates: &[&Certificate]) -> String {
     )
 }
 
-/// The worst values of real cores; `None` if copies were timed.
+/// The worst values of real cores; `None` if copies burned no cores.
 fn real_cores(certificates: &[&Certificate]) -> Option<String> {
     let real: Vec<&RealWork> = certificates.iter().filter_map(|c| c.cores.as_ref()).collect();
     let most = |of: &dyn Fn(&RealWork) -> f64| real.iter().map(|work| of(work)).fold(0.0, f64::max);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(
             both[2..],
             ["  remedy: --set run.speed=1.5 or less, or hosts on more machines"],
-            "the least speed"
+            "the remedy has the lowest of the speeds"
         );
         let alone = lines(&group(&[Some(fixture::degraded())]));
         assert!(alone.len() == 2 && alone[0].starts_with("fidelity: DEGRADED: "), "{alone:?}");

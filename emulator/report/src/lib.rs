@@ -3,10 +3,10 @@
 //! | module | what it makes |
 //! |---|---|
 //! | [`columns`] | the columns of summary tables |
-//! | [`style`] | whether text has colours |
+//! | [`style`] | colours and width of text |
 //! | [`table`] | the table at the end of a run |
 //! | [`claims`] | claims and their verdicts, as text and as a Markdown table |
-//! | [`choice`] | which policy is best in which cell, and the policies over all cells of a wide sweep |
+//! | [`choice`] | the best policy of each cell, and a ranking of policies over all cells |
 //! | [`fidelity`] | the text of certificates |
 //! | [`chart`] | charts, as SVG |
 //! | [`figures`] | figures of the report and of `volary plot` |

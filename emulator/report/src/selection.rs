@@ -15,7 +15,7 @@ pub struct Selection {
     pub at: Vec<(String, String)>,
 }
 
-/// An option names a policy, key or value that the study lacks.
+/// Error of an option that names a policy, key or value that the study lacks.
 #[derive(Debug, thiserror::Error)]
 #[error("{option} {text}: {why}")]
 pub struct SelectionError {
@@ -25,24 +25,24 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Keeps only the selected policies and cells of a study; keys with a selected value no longer count as swept.
+    /// Keeps only the selected policies and cells of a study. Keys with a selected value no longer count as swept.
     ///
     /// # Errors
-    /// An option names a policy, key or value that the study lacks.
+    /// When an option names a policy, key or value that the study lacks.
     pub fn keep(&self, study: &mut Study) -> Result<(), SelectionError> {
         keep_policies(study, &self.policies)?;
         self.at.iter().try_for_each(|(key, value)| keep_cells(study, key, value))
     }
 }
 
-/// Keeps only the policies with these labels; all if there are none.
+/// Keeps only the policies with the labels `wanted`; all policies if `wanted` is empty.
 fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionError> {
     let known = study.policies();
     if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
         let why = match nearest(label, known.iter().copied()) {
             _ if known.is_empty() => "no run yet; `volary report` shows what is missing".to_owned(),
             Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
-            None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
+            None => format!("the run has no such policy; choose {}", listed(known.iter().copied())),
         };
         return Err(SelectionError { option: "--policy", text: label.clone(), why });
     }
@@ -55,7 +55,7 @@ fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionEr
     Ok(())
 }
 
-/// The full name of a swept key, of which the last part is enough.
+/// The full name of a swept key; the last part of the key is enough in `wanted`.
 pub(super) fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Result<String, SelectionError> {
     let keys: Vec<&str> = study.swept().into_keys().collect();
     let found = keys.iter().find(|key| **key == wanted || short_key(key, &keys) == wanted);
@@ -69,7 +69,7 @@ pub(super) fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Re
     })
 }
 
-/// The last part of a swept key, if no other key has the same one.
+/// The last part of a swept key if it is unique among `keys`, or else the whole key.
 pub(crate) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     let alike = keys.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
@@ -93,8 +93,8 @@ fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), Selection
     Ok(())
 }
 
-/// The value that a text names: the value with this text or these words, with numbers and durations compared by value;
-/// otherwise the only value that ends in these words, so that the parameter of a distribution is enough.
+/// The value that a text names: the value with this text or these words, where numbers and durations are compared by
+/// value. Otherwise the only value that ends with these words: the parameter of a distribution is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();
@@ -122,7 +122,7 @@ fn is_same(a: &str, b: &str) -> bool {
     a == b || equal(|word| word.parse().ok()) || equal(length)
 }
 
-/// A duration such as `10ms`, in s.
+/// The length in s of a duration such as `10ms`; `None` for other texts.
 pub(crate) fn length(text: &str) -> Option<f64> {
     text.parse::<Span>().ok().map(Span::as_secs_f64)
 }
@@ -146,6 +146,6 @@ mod tests {
             assert_eq!(meant(&both, text), Some(&both[at]), "{text}");
         }
         let two = [distribution("exponential", "1s"), distribution("uniform", "1s")];
-        assert_eq!(meant(&two, "1s"), None, "either distribution has the parameter");
+        assert_eq!(meant(&two, "1s"), None, "both distributions have the parameter");
     }
 }

@@ -1,11 +1,11 @@
 //! Quoting for shells.
 
-/// Words as a command line, quoted so that a shell takes each literally.
+/// Words as a command line, quoted such that a shell takes each word literally.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// A word, quoted so that a shell takes it literally.
+/// A word, quoted such that a shell takes it literally.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

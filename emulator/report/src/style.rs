@@ -1,4 +1,4 @@
-//! The style of text for people: its colours and its width.
+//! The style of text for people: its colours and width.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::columns::PickedColumn;
 pub enum Style {
     /// Colours and bold for a terminal.
     Terminal,
-    /// Without colours.
+    /// Text without colours.
     #[default]
     Plain,
 }
@@ -20,14 +20,14 @@ pub enum Style {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableStyle {
     pub style: Style,
-    /// Characters of a line; `None` for no limit.
+    /// Limit on the characters of a line; `None` for no limit.
     pub width: Option<usize>,
-    /// The requested columns; empty for the informative ones that fit.
+    /// The requested columns; empty for the informative columns that fit.
     pub columns: Vec<PickedColumn>,
 }
 
 impl TableStyle {
-    /// The error for columns of classes that are not among these; `None` if there are no such columns.
+    /// The error for columns of classes that are not `known`; `None` if there are no such columns.
     pub fn unknown_classes(&self, known: &BTreeSet<&str>) -> Option<String> {
         let asked = self.columns.iter().filter_map(|picked| picked.class.as_deref());
         let unknown: BTreeSet<&str> = asked.filter(|class| !known.contains(class)).collect();
@@ -39,8 +39,8 @@ impl TableStyle {
     }
 }
 
-/// Breaks a line between words so that it fits `width` columns; further lines begin with `hang` spaces. A word that is
-/// longer stays whole.
+/// Breaks a line between words to fit `width` columns; further lines begin with `hang` spaces. A word longer than the
+/// width stays whole.
 pub(super) fn wrapped(line: &str, width: Option<usize>, hang: usize) -> String {
     let Some(width) = width.filter(|width| line.chars().count() > *width) else { return line.to_owned() };
     let indent = line.chars().take_while(|c| *c == ' ').count();
@@ -64,7 +64,7 @@ pub(super) fn wrapped(line: &str, width: Option<usize>, hang: usize) -> String {
     out
 }
 
-/// Breaks the lines of a text between words so that they fit `width` columns. Rows of tables with borders stay whole.
+/// Breaks the lines of a text between words to fit `width` columns. Rows of tables with borders stay whole.
 pub fn folded(text: &str, width: Option<usize>) -> String {
     let Some(most) = width else { return text.to_owned() };
     let is_row = |line: &str| line.starts_with(['┌', '│', '╞', '├', '└']);
@@ -72,8 +72,8 @@ pub fn folded(text: &str, width: Option<usize>) -> String {
     text.lines().map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// The column at which continuation lines begin: the line's second column, or two more than the line's indent if that
-/// column is in the right half or missing.
+/// The column at which continuation lines begin: the line's second column. If that column is in the right half or
+/// missing, it is two more than the line's indent.
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.chars().take_while(|c| *c == ' ').count();
     let own = &line[indent..];
@@ -90,7 +90,7 @@ pub fn missing() -> String {
     "–".to_owned()
 }
 
-/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
+/// A table whose first column is left-aligned and whose other columns are right-aligned.
 pub fn text_table<H: Into<String>>(
     header: impl IntoIterator<Item = H>,
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folded_lines_hang_below_their_second_column() {
+    fn continuation_lines_begin_at_the_second_column() {
         assert_eq!(folded("key  one two three\nend", Some(12)), "key  one two\n     three\nend");
         assert_eq!(folded("a long key  one two", Some(12)), "a long key \n  one two");
         assert_eq!(folded("│ one two three │", Some(6)), "│ one two three │");

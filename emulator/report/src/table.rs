@@ -11,13 +11,14 @@ use super::style::{TableStyle, missing, text_table, wrapped};
 use super::{claims, fidelity};
 use crate::choice;
 
-/// The consequence of missing runs.
+/// The note on cells with missing runs.
 pub(super) const PARTIAL: &str = "Cells without some of their runs name no best policy.";
 
-/// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
+/// The text of a study: a table per cell with a row per policy, where the best of each column is starred; then the
+/// claims.
 ///
-/// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out, the
-/// least important first, and named below; requested columns are always shown.
+/// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out,
+/// beginning with the least important one, and named below. Requested columns are always shown.
 pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
     let mut legend = Legend::default();
@@ -53,7 +54,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     out
 }
 
-/// A line for each failed run, and one for all missing runs.
+/// A line for each failed run, and a line for all missing runs.
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
@@ -73,7 +74,7 @@ fn unfinished(study: &Study) -> Vec<String> {
     lines
 }
 
-/// The warnings of a study, a line each. `volary run` has printed them before the run.
+/// The warnings of a study, each on a line. `volary run` has printed them before the run.
 pub fn warnings(study: &Study) -> String {
     study.warnings().map(|warning| format!("warning: {warning}\n")).collect()
 }
@@ -87,7 +88,7 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     })
 }
 
-/// The reason why a cell names no best policy although it has all runs.
+/// The reason why a cell without missing runs names no best policy.
 fn unequal(group: &CellGroup) -> Option<String> {
     let why = group.unequal()?;
     Some(format!("UNEQUAL: {why}: no policy is marked as the best here, and no claim compares these runs"))
@@ -98,11 +99,11 @@ fn unequal(group: &CellGroup) -> Option<String> {
 struct Legend {
     /// Headings of columns of response times.
     times: Vec<&'static str>,
-    /// Whether a number is starred.
+    /// Whether a number in a table is starred.
     starred: bool,
-    /// Names of columns that did not fit.
+    /// Names of the columns that did not fit.
     left_out: Vec<String>,
-    /// Headings of columns without a number.
+    /// Headings of the columns without a number.
     empty: Vec<String>,
 }
 
@@ -138,7 +139,7 @@ impl Legend {
     }
 }
 
-/// A column of a table on the terminal: its heading and its entries, each with its mark.
+/// A column of a table on the terminal: its heading, and its entries with their marks.
 struct TerminalColumn {
     picked: PickedColumn,
     heading: String,
@@ -165,24 +166,24 @@ impl TerminalColumn {
         Self { picked: picked.clone(), heading, entries, starred }
     }
 
-    /// Characters of the widest entry, with the space around it and a border.
+    /// Characters of the widest entry, the space around it, and a border.
     fn width(&self) -> usize {
         let widest = self.entries.iter().chain([&self.heading]).map(|text| text.chars().count()).max();
         widest.unwrap_or(0) + 3
     }
 }
 
-/// A row of a table: a policy, and the class of its jobs; `None` for all.
+/// A row of a table: a policy, and the class of its jobs; the class is `None` for all jobs.
 type LabelledRow<'a> = (&'a PolicyRuns, Option<&'a str>);
 
-/// The minimum width of a column of names at which names can be distinguished.
+/// Minimum width of a column of names that keeps names distinguishable.
 const NAME: usize = 16;
 
 fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> String {
     let asked = !how.columns.is_empty();
     let picked = if asked { how.columns.clone() } else { unasked(group) };
     let mut classes: Vec<Option<&str>> = vec![None];
-    // Classes have rows only if no column is of a class.
+    // Classes have rows only if no requested column is of one class.
     if picked.iter().all(|picked| picked.class.is_none()) {
         classes.extend(group.classes().into_iter().map(Some));
     }
@@ -206,7 +207,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     text_table(header, rows).to_string()
 }
 
-/// The default columns in order: those with information about the cell.
+/// The default columns in order, limited to those with information about the cell.
 fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let shown = SummaryColumn::all().filter(|column| column.rank.is_some() && column.is_worth(runs()));
@@ -214,7 +215,7 @@ fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
 }
 
 impl Legend {
-    /// Leaves out the least important columns until the others fit `room` characters. At least one is kept.
+    /// Leaves out the least important columns until the others fit into `room` characters; keeps at least one.
     fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
         while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
             let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column.rank);
@@ -226,7 +227,7 @@ impl Legend {
         }
     }
 
-    /// Records the columns that are shown.
+    /// Records the shown columns in the legend.
     fn add(&mut self, columns: &[TerminalColumn]) {
         for column in columns {
             let shown = column.picked.column;
@@ -243,7 +244,7 @@ impl Legend {
 }
 
 /// The entry of a policy in a column, for one class of jobs or for all jobs; empty if the number does not exist for
-/// classes. `best` states whether it is the best, and is `None` in a column that marks no best.
+/// classes. `best` states whether the entry is the best; it is `None` in a column without a best entry.
 fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
     let absent = if class.is_some() && !column.metric.by_class { String::new() } else { missing() };
     runs.interval(column.of(class)).map_or_else(
@@ -309,15 +310,15 @@ mod tests {
             line(&shown, "policy").contains("in progress") && line(&shown, "fast").contains("25.0"),
             "{shown}"
         );
-        assert!(line(&shown, "policy").contains("goodput"), "it is not the utilization: {shown}");
+        assert!(line(&shown, "policy").contains("goodput"), "goodput has no column: {shown}");
         assert!(!text(&study(1), &TableStyle::default()).contains("in progress"));
     }
 
     #[test]
-    fn the_best_is_starred() {
+    fn the_best_number_of_a_column_is_starred() {
         let text = text(&study(1), &TableStyle::default());
         assert!(text.starts_with("load = 0.8\n"), "{text}");
-        assert_eq!(line(&text, "fast").matches('*').count(), 3, "p50, p99 and mean: {text}");
+        assert_eq!(line(&text, "fast").matches('*').count(), 3, "p50, p99 and mean are starred: {text}");
         assert_eq!(line(&text, "slow").matches('*').count(), 0, "{text}");
         assert!(line(&text, "fast").contains("9.09") && line(&text, "fast").contains("6.40"), "{text}");
         assert!(!text.contains("unfinished") && !text.contains('±'), "{text}");
@@ -338,10 +339,10 @@ mod tests {
             text.lines().filter_map(|line| line.split(['│', '┆']).nth(1)).map(str::trim).collect();
         assert_eq!(rows, ["policy", "slow", "serving", "batch", "fast", "serving", "batch"], "{text}");
         let of_class = text.lines().filter(|line| line.contains("serving")).nth(1).unwrap();
-        assert_eq!(of_class.matches('*').count(), 3, "p50, p99 and mean: {text}");
+        assert_eq!(of_class.matches('*').count(), 3, "p50, p99 and mean are starred: {text}");
         assert!(
             line(&text, "fast").contains("60.0") && !of_class.contains("60.0"),
-            "goodput is not of a class: {text}"
+            "goodput does not exist for classes: {text}"
         );
     }
 
@@ -353,7 +354,7 @@ mod tests {
         {
             let class = |not_finished| ClassResults { jobs: 50, not_finished, ..ClassResults::default() };
             run.jobs.unfinished = 9;
-            // The second record is of an older version, which did not count them by class.
+            // The second record is of an older version, which did not count unfinished jobs by class.
             run.classes = [("batch".to_owned(), class([Some(3), None][i]))].into();
         }
         let columns = ["unfinished", "batch.unfinished"].map(|name| name.parse().unwrap()).to_vec();
@@ -373,8 +374,8 @@ mod tests {
         let mut study = study(1);
         study.cells[0].policies[1].runs[0].summary.jobs.unfinished = 9;
         let shown = text(&study, &TableStyle::default());
-        assert_eq!(line(&shown, "fast").matches('*').count(), 0, "its slow jobs are missing: {shown}");
-        assert_eq!(line(&shown, "slow").matches('*').count(), 0, "nothing is compared with it: {shown}");
+        assert_eq!(line(&shown, "fast").matches('*').count(), 0, "slow jobs are missing: {shown}");
+        assert_eq!(line(&shown, "slow").matches('*').count(), 0, "no policy is comparable: {shown}");
     }
 
     #[test]
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_change_nothing_are_reported() {
+    fn the_table_reports_seeds_that_change_nothing() {
         let mut study = study(3);
         assert!(!text(&study, &TableStyle::default()).contains("seeds make no difference"));
         let slow = &mut study.cells[0].policies[0];
@@ -424,7 +425,7 @@ mod tests {
         assert!(text.contains(said), "{text}");
     }
 
-    /// A policy is not starred as best if it only met fewer disturbances.
+    /// A policy is not starred as best if other policies met more disturbances.
     #[test]
     fn policies_under_unequal_conditions_have_no_star() {
         let mut study = study(1);
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_missing_runs_and_claims_follow() {
+    fn failures_missing_runs_and_claims_follow_the_tables() {
         let mut study = study(1);
         study.missing = 2;
         let cell = volary_engine::results::Cell::new();
@@ -489,7 +490,7 @@ mod tests {
         assert!(!plain.contains('\u{1b}') && text(&study, &coloured).contains("\u{1b}[31m✗ fails"));
     }
 
-    /// The same policy is the quickest under all seeds but one.
+    /// A study in which the same policy is the fastest under all seeds except one.
     fn noisy() -> Study {
         let mut study = study(4);
         for (run, other) in (0..4).map(|i| (i, if i == 0 { 3.0 } else { 0.9 })) {
@@ -516,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_its_width() {
+    fn the_table_fits_the_requested_width() {
         let mut study = study(3);
         study.cells[0].policies[1].policy =
             "a policy with a label that goes on and on, to the very end".into();
@@ -546,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_columns_are_refused_with_the_nearest() {
+    fn an_unknown_column_is_refused_and_the_nearest_name_suggested() {
         let error = |name: &str| name.parse::<PickedColumn>().unwrap_err();
         assert!(error("regrett").contains("did you mean `regret`?"), "{}", error("regrett"));
         assert!(error("xyz").contains("no column is named `xyz`: `help` in its place"), "{}", error("xyz"));
@@ -556,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_80_and_160_columns() {
+    fn tables_fit_80_and_160_columns() {
         let shown = |width| text(&study(3), &TableStyle { width: Some(width), ..TableStyle::default() });
         insta::assert_snapshot!(shown(80), @r"
         load = 0.8

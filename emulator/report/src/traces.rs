@@ -1,4 +1,4 @@
-//! The page that `--html` of `volary trace` writes: charts of described traces, and their comparison.
+//! The page of `volary trace` with `--html`: charts of described traces, and their comparison.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use volary_engine::workload::Outcome;
@@ -17,7 +17,7 @@ use crate::chart::theme::{self, Hue};
 /// Width and height of a plot in px.
 const SIZE: (f64, f64) = (520.0, 310.0);
 
-/// One page about traces, without links to anything else.
+/// A page about traces that loads and links to nothing else.
 pub fn traces_page(traces: &[Description], comparison: Option<&TraceComparison>) -> String {
     let names: Vec<String> = traces.iter().map(name).collect();
     let page = html! {
@@ -51,7 +51,7 @@ fn name(trace: &Description) -> String {
     trace.file.file_name().unwrap_or(trace.file.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The characteristics of the thesis's Table 3.1.
+/// The table of the characteristics in Table 3.1 of the thesis.
 fn table(comparison: &TraceComparison) -> Markup {
     html! {
         section {
@@ -120,7 +120,7 @@ fn known(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), percent)
 }
 
-/// The traces of a page and their names.
+/// The traces of a page, with their names.
 struct Charts<'a> {
     traces: &'a [Description],
     names: &'a [String],
@@ -132,7 +132,7 @@ impl Charts<'_> {
         jobs.chain(self.variation()).flatten().collect()
     }
 
-    /// Sizes, durations and arrivals (thesis, Fig. 3.1 to 3.6).
+    /// Charts of sizes, durations and arrivals (thesis, Fig. 3.1 to 3.6).
     fn jobs(&self) -> [Option<Markup>; 6] {
         let tasks = |trace: &Description| trace.counts_tasks.then_some(trace.fan_out);
         let day = "by the hour, median and quartiles of the days";
@@ -146,7 +146,7 @@ impl Charts<'_> {
         ]
     }
 
-    /// Outcomes of jobs (Fig. 3.7 to 3.9).
+    /// Charts of the outcomes of jobs (Fig. 3.7 to 3.9).
     fn endings(&self) -> [Option<Markup>; 5] {
         let good = |trace: &Description| trace.outcomes.as_ref().map(|outcomes| outcomes.successful_size);
         let bad = |trace: &Description| trace.outcomes.as_ref().map(|outcomes| outcomes.unsuccessful_size);
@@ -164,7 +164,7 @@ impl Charts<'_> {
         ]
     }
 
-    /// Differences between jobs, tasks and parts (Fig. 3.11 and 4.2; Kairos, Fig. 1).
+    /// Charts of differences between jobs, tasks and periods (Fig. 3.11 and 4.2; Kairos, Fig. 1).
     fn variation(&self) -> [Option<Markup>; 5] {
         let users = |trace: &Description| Some(trace.users?.duration_cov);
         let sizes = |trace: &Description| Some(trace.sizes?.duration_cov);
@@ -190,7 +190,7 @@ impl Charts<'_> {
         self.named().filter_map(series).collect()
     }
 
-    /// Distribution functions through the quantiles that a description keeps.
+    /// A chart of distribution functions through the quantiles that a description keeps.
     fn cdf(
         &self,
         title: &str,
@@ -209,7 +209,7 @@ impl Charts<'_> {
         plot(title, x, PlotAxis::new(label, AxisScale::Log, TickUnit::Number), series)
     }
 
-    /// Bars of outcomes, one per trace that states them.
+    /// A chart of outcomes, with a bar per trace that states them.
     fn outcomes(&self, title: &str, of: fn(&OutcomeShare) -> f64) -> Option<Markup> {
         let names = Outcome::ALL.map(Outcome::name);
         let kind = |outcome: &str| Hue::Kind(names.iter().position(|known| *known == outcome).unwrap_or(0));
@@ -227,7 +227,7 @@ impl Charts<'_> {
         (!bars.is_empty()).then(|| stacked(title, TickUnit::Share, &bars, &legend).in_page())
     }
 
-    /// Mean gaps and durations of parts relative to those of the whole.
+    /// A chart of mean gaps and durations of periods relative to those of the whole trace.
     fn periods(&self, title: &str, of: fn(&Description) -> &[Period]) -> Option<Markup> {
         let line = |trace: &Description, label, colour, value: fn(&Period) -> f64| {
             let points = of(trace).iter().map(|period| (f64::from(period.number), value(period))).collect();
@@ -306,7 +306,7 @@ mod tests {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("http://") && !page.contains("https://"));
-        // Nothing is known about outcomes, users or weeks.
+        // The trace has no outcomes, users or weeks.
         let page = traces_page(&both[1..], None);
         assert_eq!(page.matches("<svg").count(), 6);
         assert!(!page.contains("Characteristics") && !page.contains("Outcomes"));

@@ -25,10 +25,10 @@ use super::output::print;
 /// and ends on SIGTERM or Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address on which the agent listens; port 0 takes a free port.
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     listen: SocketAddr,
-    /// The folder of this host that `volary certs` made: ca.pem, cert.pem, key.pem.
+    /// This host's folder from `volary certs`, with ca.pem, cert.pem and key.pem.
     #[arg(long, value_name = "DIR")]
     identity: PathBuf,
     /// Write the process id to this file, and remove the file at the end.
@@ -38,17 +38,18 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Silence after which a controller or host is given up, 1s to 10min. The controller gives this host up after the
-    /// same time; between two hosts the shorter lease counts.
+    /// same silence; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
-    /// End after one controller has disconnected, or after a minute without a controller or a request for the state.
+    /// End when one controller has disconnected, or after a minute without a controller and without a request for the
+    /// state.
     #[arg(long)]
     once: bool,
-    /// Waiting events beyond which a run is given up; each takes about 100 bytes.
+    /// Limit on the waiting events of a run, beyond which the run is given up; each event takes about 100 bytes.
     #[arg(long, value_name = "N", default_value_t = 16_000_000)]
     events: usize,
-    /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; if absent, all that this process may use.
-    /// Agents that share a machine need lists or masks (`taskset`) of their own.
+    /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; if absent, all CPUs that this process may
+    /// use. Agents on the same machine need separate lists, or separate masks (`taskset`).
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Box<[CpuId]>>,
     /// Offset of the clock of this host, to test the effect of a wrong clock.
@@ -61,11 +62,11 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
     let log = AgentLog::default();
-    // An agent that serves one run shares the terminal of the process that started it.
+    // An agent that serves only one run shares the terminal of the process that started it.
     start_with(verbose + u8::from(!options.once), options.log.as_deref(), Some(log.clone()))?;
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
-        anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);
+        anyhow::bail!("--lease: {} is not between 1s and 10min", options.lease);
     }
     let settings = Settings {
         listen: options.listen,
@@ -85,13 +86,13 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
-/// several.
+/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to several
+/// addresses.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
 }
 
-/// Parses a list of CPUs that this process may use: in ascending order, without duplicates.
+/// Parses a list of CPUs that this process may use; returns them in ascending order, without duplicates.
 fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     let wrong = |_| format!("`{text}` is not a list of CPUs: write numbers and ranges, such as 0,2-5");
     let numbers: CoreSet = text.parse().map_err(wrong)?;
@@ -103,7 +104,7 @@ fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();
-        return Err(format!("CPU {other} is not one that this process may use: {}", free.join(",")));
+        return Err(format!("CPU {other} is not among those that this process may use: {}", free.join(",")));
     }
     Ok(cpus)
 }

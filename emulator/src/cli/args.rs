@@ -23,13 +23,13 @@ pub(super) fn argv() -> Vec<String> {
 pub(super) struct ExperimentArgs {
     /// The experiment file.
     pub(super) experiment: PathBuf,
-    /// Change a key of the file, such as `network.loss=0.01`; a swept key is pinned to the value.
+    /// Change a key of the file, such as `network.loss=0.01`; a swept key keeps only this value.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Run only the policies with these labels.
     #[arg(long, value_name = "LABEL")]
     policy: Vec<String>,
-    /// The seed; of several replications, the seed of the first.
+    /// The seed, or with several replications the seed of the first.
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
 }
@@ -51,7 +51,7 @@ impl ExperimentArgs {
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) of: ExperimentArgs,
-    /// Replications: a number, or `auto` until the file's `precision` is reached.
+    /// Number of replications, or `auto` to repeat until the `precision` of the file is reached.
     #[arg(long, value_name = "N", value_parser = repeat)]
     repeat: Option<Repeat>,
     /// The runtime: virtual, local or hosts.
@@ -77,16 +77,17 @@ impl RunArgs {
 /// The options of the table of results.
 #[derive(Debug, Args)]
 pub(super) struct TableArgs {
-    /// The columns of the table, such as p50,p99,regret; short.p99 is that of a class of jobs. `help` lists all.
+    /// The columns of the table, such as p50,p99,regret; short.p99 is the column p99 of the class short. `help` lists
+    /// all.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     columns: Vec<String>,
 }
 
 impl TableArgs {
-    /// The style of the table; `None` if all columns are to be listed instead.
+    /// The style of the table; `None` if the columns are to be listed instead.
     ///
     /// # Errors
-    /// An unknown column.
+    /// When a column is unknown or named twice.
     pub(super) fn style(&self) -> anyhow::Result<Option<TableStyle>> {
         if self.columns.iter().any(|name| name == columns::ASKED) {
             return Ok(None);
@@ -101,7 +102,7 @@ impl TableArgs {
     }
 }
 
-/// The part of a run that is shown.
+/// The part of a study that is shown.
 #[derive(Debug, Args)]
 pub(super) struct SelectionArgs {
     /// Show only cells with this value of a swept key, such as load=0.9; the last part of the key is enough.
@@ -162,8 +163,8 @@ pub(super) fn runtime(text: &str) -> Result<RuntimeKind, String> {
     }
 }
 
-/// The command line `argv` of a run or a validation for a shell, changed to run only what is missing in its folder
-/// `out`. A folder that was merged from others has no such command line.
+/// The command line `argv` of a run or a validation, quoted for a shell and changed to run only what is missing in its
+/// folder `out`. A folder that was merged from other folders has no such command line.
 pub(super) fn command(argv: &[String], out: &Path) -> String {
     let out = out.display().to_string();
     let command = argv.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -173,7 +174,7 @@ pub(super) fn command(argv: &[String], out: &Path) -> String {
             command_line([out.as_str()])
         );
     }
-    // Words after `--` are not options.
+    // After `--`, words are no options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
     let (options, operands) = argv.split_at(end);
     let is_replaced = |at: usize| {
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_were_given_are_not_repeated() {
+    fn the_command_to_resume_repeats_no_option() {
         for (argv, expected) in [
             ("volary -v run e.toml", "volary -v run e.toml --resume --out r"),
             ("volary run e.toml --out other --json", "volary run e.toml --json --resume --out r"),

@@ -12,10 +12,10 @@ use volary_hosts::cluster::net::issue::{IssueRequest, Issued, issue};
 
 use super::output::print;
 
-/// Make identities for hosts: an authority, a certificate for each host and one for the controller.
+/// Make identities for hosts: an authority, a certificate for each host, and a certificate for the controller.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A new folder, or one made with --keep-ca, to which hosts are added.
+    /// A new folder; or a folder that was made with --keep-ca, to which hosts are added.
     dir: PathBuf,
     /// A host and its agent's address, such as h1=10.77.0.2:4433.
     #[arg(long = "host", value_name = "NAME=ADDR", required = true, value_parser = host)]
@@ -23,7 +23,7 @@ pub(super) struct Options {
     /// Days for which the identities are valid.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// Keep the authority's key, so that hosts can be added later. Anyone who has the key can impersonate any host.
+    /// Keep the authority's key: hosts can then be added later. Anyone who has the key can impersonate any host.
     #[arg(long)]
     keep_ca: bool,
 }
@@ -36,7 +36,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A summary of the issued identities, and the next steps.
+/// The text about the issued identities and the next steps.
 fn summary(issued: &Issued) -> String {
     let mut text = format!("valid until {} UTC:\n", written(issued.until));
     for folder in &issued.folders {

@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     main_with(Registry::ours())
 }
 
-/// The same program with a registry of policies: all commands, and on hosts its agents.
+/// The `volary` program with another registry of policies, for all commands and, on hosts, its agents.
 ///
 /// ```no_run
 /// # use volary_actors::policies::{Registry, random::Random as Own};
@@ -96,19 +96,19 @@ pub fn main_with(registry: Registry) -> ExitCode {
     }
 }
 
-/// The signal raised by a write beyond the limit on the size of files, on Linux except MIPS, on macOS and the BSDs.
+/// The signal that a write beyond the limit on the size of files raises, on Linux except MIPS, on macOS and the BSDs.
 const SIGXFSZ: i32 = 25;
 
-/// Makes writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
-/// handler the signal ends the process without a message.
+/// Makes a write beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
+/// handler, the signal would end the process without a message.
 fn notice_limits() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _entered = runtime.enter();
-    // The handler stays when this is dropped.
+    // The handler stays when the handle is dropped.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// The error, completed by the most similar command if clap suggests none.
+/// The error with the most similar command added, if clap suggests none.
 fn suggested(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -160,7 +160,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An error and its causes, without causes whose text an earlier one already contains.
+/// The text of an error and its causes, without causes whose text is already there.
 fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -171,9 +171,9 @@ fn error_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// The exit status: 3 if a run was broken off, or a disk or a limit is full, 2 for invalid usage or input.
+/// The exit status: 3 if a run stopped early, or a disk or a limit is full; 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
-    // An input that is too large is refused by us, not by the system.
+    // volary itself, not the system, refuses an input that is too large.
     let is_full = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             || error.kind() == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some()
@@ -202,14 +202,14 @@ fn is_broken(error: &StudyError) -> bool {
         StudyError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         StudyError::Hosts(error) => !error.is_input(),
         StudyError::Folder(storage::Error::Io { source, .. }) => {
-            // The caller chooses the folder; a server that is gone is no fault of the caller.
+            // The caller chooses the folder, but is not responsible for a server that is gone.
             source.kind() == io::ErrorKind::StaleNetworkFileHandle
         }
         StudyError::Folder(_) | StudyError::Unsupported(_) | StudyError::Bundle(_) => false,
     }
 }
 
-/// Whether the reader of our output closed it, which is not an error.
+/// Whether the reader of volary's output closed it; this is not an error.
 fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -221,11 +221,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn clap_accepts_the_definition_of_the_command_line() {
         Cli::command().debug_assert();
     }
 
-    /// Every `volary …` and `cargo run … -- …` line in the shell blocks of README and documentation parses.
+    /// Every `volary …` and `cargo run … -- …` line in the shell blocks of README and documentation must parse.
     #[test]
     fn the_documentation_names_commands_that_exist() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -38,7 +38,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
     anyhow::ensure!(
         !comparison.points.is_empty(),
-        "the runs have no policy and cell in common, so there is nothing to compare\n{}",
+        "the runs have no policy and cell in common, and cannot be compared\n{}",
         comparison.text(None).trim_end()
     );
     if !options.json {

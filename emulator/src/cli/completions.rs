@@ -12,7 +12,7 @@ use super::output::print_exact;
 /// Print a script that completes volary's command line in a shell.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The shell.
+    /// The shell for which the script is written.
     shell: Shell,
 }
 
@@ -23,8 +23,8 @@ pub(super) fn main(options: &Options, command: clap::Command) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line with the names of policies as suggestions. Policies are labelled by their names by default; the
-/// parser itself accepts any label.
+/// The command line with the names of policies as suggestions. A policy is labelled by its name by default; the parser
+/// itself accepts any label.
 fn suggesting(command: clap::Command) -> clap::Command {
     let names = || PossibleValuesParser::new(PolicySpec::cards().iter().map(|card| card.name));
     let labelled = ["run", "plan", "validate", "compare", "plot"];

@@ -9,11 +9,11 @@ use volary_experiment::storage::export::{ExportFormat, ExportTable, export};
 
 use super::output::{print, warn_of_gaps};
 
-/// Write flat tables of study directories, merged if they are slices of one experiment, for other programs: runs (with
-/// a column for each number), jobs and tasks, or the tables that --table names.
+/// Write flat tables of study directories for other programs: runs (with a column for each number), jobs and tasks, or
+/// the tables that --table names. Directories with slices of one experiment are merged.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Study directories, or folders of them.
+    /// Study directories, or folders with study directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The format of the tables.
@@ -21,7 +21,7 @@ pub(super) struct Options {
     format: ExportFormat,
     #[arg(long, value_name = "TABLE", value_parser = table, help = about_tables())]
     table: Vec<ExportTable>,
-    /// The folder of the tables.
+    /// The folder to which the tables are written.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -32,7 +32,7 @@ fn table(name: &str) -> Result<ExportTable, String> {
 }
 
 fn about_tables() -> String {
-    format!("Write this table only; can be repeated: {}. If absent the first three", tables())
+    format!("Write this table only; can be repeated: {}. If absent, the first three are written", tables())
 }
 
 /// The names of all tables.

@@ -18,13 +18,14 @@ use volary_netem::Target;
 
 use super::output::{print_folded, show};
 
-/// Inject interference into a running emulation on hosts: for a time, a profile replaces that of some of its cores.
+/// Inject interference into a running emulation on hosts: for a time, a profile replaces the interference of some
+/// cores.
 ///
-/// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run,
-/// and a scripted profile that does not repeat may be over. An injection ends with the run, or with this command;
-/// within five seconds if the command is killed or disconnected. Of several injections into a core, the latest counts.
-/// The record of the run contains every injection. It is an injection into one run: verdicts and stars do not compare
-/// that run with others unless --all-policies repeats it in them.
+/// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run, and
+/// a scripted profile that does not repeat may be over. An injection ends with the run, or with this command; if the
+/// command is killed or disconnected, within five seconds. If several injections affect a core, the latest counts. The
+/// record of the run contains every injection. An injection affects one run: verdicts and stars do not compare this run
+/// with others, unless --all-policies repeats the injection in them.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The profile file, as `volary profile show` reads it.
@@ -32,14 +33,14 @@ pub(super) struct Options {
     /// The run's hosts file; optional with --dry-run.
     #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
     hosts: Option<PathBuf>,
-    /// The cores of these nodes: numbers such as `3` or `10-19`, or targets as in faults, such as `region:virginia`.
-    /// The cores of --node, --rack, --core and --host are united; without any of these, all cores are affected.
+    /// The cores of these nodes: numbers such as `3` or `10-19`, or targets of faults such as `region:virginia`. Cores
+    /// of --node, --rack, --core and --host are combined; without any of these options, all cores are affected.
     #[arg(long, value_name = "NODE", value_delimiter = ',', value_parser = |text: &str| target("node", text))]
     node: Vec<Target>,
-    /// The cores of the nodes of these racks: numbers, or names of the topology.
+    /// The cores of the nodes of these racks, given by number or by name in the topology.
     #[arg(long, value_name = "RACK", value_delimiter = ',', value_parser = |text: &str| target("rack", text))]
     rack: Vec<Target>,
-    /// These cores, numbered across all nodes, such as `0-5,8`.
+    /// Cores by their numbers across all nodes, such as `0-5,8`.
     #[arg(long, value_name = "CORES")]
     core: Vec<CoreSet>,
     /// All cores of these hosts.
@@ -48,15 +49,15 @@ pub(super) struct Options {
     /// Duration in emulated time; until Ctrl-C if absent.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     lasting: Option<Span>,
-    /// Seed of the slots; the run's own if absent.
+    /// Seed of the slots; if absent, the seed of the run.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Repeat the injection at the same emulated time in every later run of the experiment, so that policies meet the
-    /// same conditions. Runs that are over lack it, and are not compared with those that have it.
+    /// Repeat the injection at the same emulated time in every later run of the experiment: policies then meet the same
+    /// conditions. Finished runs lack the injection, and are not compared with the runs that have it.
     #[arg(long, conflicts_with = "dry_run")]
     all_policies: bool,
-    /// Inject nothing, and print the slots from the time at which the injection would begin; from 0 if nothing is
-    /// running.
+    /// Inject nothing, and print the slots from the time at which the injection would begin, or from 0 if no emulation
+    /// is running.
     #[arg(long)]
     dry_run: bool,
     /// Print JSON: every slot with --dry-run, otherwise the injection as each host applied it.
@@ -64,7 +65,7 @@ pub(super) struct Options {
     json: bool,
 }
 
-/// A target as in faults, or a member of this kind.
+/// Parses a target of a fault, or a member of the kind `kind`.
 fn target(kind: &str, text: &str) -> Result<Target, String> {
     if text.contains(':') { text.parse() } else { format!("{kind}:{text}").parse() }
 }
@@ -75,7 +76,7 @@ const CORES: usize = 64;
 const SHOWN: Span = Span::from_secs(10);
 /// Limit on the number of slots per core that are printed.
 const MOST: f64 = 1e5;
-/// Limit on the runs named that lack an injection.
+/// Limit on the runs without an injection that are named.
 const NAMED: usize = 8;
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
@@ -89,7 +90,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         return match dry_run(&request) {
             Ok((injection, table)) => options.show(&injection, &table),
             Err(InjectError::Refused(Refusal::NotRunning, why)) => {
-                tracing::warn!("{why}; from 0 it would be");
+                tracing::warn!("{why}; slots are shown from time 0");
                 dry_run_alone(options, profile)
             }
             Err(error) => Err(error.into()),
@@ -102,7 +103,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if lost { ExitCode::from(3) } else { status })
 }
 
-/// A dry run without a running emulation, whose cluster is unknown: core i is assumed to be node i.
+/// A dry run without a running emulation. The cluster is unknown: core i is assumed to be node i.
 fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
     let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
@@ -112,7 +113,7 @@ fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode
     }
     let named = options.cores();
     let cores = if named.is_empty() { CoreSet::below(8) } else { named };
-    // Core i is node i and in rack i, as in `volary profile show`.
+    // Core i belongs to node i and rack i, as in `volary profile show`.
     let count = cores.last().map_or(0, |last| last.saturating_add(1));
     if count > 10_000 {
         return Err(anyhow!("--core: without --hosts, core numbers must be below 10000"));
@@ -148,14 +149,14 @@ impl Options {
         let slots = length.as_secs_f64() / injection.profile.stretch_s();
         if slots > MOST {
             return Err(anyhow!(
-                "--for {length}: {slots:.0} slots of each core are more than {MOST:e}\n  = help: show a shorter time"
+                "--for {length}: each core would have {slots:.0} slots, more than {MOST:e}\n  = help: show a shorter time"
             ));
         }
         let (json, text) = (|| injection.json(table, CORES, SHOWN), || injection.text(table, CORES, SHOWN));
         show(self.json, json, text)
     }
 
-    /// Prints the start of the injection; to stderr with `--json`.
+    /// Prints the start of the injection; with `--json`, to stderr.
     fn print_start(&self, plan: &InjectionPlan, shares: &[InjectionShare]) {
         let InjectionPlan { run, policy, run_seed, seed, lacking, .. } = plan;
         let profile = self.profile.display();
@@ -167,16 +168,16 @@ impl Options {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         if self.all_policies {
-            text.push_str("\nit is repeated at the same emulated time in every later run of the experiment");
+            text.push_str("\nlater runs of the experiment repeat the injection at the same emulated time");
         } else {
-            text.push_str("\nother policies do not get it, and are not compared with this run: --all-policies repeats it");
+            text.push_str("\nruns of other policies lack the injection, and are not compared with this run: use --all-policies");
         }
         if self.all_policies && !lacking.is_empty() {
             let more = lacking.len().saturating_sub(NAMED);
             let named = lacking[..lacking.len().min(NAMED)].join("; ");
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             text.push_str(&format!(
-                "\nended without it, and not compared with the runs that have it: {named}{more}"
+                "\nruns that ended without the injection are not compared with the others: {named}{more}"
             ));
         }
         // A closed stdout does not end the injection.
@@ -188,7 +189,7 @@ impl Options {
     }
 }
 
-/// A line that summarises what an injection did on a host.
+/// A line that summarises an injection on a host.
 fn text(done: &Injected) -> String {
     let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     let from = number::seconds(from.as_secs_f64());

@@ -19,8 +19,8 @@ mod with {
     /// The live page of `volary run`.
     #[derive(Debug, Args)]
     pub(crate) struct LiveArgs {
-        /// Show the run on a page for browsers of this machine while it goes on; the address is printed on stderr. Any
-        /// free port if none is given.
+        /// Show the run while it goes on, on a page for browsers of this machine; the address is printed on stderr.
+        /// Without a port, any free port is taken.
         #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port)]
         live: Option<u16>,
     }
@@ -51,7 +51,7 @@ mod with {
             self.dashboard.clone()
         }
 
-        /// Ends the page, and prints how to see the study from now on.
+        /// Ends the page, and prints the command that shows the study again.
         pub(crate) fn end(self, state: RunState, out: &Path) -> anyhow::Result<()> {
             let (report, out) = (out.join(storage::REPORT), out.display());
             let report = if report.exists() {
@@ -67,11 +67,11 @@ mod with {
     /// Parses the port of a live page.
     pub(crate) fn port(text: &str) -> Result<u16, String> {
         let wrong =
-            || format!("`{text}` is not a port: give a number up to 65535, or none for any that is free");
+            || format!("`{text}` is not a port: give a number up to 65535, or none to take any free port");
         text.parse().map_err(|_| wrong())
     }
 
-    /// Serves a live page, and prints its address on stderr; `flag` is the option that named the port.
+    /// Serves a live page and prints its address on stderr. `flag` is the option that named the port.
     pub(crate) fn serve(flag: &str, port: u16, source: Arc<dyn SnapshotSource>) -> anyhow::Result<Server> {
         let server = Server::start(port, source).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
         print_note(&format!("live: {}", server.url()))?;
@@ -103,7 +103,7 @@ mod without {
 
     use crate::runtime::RunOptions;
 
-    /// The options without the feature: none, since there is no page.
+    /// The options without the feature: there are none.
     #[derive(Debug, Args)]
     pub(crate) struct LiveArgs {}
 
@@ -113,7 +113,7 @@ mod without {
         }
     }
 
-    /// The page without the feature: it cannot exist.
+    /// The page without the feature; it is never constructed.
     #[derive(Debug)]
     pub(crate) enum LivePage {}
 

@@ -18,7 +18,7 @@ use volary_experiment::sanitize::{TerminalWriter, one_line};
 
 use super::output::{colours, print_note};
 
-/// A failed write to the log, for example on a full disk, must not end the run.
+/// Whether a failed write to the log is reported. It must not end the run, for example on a full disk.
 const LOG_WRITE_ERRORS: bool = false;
 
 /// Initialises logging to stderr.
@@ -26,7 +26,7 @@ pub(super) fn start(verbose: u8) -> anyhow::Result<()> {
     start_with(verbose, None, None::<fn() -> io::Sink>)
 }
 
-/// Initialises logging to stderr, or to a file with timestamps, and at level `INFO` to a copy.
+/// Initialises logging to stderr, or to a file with timestamps, and at level `INFO` also to `copy`.
 pub(super) fn start_with<W>(verbose: u8, file: Option<&Path>, copy: Option<W>) -> anyhow::Result<()>
 where
     W: for<'w> fmt::MakeWriter<'w> + Send + Sync + 'static,
@@ -46,13 +46,13 @@ where
     tracing_subscriber::registry()
         .with(terminal.with_filter(level.clone()))
         .with(file.with_filter(level))
-        // More detail would include the sending of log lines, which then log again.
+        // At a more detailed level, sending a log line would itself be logged.
         .with(copy.with_filter(levels(u8::from(is_copied))))
         .init();
     Ok(())
 }
 
-/// Bytes after which the log file of an agent is renamed to `FILE.1`, in place of an earlier one.
+/// Bytes after which the log file of an agent is renamed to `FILE.1`, replacing an earlier `FILE.1`.
 const MOST_LOG_BYTES: u64 = 16 << 20;
 
 /// The log file of an agent. The first line that cannot be written is reported on stderr.
@@ -73,7 +73,7 @@ impl LogFile {
         Ok(Self { file, path: path.to_owned(), bytes, most: MOST_LOG_BYTES, failed: false })
     }
 
-    /// Writes a line, to a new file if it does not fit into this one.
+    /// Writes a line; if the line does not fit into the current file, a new file is begun.
     fn line(&mut self, line: &str) -> io::Result<()> {
         if self.bytes.is_some_and(|bytes| bytes > 0 && bytes + line.len() as u64 > self.most) {
             let mut earlier = self.path.clone().into_os_string();
@@ -113,7 +113,7 @@ where
     fmt::layer().with_target(false).log_internal_errors(LOG_WRITE_ERRORS).with_writer(writer).with_ansi(false)
 }
 
-/// Log levels: volary's own modules are more verbose than its dependencies, whose logs include single packets.
+/// Log levels: volary's own modules are more verbose than its dependencies, whose logs would include single packets.
 fn levels(verbose: u8) -> Targets {
     let (own, others) = match verbose {
         0 => (Level::WARN, Level::WARN),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_of_an_agent_is_bounded_and_an_event_is_a_line() {
+    fn the_log_of_an_agent_is_bounded_and_has_a_line_per_event() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.log");
         let mut log = LogFile { most: 100, ..LogFile::open(&path).unwrap() };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_more_detail_of_volary_than_of_its_dependencies() {
+    fn a_verbose_log_has_more_detail_on_volary_than_on_dependencies() {
         let levels: Vec<_> = (0..4).map(levels).collect();
         let of = |target: &str, level| -> Vec<bool> {
             levels.iter().map(|levels| levels.would_enable(target, &level)).collect()

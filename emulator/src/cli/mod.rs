@@ -1,8 +1,8 @@
 //! The command line: one file per subcommand.
 //!
-//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 success; 1 a claim failed or a runtime
-//! diverged with `--check`, or a replay differs; 2 invalid usage or input; 3 the run could not finish; 130 a second
-//! Ctrl-C.
+//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 for success; 1 if a claim failed or a
+//! runtime diverged with `--check`, or if a replay differs; 2 for invalid usage or input; 3 if the run could not
+//! finish; 130 after a second Ctrl-C.
 
 #[cfg(feature = "hosts")]
 mod agent;

@@ -17,8 +17,8 @@ use volary_report::style::{Style, folded};
 
 use super::progress::Bar;
 
-/// The control of a study that Ctrl-C stops, observed by a progress bar unless `quiet` or log lines are written, and by
-/// another observer. Called once per process.
+/// The control of a study that Ctrl-C stops. Its observers are `observer` and, unless `quiet` or log lines are written,
+/// a progress bar. Called once per process.
 pub(super) fn control(
     quiet: bool,
     observer: Option<Arc<dyn StudyObserver>>,
@@ -39,7 +39,7 @@ pub(super) fn control(
     Ok(control)
 }
 
-/// The renderer of `report.html`; none without the feature `figures`.
+/// The renderer of `report.html`; `None` without the feature `figures`.
 #[cfg(feature = "figures")]
 pub(super) const RENDER: Option<Render> = Some(volary_report::render);
 #[cfg(not(feature = "figures"))]
@@ -54,7 +54,7 @@ pub(super) fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
-/// Width of stdout in characters: of the terminal, otherwise as `COLUMNS` says; `None` for no limit.
+/// Width of stdout in characters: that of the terminal, or else the value of `COLUMNS`; `None` for no limit.
 pub(super) fn width() -> Option<usize> {
     width_of(io::stdout())
 }
@@ -65,7 +65,7 @@ fn width_of(stream: impl AsFd) -> Option<usize> {
     of_terminal.ok().or_else(asked).filter(|width| *width > 0)
 }
 
-/// Writing to stdout failed.
+/// Error of writing to stdout.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub(super) struct Unwritten(#[from] pub(super) io::Error);
@@ -75,7 +75,7 @@ pub(super) fn print(text: &str) -> Result<(), Unwritten> {
     print_exact(&sanitize::terminal(text))
 }
 
-/// Writes text for people to stdout, broken between words so that it fits the width.
+/// Writes text for people to stdout, broken between words to fit the width.
 pub(super) fn print_folded(text: &str) -> Result<(), Unwritten> {
     print(&folded(text, width()))
 }
@@ -100,13 +100,13 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print_exact(&serde_json::to_string_pretty(value)?)?)
 }
 
-/// Warns of runs that are missing in a study.
+/// Warns of missing runs in a study.
 pub(super) fn warn_of_gaps(study: &Study) -> Result<(), storage::Error> {
     storage::gaps(study)?.iter().for_each(|gap| tracing::warn!("{gap}"));
     Ok(())
 }
 
-/// Prints a value as JSON, or the text about it.
+/// Prints a value as JSON, or as text.
 pub(super) fn show<S: serde::Serialize>(
     json: bool,
     value: impl FnOnce() -> S,
@@ -120,9 +120,9 @@ pub(super) fn show<S: serde::Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file that an option names. An existing file is kept if the new one cannot be completed.
+/// Writes a file that an option names. If the new file cannot be completed, an existing file is kept.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // A pipe or a terminal, such as /dev/stdout, cannot be replaced; a link is kept, and its target replaced.
+    // A pipe or a terminal, such as /dev/stdout, cannot be replaced. A link is kept, and its target is replaced.
     let replaced = match (fs::symlink_metadata(path), fs::canonicalize(path)) {
         (Err(_), _) => replace(path, bytes, None),
         (Ok(_), Ok(target)) if target.is_file() => {
@@ -132,7 +132,7 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         _ => fs::write(path, bytes),
     };
     let written = match replaced {
-        // The file may be writable although its folder is not, or it may be a mount point.
+        // The file may be writable in a folder that is not, or it may be a mount point.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy) => {
             fs::write(path, bytes)
         }
@@ -160,7 +160,7 @@ mod tests {
         let file = folder.path().join("a.svg");
         write_file(&file, b"old").unwrap();
         write_file(&file, b"older").unwrap();
-        // The name of the partial file is taken.
+        // Another file has the name of the partial file.
         let partial = folder.path().join(format!("a.svg.{}.partial", std::process::id()));
         fs::create_dir(&partial).unwrap();
         let error = write_file(&file, b"new").unwrap_err().to_string();
@@ -170,7 +170,7 @@ mod tests {
         std::os::unix::fs::symlink("b.svg", &link).unwrap();
         for bytes in [b"first", b"later"] {
             write_file(&link, bytes).unwrap();
-            assert_eq!(fs::read(folder.path().join("b.svg")).unwrap(), bytes, "a link stays one");
+            assert_eq!(fs::read(folder.path().join("b.svg")).unwrap(), bytes, "the link is kept");
         }
         write_file(Path::new("/dev/null"), b"new").unwrap();
     }

@@ -14,10 +14,10 @@ use super::output::show;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: RunArgs,
-    /// Show only every N-th run, beginning with the I-th.
+    /// Show only every N-th run, beginning with run I.
     #[arg(long, visible_alias = "shard", value_name = "I/N")]
     slice: Option<SweepSlice>,
-    /// Print everything as JSON.
+    /// Print the resolved experiment as JSON.
     #[arg(long)]
     json: bool,
 }

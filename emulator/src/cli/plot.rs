@@ -18,21 +18,23 @@ use super::output::{print, print_folded, warn_of_gaps, write_file};
 pub(super) struct Options {
     /// The study directory.
     run: PathBuf,
-    /// The kind of figure; if absent `sweep` where there is one, and `cdf` otherwise: cdf, ccdf (log-log tail),
-    /// percentiles, sweep, heat, staleness, timeline.
+    /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, staleness, timeline. If absent, `sweep`
+    /// for a study with a sweep, and `cdf` otherwise.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,
-    /// The file; its suffix is its format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study directory.
+    /// The file, whose suffix selects the format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study
+    /// directory.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The column of the paper that it fills: single is 3.5 inches, double 7.16. The text is 8 points high in both.
+    /// Width of the figure as a column of the paper: single is 3.5 inches, double is 7.16. Text is 8 points high in
+    /// both.
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
-    /// The number that sweep and heat show: a column of the table of results, such as p50, wasted or regret; short.p99
-    /// is that of a class of jobs. `help` lists all; p99 if absent.
+    /// The number shown by sweep and heat: a column of the table of results, such as p50, wasted or regret; short.p99
+    /// is the column p99 of the class short. `help` lists all; if absent, p99.
     #[arg(long, value_name = "COLUMN")]
     number: Option<String>,
-    /// The swept key along the axis of a sweep; if absent the one with the most values.
+    /// The swept key along the axis of a sweep; if absent, the key with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
     #[command(flatten)]
@@ -47,7 +49,7 @@ enum Width {
 }
 
 impl Width {
-    /// The widths of IEEE and ACM.
+    /// The widths of columns in papers of IEEE and ACM, in inches.
     const fn inches(self) -> f64 {
         match self {
             Self::Single => 3.5,

@@ -15,13 +15,13 @@ use volary_experiment::config::reference;
 
 use super::output::{print, show};
 
-/// List the policies, or explain one: what it does, its source, its parameters.
+/// List the policies, or explain one of them: its behaviour, its source, its parameters.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A policy.
+    /// Name of a policy.
     name: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -41,7 +41,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(name) = &options.name {
         let names: Vec<&str> = cards.iter().map(|card| card.name).collect();
         if !names.contains(&name.as_str()) {
-            let known = format!("known are {}", names.join(", "));
+            let known = format!("known policies are {}", names.join(", "));
             let help = did_you_mean(name, names).unwrap_or(known);
             return Err(anyhow!("there is no policy `{name}`\n  = help: {help}"));
         }
@@ -55,7 +55,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// A line per policy.
+/// The list of policies, a line each.
 fn list(cards: &[Card]) -> String {
     let width = cards.iter().map(|card| card.name.len()).max().unwrap_or(0);
     cards.iter().fold(String::new(), |mut text, card| {
@@ -78,24 +78,24 @@ fn explain(card: &Card) -> String {
     text
 }
 
-/// Write a crate with a policy of one's own: an example that works, to be changed piece by piece.
+/// Write a crate with a policy of your own: a working example, to be changed piece by piece.
 ///
-/// Its program is `volary` with one more policy, which every command and every agent accepts. The README of the crate
-/// explains its files.
+/// The program of the crate is `volary` with one more policy, which every command and every agent accepts. The README
+/// of the crate explains its files.
 #[derive(Debug, Args)]
 struct NewOptions {
-    /// The name of the policy in experiment files, and of the crate: lower-case letters, digits and hyphens.
+    /// The name of the policy in experiment files, and of the crate. It has lower-case letters, digits and hyphens.
     name: String,
-    /// The folder to write, which must not exist; by default a new one with the policy's name in the current folder.
+    /// The folder to write, which must not exist; by default, a folder with the policy's name in the current folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The root of a clone of volary, against whose crates the crate is built. If absent, the clone that holds this
-    /// folder or the program.
+    /// The root of a clone of volary, with whose crates the new crate is built. If absent, the clone around the current
+    /// folder or around the program.
     #[arg(long, value_name = "CLONE")]
     source: Option<PathBuf>,
 }
 
-/// The files of the crate, which is an example of this one: path in the crate, and text.
+/// The files of the crate, which are those of the example in this crate: path, and text.
 const FILES: [(&str, &str); 11] = [
     ("Cargo.toml", include_str!("../../examples/reserved/Cargo.toml.in")),
     (".gitignore", "/target\n/runs\n"),
@@ -110,7 +110,7 @@ const FILES: [(&str, &str); 11] = [
     ("src/tests.rs", include_str!("../../examples/reserved/tests.rs")),
 ];
 
-/// The longest name of a policy: file names of a build contain it.
+/// Length of the longest name of a policy, which file names of a build contain.
 const LONGEST: usize = 64;
 
 /// Keywords of Rust, which cannot be names of crates or types.
@@ -122,7 +122,7 @@ const KEYWORDS: [&str; 51] = [
     "where", "while", "yield",
 ];
 
-/// Crates that the example depends on, and those of the language.
+/// Names of crates that the example depends on, and of crates of the language.
 const CRATES: [&str; 9] =
     ["alloc", "core", "schemars", "serde", "std", "test", "volary", "volary-actors", "volary-engine"];
 
@@ -153,11 +153,11 @@ fn new(options: &NewOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error of a crate that cannot be built without a clone.
-const NO_CLONE: &str = "the crate is built against a clone of volary, since its crates are not published, and neither this folder \
-     nor the program is in one\n  = help: name the root of a clone with --source";
+/// The error if there is no clone of volary to build the crate with.
+const NO_CLONE: &str = "the crate needs a clone of volary, whose crates are not published; neither the current folder \
+     nor the program is in a clone\n  = help: name the root of a clone with --source";
 
-/// The clone that holds the current folder, or the running program.
+/// The clone that contains the current folder, or the running program.
 fn clone() -> Option<PathBuf> {
     let places = [env::current_dir(), env::current_exe()].into_iter().flatten();
     let above = |place: PathBuf| place.ancestors().find(|root| is_clone(root)).map(Path::to_owned);
@@ -172,7 +172,7 @@ fn is_clone(root: &Path) -> bool {
     has("emulator", "volary") && has("actors", "volary-actors")
 }
 
-/// Makes the folder of the crate, which must not exist.
+/// Creates the folder of the crate. The folder must not exist.
 fn make(folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot make the folder {}", folder.display());
     if let Some(above) = folder.parent() {
@@ -186,7 +186,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The manifest's entry for one of volary's crates: its folder in a clone.
+/// The entry for one of volary's crates in the new manifest; `folder` is its folder in the clone.
 fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
     let place = found.ok_or_else(|| {
@@ -196,7 +196,7 @@ fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     Ok(format!("{{ path = {:?} }}", place.display().to_string()))
 }
 
-/// The name of the type of the parameters: `MyOwn` for `my-own`.
+/// The name of the type of the policy's parameters: `MyOwn` for `my-own`.
 fn type_name(name: &str) -> anyhow::Result<String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -207,7 +207,7 @@ fn type_name(name: &str) -> anyhow::Result<String> {
         ));
     }
     if name.len() > LONGEST {
-        return Err(anyhow!("a name of {} letters\n  = help: choose one of at most {LONGEST}", name.len()));
+        return Err(anyhow!("the name has {} letters\n  = help: write at most {LONGEST}", name.len()));
     }
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
     let parameters: String = name.split('-').map(capital).collect();
@@ -216,7 +216,7 @@ fn type_name(name: &str) -> anyhow::Result<String> {
     let owner = if PolicySpec::cards().into_iter().any(|card| card.name == name) {
         "a policy"
     } else if KEYWORDS.contains(&name) {
-        "a word of Rust"
+        "a keyword of Rust"
     } else if CRATES.contains(&name) {
         "another crate"
     } else if name == "label" {
@@ -226,13 +226,13 @@ fn type_name(name: &str) -> anyhow::Result<String> {
     } else {
         return Ok(parameters);
     };
-    Err(anyhow!("the name `{name}` is taken by {owner}\n  = help: choose another"))
+    Err(anyhow!("the name `{name}` is taken by {owner}\n  = help: choose another name"))
 }
 
 /// A text of the example with its names replaced.
 fn renamed(text: &str, name: &str, parameters: &str) -> String {
     text.replace("@RUST@", env!("CARGO_PKG_RUST_VERSION"))
-        // The name is replaced first: it is in lower case, and cannot contain the type of the example.
+        // The name is replaced first: it is lower-case, and cannot contain the name of the type.
         .replace(EXAMPLE.0, name)
         .replace(EXAMPLE.1, parameters)
 }
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_types() {
+    fn the_name_of_a_policy_becomes_the_name_of_a_type() {
         assert_eq!(type_name("my-own2").unwrap(), "MyOwn2");
         let long = "a".repeat(LONGEST + 1);
         for bad in ["", "My", "a_b", "-a", "a-", "2a", "a--b", &long] {
@@ -250,7 +250,7 @@ mod tests {
         }
         for (taken, owner) in [
             ("sparrow", "a policy"),
-            ("self", "a word of Rust"),
+            ("self", "a keyword of Rust"),
             ("serde", "another crate"),
             ("label", "a key of policies"),
             ("message", "a type that the example uses"),
@@ -261,13 +261,13 @@ mod tests {
 
     /// The new name may contain the name of the example.
     #[test]
-    fn a_name_is_replaced_once() {
+    fn a_name_that_contains_the_example_is_replaced_once() {
         assert_eq!(renamed("reserved: Reserved", "unreserved", "Unreserved"), "unreserved: Unreserved");
     }
 
     /// Words that contain the name of the example would be changed too.
     #[test]
-    fn no_word_contains_the_name_of_the_example() {
+    fn no_longer_word_of_the_example_contains_its_name() {
         for (path, text) in FILES.into_iter() {
             let renamed = renamed(text, "x", "X").replace("@VOLARY@", "").replace("@VOLARY_ACTORS@", "");
             assert!(!renamed.contains('@'), "{path}");

@@ -27,10 +27,10 @@ enum Command {
     Show {
         /// The profile file.
         profile: PathBuf,
-        /// Number of cores (nodes or racks, if that is the scope of the profile).
+        /// Number of cores, or of nodes or racks if these are the scope of the profile.
         #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         cores: u32,
-        /// End of the time shown.
+        /// End of the shown time.
         #[arg(long, default_value = "10s")]
         until: Span,
         /// Seed of the run.

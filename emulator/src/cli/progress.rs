@@ -1,4 +1,4 @@
-//! The progress bar of a study: finished jobs of all its runs, their rate, and the oldest run in progress.
+//! The progress bar of a study: the finished jobs of all its runs, their rate, and the oldest run in progress.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -16,7 +16,7 @@ use volary_experiment::number::{count, elided, rough, seconds, short};
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::RunRecord;
 
-/// A bar on standard error, drawn from the first run on. Before it, the number of jobs is unknown.
+/// A bar on standard error. It is drawn from the first run on, since the number of jobs is unknown before.
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
@@ -25,7 +25,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar with as many lines as `width` columns require.
+    /// A bar with the number of lines that `width` columns require.
     pub(super) fn new(width: Option<usize>) -> Self {
         let running = Mutex::new(RunningRuns { width, ..RunningRuns::default() });
         let bar = Self { bar: ProgressBar::no_length(), clock: Arc::default(), running };
@@ -47,7 +47,7 @@ impl Bar {
         bar
     }
 
-    /// Changes the runs in progress, and the text of the bar about them.
+    /// Changes the runs in progress, and the text of the bar accordingly.
     fn change(&self, change: impl FnOnce(&mut RunningRuns)) {
         let mut running = guard(&self.running);
         change(&mut running);
@@ -55,8 +55,8 @@ impl Bar {
         self.bar.set_message(running.text());
     }
 
-    /// Removes a run from those in progress. A run that an earlier process has finished is not among them, and the bar
-    /// is not drawn for it.
+    /// Removes a run from the runs in progress. A run that an earlier process finished is not in progress, and does not
+    /// cause the bar to be drawn.
     fn ended(&self, run: &str) {
         if guard(&self.running).oldest_first.iter().any(|(_, id, _)| id == run) {
             self.change(|running| running.oldest_first.retain(|(_, id, _)| id != run));
@@ -65,7 +65,7 @@ impl Bar {
 }
 
 impl StudyObserver for Bar {
-    /// The length of the bar is an estimate of all jobs of all runs.
+    /// The length of the bar is an estimate of the number of jobs of all runs.
     fn begin(&self, run: &BegunRun<'_>) {
         self.change(|running| {
             running.jobs = if run.number == 1 { run.jobs } else { running.jobs + run.jobs };
@@ -104,12 +104,12 @@ impl StudyObserver for Bar {
     }
 }
 
-/// Shows the progress of one run.
+/// Observer that shows the progress of one run.
 #[derive(Debug)]
 struct RunProgress<'a> {
     bar: &'a Bar,
     number: u64,
-    /// The number of its finished jobs that the bar already counts.
+    /// Number of finished jobs of the run that the bar already counts.
     shown: u64,
 }
 
@@ -129,18 +129,18 @@ impl RunObserver for RunProgress<'_> {
     }
 }
 
-/// Jobs of all runs, if later runs have as many as those that have started.
+/// Number of jobs of all runs, if later runs have as many as the runs that have started.
 const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
     (jobs as u128 * runs as u128 / begun as u128) as u64
 }
 
-/// Ignores the result of a write to the bar: it fails only without memory, and a bar that is not drawn is no error of
-/// the run.
+/// Ignores the result of a write to the bar. A write fails only without memory, and a bar that is not drawn is not an
+/// error of the run.
 fn drawn(written: fmt::Result) {
     let _ = written;
 }
 
-/// The lines of the bar on a terminal of this width; the last names the runs.
+/// The lines of the bar on a terminal of this width; the last line names the runs.
 fn template(width: Option<usize>) -> &'static str {
     match width {
         Some(..NARROW) => "{wide_bar:.cyan} {percent:>3}%\n{jobs}{clock}\n{left}\n{wide_msg}",
@@ -149,9 +149,9 @@ fn template(width: Option<usize>) -> &'static str {
     }
 }
 
-/// Number of columns that the bar needs for the counts of jobs, their rate and the clock in one line.
+/// Number of columns that a line with the counts of jobs, their rate and the clock takes.
 const NARROW: usize = 80;
-/// Number of columns from which a bar of constant length fits beside the counts of millions of jobs.
+/// Number of columns from which a bar of constant length fits beside counts of millions of jobs.
 const WIDE: usize = 100;
 
 /// The runs in progress.
@@ -161,14 +161,14 @@ struct RunningRuns {
     width: Option<usize>,
     /// Number of all runs.
     of: u64,
-    /// Jobs of all runs that have begun.
+    /// Number of jobs of all runs that have begun.
     jobs: u64,
-    /// The runs in progress: their numbers, their ids, and the labels of their policies.
+    /// The runs in progress, oldest first: number, id, and label of the policy.
     oldest_first: Vec<(u64, String, String)>,
 }
 
 impl RunningRuns {
-    /// The number of the run in progress, if there is only one.
+    /// Number of the run in progress, if there is only one.
     fn only(&self) -> Option<u64> {
         if let [(number, ..)] = self.oldest_first[..] { Some(number) } else { None }
     }
@@ -218,17 +218,17 @@ const SAMPLE: Duration = Duration::from_millis(500);
 /// Number of samples whose median is the rate.
 const SAMPLES: usize = 15;
 
-/// The rate at which jobs finish: the median over the last few samples, which neither the start of a run nor a pause
-/// changes much.
+/// The rate at which jobs finish: the median over the last few samples, on which the start of a run and a pause have
+/// little effect.
 #[derive(Debug, Default)]
 struct Pace {
     last: (Duration, u64),
-    /// Jobs per second.
+    /// Rates of the last samples, jobs per second.
     rates: VecDeque<f64>,
 }
 
 impl Pace {
-    /// Takes a sample, if the last one is old enough. If time has gone back, another run has begun.
+    /// Takes a sample if the last sample is old enough. If time has gone back, another run has begun.
     fn observe(&mut self, elapsed: Duration, jobs: u64) {
         if elapsed < self.last.0 {
             *self = Self::default();
@@ -244,14 +244,14 @@ impl Pace {
         self.last = (elapsed, jobs);
     }
 
-    /// Jobs per second; `None` before anything has finished.
+    /// Jobs per second; `None` before a job has finished.
     fn rate(&self) -> Option<f64> {
         let mut rates: Vec<f64> = self.rates.iter().copied().collect();
         rates.sort_by(f64::total_cmp);
         rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
     }
 
-    /// The rate, and the time that the remaining jobs take at this rate.
+    /// The rate, and the time that the remaining jobs take at this rate, as text.
     fn text(&self, left: u64) -> String {
         let Some(rate) = self.rate() else { return String::new() };
         let per_s = if rate < 10.0 { short(rate) } else { count(rate.round() as u64) };
@@ -307,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_drawn_once_jobs_are_known() {
+    fn the_bar_is_drawn_once_the_number_of_jobs_is_known() {
         let text = "title = \"bar\"\nrepeat = 2\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\n\
                     tasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
         let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
         let (bar, spy) = (Bar::new(None), Spy::default());
         bar.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
-        // A delay, as after a large plan or a wait for hosts.
+        // The delay stands for a large plan, or for a wait for hosts.
         std::thread::sleep(Duration::from_millis(250));
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn the_remaining_time_follows_from_the_median_rate() {
         let mut pace = Pace::default();
-        assert_eq!(pace.text(100), "", "nothing is known before a job has finished");
+        assert_eq!(pace.text(100), "", "the rate is unknown before a job has finished");
         let mut jobs = 0;
         for second in 1..=40 {
-            // A pause of three seconds, and a burst after it.
+            // A pause of three seconds is followed by a burst.
             jobs += if (30..33).contains(&second) {
                 0
             } else if second == 33 {
@@ -341,13 +341,13 @@ mod tests {
             pace.observe(Duration::from_secs(second), jobs + 1_000_000);
         }
         assert_eq!(pace.text(90_000), "  100/s  15 min left");
-        // The next run, in which jobs finish slower.
+        // In the next run, jobs finish more slowly.
         (1..=5).for_each(|second| pace.observe(Duration::from_secs(second), second));
         assert_eq!(pace.text(60), "  1.00/s  60 s left");
     }
 
     #[test]
-    fn the_bar_fits_its_width() {
+    fn the_bar_fits_the_width_of_the_terminal() {
         let oldest_first = [(1_000, "a-policy-with-a-long-label"), (1_001, "")]
             .map(|(number, policy)| (number, number.to_string(), policy.to_owned()))
             .to_vec();
@@ -374,8 +374,8 @@ mod tests {
         assert_eq!(bar.bar.message(), "2 runs, oldest 1 of 3: random");
         second.show(3, Time::ZERO + Span::from_secs(9));
         first.show(4, Time::ZERO + Span::from_millis(2_500));
-        assert_eq!(bar.clock.text(), "", "of several runs none is shown");
-        bar.failed("1", "it was stopped");
+        assert_eq!(bar.clock.text(), "", "the clock is not shown for several runs");
+        bar.failed("1", "the run was stopped");
         assert_eq!((bar.bar.message(), bar.clock.text()), ("run 2 of 3: sparrow".to_owned(), String::new()));
         second.show(4, Time::ZERO + Span::from_secs(10));
         assert_eq!(bar.clock.text(), "  at 10.0\u{202f}s");
@@ -383,9 +383,9 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_covers_all_runs() {
+    fn the_length_of_the_bar_includes_the_jobs_of_later_runs() {
         assert_eq!(expected(4_000, 1, 20), 80_000);
         assert_eq!(expected(80_000, 20, 20), 80_000);
-        assert_eq!(expected(300, 2, 3), 450, "runs of 100 and 200 jobs, and one to come");
+        assert_eq!(expected(300, 2, 3), 450, "two runs have 100 and 200 jobs, and a third follows");
     }
 }

@@ -16,7 +16,7 @@ use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 pub(super) struct Options {
     /// The study directory of an experiment with `run.record.inputs = true`.
     study: PathBuf,
-    /// Only this run; if absent, all runs of the log.
+    /// Replay only this run; if absent, all runs of the log.
     #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// Print one JSON object per run.
@@ -46,10 +46,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         tracing::error!("{damage}; everything before that was replayed");
         status = 3;
     } else if source.is_cut() {
-        tracing::error!("the log ends within a frame: the run was killed, or the file was cut");
+        tracing::error!("the log ends within a frame: the run was killed, or the file was truncated");
         status = 3;
     } else if runs.is_empty() {
-        tracing::error!("the log has no run: nothing was run while it was written");
+        tracing::error!("the log has no run: no run began while the log was written");
         status = 3;
     }
     if let Some(why) = source.ends_early().filter(|_| options.run.is_none()) {
@@ -59,7 +59,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// The exit status: 1 if something differs, 3 if the log ends before the run did.
+/// The exit status: 1 if the replay differs, 3 if the log ends before the run does.
 fn verdict(replayed: &Replayed) -> u8 {
     let same = replayed.is_identical() && replayed.is_equal();
     if !same { 1 } else { 3 * u8::from(replayed.cut) }
@@ -88,7 +88,7 @@ fn text(replayed: &Replayed) -> String {
     text
 }
 
-/// The shard whose log ends early, and the time of its end.
+/// The text about the shard whose log ends early, with the time of its end.
 fn ends(cut: &Cut, shards: u16) -> String {
     let Cut { shard, host, at_s } = cut;
     let host = host.as_ref().map(|host| format!(", host {host},")).unwrap_or_default();
@@ -110,7 +110,7 @@ fn differs(divergence: &Divergence) -> String {
     text
 }
 
-/// Metrics that are always shown; others only if they differ.
+/// Metrics that are always shown; other metrics are shown only if they differ.
 const SHOWN: [&str; 6] = [
     "jobs.finished",
     "response_s.mean",

@@ -17,27 +17,27 @@ use super::args;
 use super::args::{TableArgs, argv};
 use super::output::{RENDER, print, print_exact, print_folded};
 
-/// Show the results of study directories, merged if they are slices of one experiment, and write their report.
+/// Show the results of study directories, and write their report. Directories with slices of one experiment are merged.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Study directories, or folders of them.
+    /// Study directories, or folders with study directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Make this folder a study directory with all of them: manifest, cells, summary, rows, timeline and report.html;
-    /// if absent, a single run gets the files that are made from cells in its own folder.
+    /// Make this folder a study directory with all results: manifest, cells, summary, rows, timeline and report.html.
+    /// If absent, a single study directory gets the files that are made from its cells.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Refuse if a run of the experiment is missing: name the slices and folders that lack some, write nothing, and
+    /// Refuse if a run of the experiment is missing: name the slices and folders that lack runs, write nothing, and
     /// exit with status 3.
     #[arg(long, conflicts_with = "markdown")]
     complete: bool,
-    /// Print the JSON lines instead of a table.
+    /// Print JSON lines instead of a table.
     #[arg(long)]
     json: bool,
     /// Print no table.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     quiet: bool,
-    /// Print the claims and verdicts of each run as one Markdown table; the runs may be of different experiments.
+    /// Print the claims and verdicts of all runs as one Markdown table; the runs may belong to different experiments.
     #[arg(long, conflicts_with_all = ["json", "out"])]
     markdown: bool,
     #[command(flatten)]
@@ -59,12 +59,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let runs = run_dirs(options)?;
     let own = match (&options.out, runs.as_slice()) {
         (None, [run]) => {
-            storage::load_manifest(run)?; // nothing is made in a folder that holds no run
+            storage::load_manifest(run)?; // fails for a folder without a run
             Some(run)
         }
         _ => None,
     };
-    // Locked while it is read, so that a run that ends at the same time does not change it.
+    // The folder is locked while it is read: a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own, &[]));
     let mut study = storage::merge(&runs)?;
     if matches!(held, Some(Ok(_))) {
@@ -73,7 +73,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let gaps = storage::gaps(&study)?;
     if options.complete && !gaps.is_empty() {
         gaps.iter().for_each(|gap| tracing::error!("{gap}"));
-        tracing::error!("--complete: runs are missing, so nothing was written");
+        tracing::error!("--complete: no file was written, because runs are missing");
         return Ok(ExitCode::from(3));
     }
     if runs.len() > 1 {
@@ -89,7 +89,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     judge_lost(&mut study);
     let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out, &study.folders)));
     let written = write(folder, own, &study);
-    // Results are shown even if their files cannot be written.
+    // Results are shown even if the files cannot be written.
     let unwritten = matches!(written, Err(Error::Io { .. } | Error::Rows { .. }));
     if !unwritten && let Err(refused) = written {
         return Err(refused.into());
@@ -110,7 +110,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the files that are made from cells to the folder locked for them; returns a note for the user. `own` is the
-/// study directory, if it is the folder itself.
+/// study directory if the files are written to it.
 fn write(
     folder: Option<Result<LockedDir, Error>>,
     own: Option<&PathBuf>,
@@ -118,17 +118,17 @@ fn write(
 ) -> Result<Option<String>, Error> {
     let folder = match folder {
         None => return Ok(Some("name a folder with --out to write a report".to_owned())),
-        // A run in progress writes its report at its end; for another folder, a lock is an error.
+        // A run in progress writes its report at its end. A lock of another folder is an error.
         Some(Err(Error::Locked { pid, .. })) if own.is_some() => {
             tracing::warn!(
-                "process {pid} is at work there, so no report was written; name another folder with --out"
+                "no report was written, because process {pid} uses the folder; name another folder with --out"
             );
             return Ok(None);
         }
-        // Users with read access only can see the results.
+        // Users with only read access can still see the results.
         Some(Err(Error::Io { source, .. })) if own.is_some() && is_read_only(source.kind()) => {
             tracing::warn!(
-                "the folder cannot be written, so no report was written; name another folder with --out"
+                "no report was written, because the folder is read-only; name another folder with --out"
             );
             return Ok(None);
         }
@@ -147,21 +147,21 @@ const fn is_read_only(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The named study directories. The one that is to be written is not a source of itself.
+/// The named study directories, without the one that is to be written.
 fn run_dirs(options: &Options) -> Result<Vec<PathBuf>, Error> {
     let found = options.runs.iter().map(|run| storage::run_dirs(run, options.out.as_deref()));
     Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Judges the claims of a finished run whose verdicts were lost.
+/// Judges the claims of a finished run without verdicts.
 fn judge_lost(study: &mut Study) {
     if study.claims.is_empty() && study.manifest.state == RunState::Finished {
         judge_again(study);
     }
 }
 
-/// Judges claims over the results of all slices, since claims may compare results of different slices. If a manifest
-/// lacks the planned experiment, its verdicts are kept.
+/// Judges claims again on the results of all slices, since claims may compare results of different slices. Verdicts are
+/// kept if a manifest lacks the planned experiment.
 fn judge_again(study: &mut Study) {
     let read = || -> Option<(Vec<Claim>, Vec<Cell>, Vec<Cell>)> {
         let manifest = &study.manifest;

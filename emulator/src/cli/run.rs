@@ -27,19 +27,20 @@ use crate::runtime::{self, Outcome, RunOptions, StudyError};
 pub(super) struct Options {
     #[command(flatten)]
     experiment: RunArgs,
-    /// The study directory; if absent `runs/<experiment>`, with a number if that exists.
+    /// The study directory; if absent, `runs/<experiment>`, with a number if that folder exists.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep the results in the study directory and run only what is missing; without --out, in the study directory of
-    /// the latest run of the experiment. With --resume=auto, begin a new run if there is none, for jobs that are
-    /// repeated.
+    /// Keep the results in the study directory, and run only what is missing. Without --out, continue the latest run of
+    /// the experiment. With --resume=auto, begin a new run if there is none: this suits jobs that are started
+    /// repeatedly.
     #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "there", hide_possible_values = true)]
     resume: Option<Resume>,
-    /// Number of runs in parallel; one per processor if absent.
+    /// Number of runs in parallel; if absent, one per processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Run only every N-th cell, policy and replication, beginning with the I-th, from 1; J+1/N for a J from 0.
+    /// Run only every N-th cell, policy and replication, beginning with number I, counted from 1; J+1/N if J counts
+    /// from 0.
     #[arg(long, visible_alias = "shard", value_name = "I/N")]
     slice: Option<SweepSlice>,
     #[command(flatten)]
@@ -49,10 +50,10 @@ pub(super) struct Options {
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
     #[arg(long)]
     json: bool,
-    /// No progress bar and no table.
+    /// Show no progress bar, and print no table.
     #[arg(long)]
     quiet: bool,
-    /// Write no report.html. `volary report` writes it later, for example for all slices of a sweep.
+    /// Do not write report.html. `volary report` writes it later, for example for all slices of a sweep.
     #[arg(long)]
     no_report: bool,
     /// Exit with status 1 if a claim fails.
@@ -65,9 +66,9 @@ pub(super) struct Options {
 /// The condition for continuing an earlier run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Resume {
-    /// Always: there must be one.
+    /// Continue an earlier run, which must exist.
     There,
-    /// Continue it if there is one, and begin one otherwise.
+    /// Continue an earlier run if there is one; otherwise begin a new one.
     Auto,
 }
 
@@ -80,7 +81,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
         anyhow::bail!(unknown);
     }
-    // A new folder is removed again if the run cannot start.
+    // If the run cannot start, a new folder is removed again.
     let (out, _made) = folder(options, &experiment.name)?;
     let run = RunOptions {
         out,
@@ -121,7 +122,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, &experiment.run, options.check))
 }
 
-/// The study directory, with a guard that removes it if it was made here and is still empty.
+/// The study directory, with a guard. The guard removes a directory that was made here and is still empty.
 fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewFolder>)> {
     if let Some(out) = &options.out {
         if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() {
@@ -144,7 +145,7 @@ fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewF
     Ok((made.path().to_owned(), Some(made)))
 }
 
-/// The error for `--resume` without a study directory: a misspelt name must not start the run from the beginning.
+/// The error for `--resume` without a study directory. A misspelt name must not start a run from the beginning.
 fn nothing_to_resume(out: &Path) -> String {
     let beside = Files::of_disk().beside(out).unwrap_or_default();
     let runs = beside.iter().filter(|name| out.with_file_name(name).join(storage::MANIFEST).exists());
@@ -156,24 +157,24 @@ fn nothing_to_resume(out: &Path) -> String {
     format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
 }
 
-/// Warns of claims that `--check` could not test; an untested claim has not failed.
+/// Warns of claims that `--check` could not test. An untested claim has not failed.
 fn warn_untested(outcome: &Outcome, options: &Options) {
     let open: Vec<_> = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).collect();
     if open.is_empty() {
         return;
     }
     let why = if options.experiment.of.narrows() || options.slice.is_some() {
-        "--policy, --set or --slice leaves out what they compare"
+        "--policy, --set or --slice leaves out runs that these claims compare"
     } else if open.iter().any(|claim| claim.has_stand_in()) {
-        "a generator replaces the trace that they are about"
+        "a generator replaces the trace of these claims"
     } else {
-        "a number they compare was not measured"
+        "a number in these claims was not measured"
     };
     let all = number::plural(outcome.claims.len() as u64, "claim");
-    tracing::warn!("{} of {all} not tested: {why}", open.len());
+    tracing::warn!("{} of {all} could not be tested: {why}", open.len());
 }
 
-/// A summary of the run, its directory, and the hash that identifies equal results.
+/// The summary of a run: its results in numbers, its directory, and the hash that identifies equal results.
 fn summary(outcome: &Outcome, out: &Path) -> String {
     let engine = outcome.summaries.iter().map(|summary| &summary.engine);
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
@@ -204,7 +205,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                 if nothing { "nothing was measured yet" } else { &format!("the measurements are in {out}") };
             for failure in kept {
                 let file = storage::failure_path(&run.out, &failure.id);
-                tracing::error!("{} was {}; that is in {}", failure.name(), failure.reason(), file.display());
+                tracing::error!("{} was {}; its log is {}", failure.name(), failure.reason(), file.display());
             }
             tracing::error!("interrupted; {there}; to run the rest: {}", args::command(&run.argv, &run.out));
             true
@@ -245,7 +246,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
         let notes = outcome.study.records().find(same).map_or(&[][..], |run| &run.notes);
         let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
         tracing::error!(
-            "{} left jobs unfinished, the first is {}: {} of {}{notes}",
+            "{} left jobs unfinished; the first run is {}: {} of {}{notes}",
             number::plural(stuck.count() as u64, "run"),
             first.name(),
             number::count(first.jobs.unfinished + first.jobs.failed),

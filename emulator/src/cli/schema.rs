@@ -15,10 +15,10 @@ use super::output::show;
 /// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The format.
+    /// The file format to describe.
     what: What,
-    /// For readers: every key with its meaning, unit and default; of experiments also the distributions, the numbers
-    /// that claims can compare, and the grammar of claims.
+    /// Explain the format for readers: every key with its meaning, unit and default. For experiments, also the
+    /// distributions, the numbers that claims can compare, and the grammar of claims.
     #[arg(long)]
     text: bool,
 }
@@ -42,7 +42,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     show(!options.text, json, text)
 }
 
-/// The metrics that tables and comparisons show, for readers.
+/// The text about the metrics that tables and comparisons show.
 fn metrics() -> String {
     let mut text = "\nMetrics of tables, figures and comparisons, with their columns\n\n".to_owned();
     for Metric { key, unit, better, meaning, by_class, censored, column, .. } in &METRICS {
@@ -66,7 +66,7 @@ fn metrics() -> String {
     text
 }
 
-/// The columns of a table and their meanings, as a schema of its rows.
+/// A schema of the rows of a table: the columns with their meanings.
 fn row_schema(table: TableKind) -> Value {
     let columns = table.all_meanings().into_iter();
     let columns = columns.map(|(name, meaning)| (name.to_owned(), json!({ "description": meaning })));
@@ -74,7 +74,7 @@ fn row_schema(table: TableKind) -> Value {
     json!({ "description": table.about().trim(), "type": "object", "properties": columns })
 }
 
-/// The content of [`row_schema`], as text for readers.
+/// The text about the columns that [`row_schema`] describes.
 fn row_text(table: TableKind) -> String {
     let rows = table.all_meanings().into_iter();
     let rows: String = rows.map(|(name, meaning)| format!("  {name}: {meaning}\n")).collect();

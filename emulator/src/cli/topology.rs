@@ -21,11 +21,11 @@ pub(super) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Describe a topology file: nodes, racks, link classes with their round trips.
+    /// Describe a topology file: its nodes, racks, and link classes with their round trips.
     Show {
         /// The topology file.
         file: PathBuf,
-        /// Seed that draws speeds given by a distribution.
+        /// Seed that draws speeds if they are distributions.
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Print JSON.

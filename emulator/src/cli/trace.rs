@@ -31,15 +31,15 @@ pub(super) struct Options {
 enum Command {
     /// Describe a trace: jobs, fan-outs, durations, arrivals, and a comparison with published figures.
     Describe {
-        /// The trace; also looked for in the folders of VOLARY_TRACES.
+        /// The trace; the folders of VOLARY_TRACES are also searched.
         file: PathBuf,
-        /// Published trace to compare with.
+        /// Published trace to compare this trace with.
         #[arg(long)]
         reference: Option<Reference>,
         /// Boundary between short and long jobs.
         #[arg(long)]
         cutoff: Option<Span>,
-        /// Only the first N jobs.
+        /// Read only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
         /// Print JSON.
@@ -51,12 +51,12 @@ enum Command {
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Compare traces by the characteristics of Park's thesis (Table 3.1), with the numbers behind each.
+    /// Compare traces by the characteristics of Park's thesis (Table 3.1), with the numbers behind each characteristic.
     Compare {
-        /// The traces; also looked for in the folders of VOLARY_TRACES.
+        /// The traces; the folders of VOLARY_TRACES are also searched.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Only the first N jobs of each.
+        /// Read only the first N jobs of each trace.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
         /// Print JSON.
@@ -68,45 +68,45 @@ enum Command {
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Predict the run time of each job from those of jobs like it, and measure the errors.
+    /// Predict the run time of each job from similar jobs, and measure the errors.
     Predict {
-        /// The traces; also looked for in the folders of VOLARY_TRACES.
+        /// The traces; the folders of VOLARY_TRACES are also searched.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Features by which jobs are alike, such as user,name,lname,class; each counts alone and in pairs. If absent
-        /// all that the trace has, except the hour.
+        /// Features by which jobs are similar, such as user,name,lname,class; each is used alone and in pairs. If
+        /// absent, all features of the trace except the hour.
         #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = feature)]
         features: Vec<Feature>,
-        /// The predictor: jvupredict gives a point, 3sigma also a distribution.
+        /// The predictor: jvupredict predicts a point, 3sigma also a distribution.
         #[arg(long, value_name = "NAME", value_parser = predictor, default_value = "jvupredict")]
         predictor: PredictorKind,
         /// Count only jobs that finished; predictions use all jobs.
         #[arg(long, value_name = "OUTCOME", value_parser = ["finished"])]
         only: Option<String>,
-        /// Also count parts of the trace by themselves.
+        /// Also evaluate parts of the trace separately.
         #[arg(long, value_name = "PART", value_parser = ["week"])]
         by: Option<String>,
-        /// Only the first N jobs.
+        /// Read only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
-        /// Print JSON, a line per trace.
+        /// Print JSON, with a line per trace.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz): .tr, .swf and
-    /// .csv files, packed or not, and folders with Google's job_events or Alibaba's batch_task.csv. Features, outcomes,
-    /// cores and waits go to X.features.csv beside X.tr.
+    /// Convert a trace to the .tr format, compressed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Sources are
+    /// .tr, .swf and .csv files, compressed or not, and folders with Google's job_events or Alibaba's batch_task.csv.
+    /// Features, outcomes, cores and waits are written to X.features.csv beside X.tr.
     Convert {
-        /// The trace; also looked for in the folders of VOLARY_TRACES.
+        /// The trace; the folders of VOLARY_TRACES are also searched.
         file: PathBuf,
         /// The new file.
         to: PathBuf,
-        /// Replace the new file, and that of the features, if they exist.
+        /// Replace the new file and the file of features if they exist.
         #[arg(long)]
         force: bool,
-        /// Only the first N jobs.
+        /// Read only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
         #[command(flatten)]
@@ -170,7 +170,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes a page, if a file is named.
+/// Writes a page to `path`, if a path is given.
 fn write_page(
     file: Option<&Path>,
     described: &[Description],
@@ -189,7 +189,8 @@ fn page(_: &[Description], _: Option<&TraceComparison>) -> anyhow::Result<String
     anyhow::bail!("--html: this program was built without pages: build it with the feature `figures`")
 }
 
-/// The question for a trace: all its features if none were named. Features and outcomes that it lacks are refused.
+/// The question for a trace: all its features if no feature was named. Features and outcomes that the trace lacks are
+/// refused.
 fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     let (file, known) = (trace.file().display(), trace.features());
     let names = known.iter().map(|feature| format!("`{feature}`")).collect::<Vec<_>>().join(", ");
@@ -198,23 +199,23 @@ fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
         question.features = known.iter().copied().filter(|feature| *feature != Feature::Hour).collect();
         anyhow::ensure!(
             !question.features.is_empty(),
-            "{file}: no job has a feature but its hour; put a file X.features.csv beside X.tr, name the columns of a \
+            "{file}: jobs have no feature except their hour; put a file X.features.csv beside X.tr, name the columns of a \
              .csv file with --columns, or predict by the hour with --features hour"
         );
     }
     for (at, feature) in question.features.iter().enumerate() {
         anyhow::ensure!(
             known.contains(feature),
-            "--features {feature}: no job of {file} has it; its jobs have {names}"
+            "--features {feature}: no job of {file} has this feature; its jobs have {names}"
         );
         anyhow::ensure!(
             !question.features[..at].contains(feature),
-            "--features: `{feature}` is named twice; name each feature once, pairs of them count anyway"
+            "--features: `{feature}` is named twice; name each feature once; pairs of features are always used"
         );
     }
     anyhow::ensure!(
         !question.only_finished || has_finished(trace),
-        "--only finished: {file} marks no job as finished; leave it out"
+        "--only finished: {file} marks no job as finished; leave out the option"
     );
     Ok(question)
 }
@@ -227,14 +228,14 @@ fn has_finished(trace: &Trace) -> bool {
 fn feature(name: &str) -> Result<Feature, String> {
     let known = || Feature::ALL.iter().map(|feature| feature.name());
     name.trim().parse().map_err(|()| {
-        let help = did_you_mean(name, known()).unwrap_or_else(|| format!("known are {}", listed(known())));
+        let help = did_you_mean(name, known()).unwrap_or_else(|| format!("choose {}", listed(known())));
         format!("no feature is named `{name}`; {help}")
     })
 }
 
 fn predictor(name: &str) -> Result<PredictorKind, String> {
     let known = || PredictorKind::ALL.iter().map(|kind| kind.name());
-    name.parse().map_err(|()| format!("no predictor is named `{name}`; known are {}", listed(known())))
+    name.parse().map_err(|()| format!("no predictor is named `{name}`; choose {}", listed(known())))
 }
 
 fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow::Result<Trace> {
@@ -248,12 +249,12 @@ fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow
     Ok(workload::read(&found, jobs, columns)?)
 }
 
-/// The columns of `.csv` files with names of their own.
+/// Options that name the columns of `.csv` files.
 #[derive(Debug, Args)]
 struct ColumnArgs {
-    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; times that are numbers count in the
-    /// unit that the name ends in (_s, _ms, _us, _ns, _min, _h, _d) or that is stated (run=took:min), otherwise in
-    /// seconds. With several traces name the file, once for each file that needs columns: --columns
+    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds. Times that are numbers count in the
+    /// unit at the end of the name (_s, _ms, _us, _ns, _min, _h, _d), in a stated unit (run=took:min), or else in
+    /// seconds. With several traces name the file, and repeat the option for each file that needs columns: --columns
     /// a.csv:user=who,submit=at,run=took
     #[arg(long = "columns", value_name = "[FILE:]LIST")]
     lists: Vec<FileColumns>,
@@ -262,7 +263,7 @@ struct ColumnArgs {
 /// The columns of one file.
 #[derive(Clone, Debug)]
 struct FileColumns {
-    /// `None` for the only file.
+    /// Name of the file; `None` for the only file.
     file: Option<PathBuf>,
     names: ColumnNames,
 }
@@ -271,7 +272,7 @@ impl FromStr for FileColumns {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Meanings have no colon, but folders and the names of columns may.
+        // Meanings have no colon; folders and names of columns may have colons.
         let first = text.find('=').unwrap_or(text.len());
         let (file, list) = match text[..first].rfind(':') {
             Some(colon) => (Some(text[..colon].into()), &text[colon + 1..]),
@@ -282,10 +283,10 @@ impl FromStr for FileColumns {
 }
 
 impl ColumnArgs {
-    /// The columns of each of the files.
+    /// The columns of each of `files`.
     ///
     /// # Errors
-    /// It is not clear which file some columns belong to, or a file has two lists.
+    /// When the file of some columns is ambiguous, or a file has two lists.
     fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
         let mut found = vec![None; files.len()];
         for list in &self.lists {
@@ -293,7 +294,7 @@ impl ColumnArgs {
             for at in (0..files.len()).filter(|&at| files[at] == *named) {
                 anyhow::ensure!(
                     found[at].replace(&list.names).is_none(),
-                    "--columns: two lists are for {}; write one",
+                    "--columns: two lists are for {}; write one list",
                     named.display()
                 );
             }
@@ -304,14 +305,14 @@ impl ColumnArgs {
     /// The columns of the only file.
     ///
     /// # Errors
-    /// As [`Self::of_files`].
+    /// The errors of [`Self::of_files`].
     pub(super) fn of(&self, file: &Path) -> anyhow::Result<Option<&ColumnNames>> {
         Ok(self.of_files(&[file.to_owned()])?[0])
     }
 }
 
 impl FileColumns {
-    /// Its file: the only one, the one of this path, or else the only one of this name.
+    /// The file of these columns: the only file, the file with this path, or else the only file with this name.
     fn file_among<'a>(&self, files: &'a [PathBuf]) -> anyhow::Result<&'a PathBuf> {
         let is_alone = |file: &&PathBuf| files.iter().all(|other| other == *file);
         let Some(name) = &self.file else {
@@ -324,11 +325,11 @@ impl FileColumns {
         let Some(found) = found else {
             let known: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             let known = listed(known.iter().map(String::as_str));
-            anyhow::bail!("--columns: no trace here is called `{}`; there is {known}", name.display());
+            anyhow::bail!("--columns: no trace here is called `{}`; name {known}", name.display());
         };
         anyhow::ensure!(
             found == name || of_name().all(|file| file == found),
-            "--columns: several traces are called `{}`; write the path of the one that is meant, such as `{}`",
+            "--columns: several traces are called `{}`; write the path of one of them, such as `{}`",
             name.display(),
             found.display()
         );
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_has_columns_of_its_own() {
+    fn lists_of_columns_are_matched_to_files() {
         let files = ["a.csv", "b/c.csv", "d.tr"].map(PathBuf::from);
         let both = args(&["a.csv:user=x:y", "c.csv:user=z"]);
         let [x, z] = ["user=x:y", "user=z"].map(|list| list.parse::<ColumnNames>().unwrap());
@@ -354,7 +355,7 @@ mod tests {
         let twice = ["a.csv", "a.csv"].map(PathBuf::from);
         assert_eq!(args(&["user=z"]).of_files(&twice).unwrap(), [Some(&z), Some(&z)]);
         let alike = ["b/a.csv", "a.csv"].map(PathBuf::from);
-        assert_eq!(args(&["a.csv:user=z"]).of_files(&alike).unwrap(), [None, Some(&z)], "a path goes first");
+        assert_eq!(args(&["a.csv:user=z"]).of_files(&alike).unwrap(), [None, Some(&z)], "the path is equal");
         let alike = ["b/a.csv", "c/a.csv"].map(PathBuf::from);
         let error = args(&["a.csv:user=z"]).of_files(&alike).unwrap_err().to_string();
         assert!(
@@ -363,7 +364,7 @@ mod tests {
         );
         for (lists, part) in [
             (&["user=x"][..], "--columns FILE:LIST"),
-            (&["e.csv:user=x"], "called `e.csv`; there is `a.csv`, `b/c.csv` or `d.tr`"),
+            (&["e.csv:user=x"], "called `e.csv`; name `a.csv`, `b/c.csv` or `d.tr`"),
             (&["a.csv:user=x", "a.csv:run=x"], "two lists are for a.csv"),
         ] {
             let error = args(lists).of_files(&files).unwrap_err().to_string();

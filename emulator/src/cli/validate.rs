@@ -15,7 +15,7 @@ use super::output::{RENDER, control, print_folded, print_json, write_file};
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
 
-/// The file in the results folder with the output of `--json`.
+/// Name of the file in the results folder that has the output of `--json`.
 const KEPT: &str = "validation.json";
 
 /// Number of agents started if no hosts are given.
@@ -26,24 +26,23 @@ const AGENTS: u16 = 3;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The runtimes; the others are compared with the first that can run here. Where copies burn real cores
-    /// (`run.real`), each real-time runtime runs twice: with copies that are timed, and with copies that burn.
+    /// The runtimes. The first runtime that can run here is the reference for the others. If copies burn real cores
+    /// (`run.real`), each real-time runtime runs twice: with timed copies, and with copies that burn.
     #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
     runtimes: Vec<RuntimeKind>,
     /// Emulated seconds per real second, for `local` and `hosts`.
     #[arg(long, value_name = "X")]
     speed: Option<f64>,
-    /// Runs in each real-time runtime, all with the same seed; three or more measure how much runs differ among
-    /// themselves.
+    /// Number of runs in each real-time runtime, all with the same seed. Three or more runs measure their own spread.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Folder of the study directories and of `validation.json`; `runs/validate-<experiment>` if absent.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep the runs in the folder given by --out, and run only what is missing.
+    /// Keep the runs in the folder of --out, and run only what is missing.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Threads of a run; one per processor if absent.
+    /// Number of threads of a run; if absent, one per processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     #[command(flatten)]
@@ -51,11 +50,11 @@ pub(super) struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// No progress bar.
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
-    /// Exit with status 1 if a run with a faithful certificate diverges by more than 5 % in a quantile, if a run
-    /// finished other jobs than the reference, or if all runs are degraded.
+    /// Exit with status 1 if a faithful run diverges by more than 5 % in a quantile, if a run had other jobs or final
+    /// counts than the reference, or if all runs are degraded.
     #[arg(long)]
     check: bool,
 }
@@ -64,7 +63,7 @@ impl Options {
     fn load(&self, variant: RunVariant) -> Result<Experiment, ConfigError> {
         let mut overrides = Overrides { runtime: Some(variant.runtime), ..self.experiment.overrides() };
         overrides.set.extend(variant.set().map(str::to_owned));
-        // Actors on hosts expect losses; runs that are compared must differ only in their runtime.
+        // Actors on hosts expect losses. Runs that are compared must differ only in their runtime.
         if self.runtimes.contains(&RuntimeKind::Hosts) {
             overrides.set.push("network.expect_loss=true".to_owned());
         }
@@ -80,24 +79,24 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let out = options.out.clone();
     if let Some(absent) = out.as_ref().filter(|out| options.resume && !out.exists()) {
         anyhow::bail!(
-            "--resume: there is no {}; to begin a validation there, leave out --resume",
+            "--resume: there is no folder {}; to begin a validation there, leave out --resume",
             absent.display()
         );
     }
-    // Only foreign content is refused here: runs of an earlier validation are checked one by one.
+    // Only foreign content is refused here; runs of an earlier validation are checked one by one.
     if let Some(Err(foreign @ storage::Error::Foreign { .. })) =
         out.as_ref().map(|out| storage::check_own(out, &[]))
     {
         return Err(foreign.into());
     }
-    // A new folder is removed again if no run can start.
+    // If no run can start, a new folder is removed again.
     let name = format!("validate-{}", experiment.name);
     let made = out.is_none().then(|| NewFolder::make(Path::new("runs"), &name)).transpose()?;
     let plan = ValidateOptions {
         variants: RunVariant::all(&experiment, &options.runtimes),
         repeat: options.repeat,
         out: out.or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap_or_default(),
-        // Agents on this machine show the effects of the network and of several processes, but not of several
+        // Agents on this machine show the effects of the network and of several processes, but not those of several
         // machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         resume: options.resume,
@@ -117,13 +116,13 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print_json(&validation)?;
     } else {
         print_folded(&validation.text())?;
-        print_folded(&format!("results: {}, this in {}", plan.out.display(), kept.display()))?;
+        print_folded(&format!("results: {}, this comparison: {}", plan.out.display(), kept.display()))?;
     }
     let failed = options.check && (validation.is_void() || !validation.holds());
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The number of agents to start if no hosts are given: at most the number of CPUs if each needs its own.
+/// The number of agents to start without hosts: if each agent needs its own CPU, at most the number of CPUs.
 fn agents(experiment: &Experiment) -> u16 {
     match experiment.run.real {
         Some(_) => AGENTS.min(free_cpus().len() as u16).max(1),

@@ -11,16 +11,16 @@ use volary_report::dashboard::RunFolder;
 use super::live::{port, serve};
 use super::output::control;
 
-/// Interval of the check whether to stop.
+/// Interval between checks of the stop flag.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
-/// Show a study directory on a page for browsers of this machine, whether its run has ended or goes on, until Ctrl-C.
+/// Show a study directory on a page for browsers of this machine, during its run or afterwards, until Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The study directory.
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The port; any free one if absent.
+    /// The port; if absent, any free port.
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true, value_parser = port)]
     port: u16,
 }

@@ -1,4 +1,4 @@
-//! The comparison of one policy in one runtime with the reference: counts, jobs, placement, metrics; and the likely
+//! The comparison of one policy in one runtime with the reference: counts, jobs, placement, metrics. It names likely
 //! causes of a divergence, as far as the certificates of the runs explain it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +13,13 @@ use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
 use super::variant::{Error, VariantRuns};
 use crate::runtime::StudyError;
 
-/// Divergence from which a cause is searched for.
+/// Relative divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
-/// The reference with cores as fast as a run found them; `None` if their speed is not known.
+/// Function that runs the reference with cores as fast as a run found them; `None` if their speed is unknown.
 type AsFound<'a> = dyn Fn(&RunRecord) -> Result<Option<Summary>, Error> + 'a;
 
-/// Compares a runtime with the reference; `None` if either did not run the point.
+/// Compares a runtime with the reference; `None` if one of them did not run the point.
 ///
 /// # Errors
 /// When a file cannot be read, or the reference cannot be run again.
@@ -29,7 +29,7 @@ pub(super) fn against(
     variant: &VariantRuns,
     as_found: &AsFound<'_>,
 ) -> Result<Option<Against>, Error> {
-    let of_reference = format!("{}, which it is compared with", reference.variant);
+    let of_reference = format!("the reference {}", reference.variant);
     let (reference, runs) =
         (reference.of(&point.policy, &point.cell), variant.of(&point.policy, &point.cell));
     let (Some(base), false) = (reference.first(), runs.is_empty()) else {
@@ -38,14 +38,14 @@ pub(super) fn against(
     let read = |error| Error::Run(StudyError::StudyDir(error));
     let jobs = base.rows.read().map_err(read)?;
     let copies = base.rows.read().map_err(read)?;
-    // The maximum over all repetitions.
+    // The largest number over all repetitions counts.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
     for run in &runs {
         different.push(draws(&jobs, &run.rows.read().map_err(read)?));
         moved.extend(placement(&copies, &run.rows.read().map_err(read)?));
     }
     let accounts = accounts(&base.summary, &summaries(&runs));
-    // Degraded or injected runs are left out, unless all runs are.
+    // Degraded or injected runs are left out, unless all runs are degraded or injected.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };
@@ -76,7 +76,7 @@ pub(super) fn against(
     Ok(Some(found))
 }
 
-/// Counts that differ, in words.
+/// Counts that differ, as text.
 fn accounts(reference: &Summary, runs: &[&Summary]) -> Vec<String> {
     type Count = (&'static str, fn(&Summary) -> u64);
     const COUNTS: [Count; 5] = [
@@ -121,7 +121,7 @@ fn summaries<'a>(records: &[&'a RunRecord]) -> Vec<&'a Summary> {
     records.iter().map(|record| &record.summary).collect()
 }
 
-/// The reasons of degraded runs, and their injections, without duplicates.
+/// Reasons and injections of degraded runs, without duplicates.
 fn reasons(runs: &[&RunRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
@@ -129,12 +129,12 @@ fn reasons(runs: &[&RunRecord]) -> Vec<String> {
     says.into_iter().chain(injected.collect::<BTreeSet<_>>()).collect()
 }
 
-/// The part of a difference that a cause must explain.
+/// Share of a difference that a cause must explain.
 const MOST: f64 = 0.5;
-/// Share of moved jobs from which moves are named as a possible cause of the difference.
+/// Share of moved jobs from which their moves are named as a possible cause of the difference.
 const MOVED: f64 = 0.05;
 
-/// The likely cause as text: the first that explains most of the difference.
+/// The likely cause as text: the first cause that explains most of the difference.
 fn cause(
     divergence: &MetricDivergence,
     reference: &Summary,
@@ -156,7 +156,7 @@ fn cause(
     causes.into_iter().flatten().next().unwrap_or_else(|| "not explained by the certificate".to_owned())
 }
 
-/// The departures that the certificates report; their effect on a metric is not known.
+/// The departures that the certificates report. Their effect on a metric is unknown.
 fn degraded(certificates: &[&Certificate]) -> Option<String> {
     let mut departures: Vec<_> =
         certificates.iter().flat_map(|c| &c.reasons).map(|reason| reason.what).collect();
@@ -166,7 +166,7 @@ fn degraded(certificates: &[&Certificate]) -> Option<String> {
     (!words.is_empty()).then(|| format!("the run is degraded: {}", words.join(", ")))
 }
 
-/// Lateness as a cause: every message that a task waits for adds its lateness, and so does the end of its copy.
+/// Lateness as a cause: every message that a task waits for adds its lateness, and the end of its copy adds its own.
 fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<String> {
     let lateness = |of: fn(&Certificate) -> f64| mean(certificates, of);
     let (delivery, work) = (lateness(|c| c.lateness.deliveries.mean_s), lateness(|c| c.lateness.work.mean_s));
@@ -174,7 +174,7 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
     let expected = hops * delivery + work;
     (apart > 0.0 && expected >= MOST * apart).then(|| {
         format!(
-            "lateness: {} messages a task, {} late each, and ends of copies {}, make {} of {}",
+            "lateness: {} messages per task, each {} late, and ends of copies, {} late, explain {} of {}",
             number::short(hops),
             number::seconds(delivery),
             number::seconds(work),
@@ -184,13 +184,13 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
     })
 }
 
-/// Clock errors as a cause: the bound of the hosts' clock errors may be as large as the difference.
+/// Clock errors as a cause: the bound of the hosts' clock errors may explain the difference.
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
     let hops = runs.first().map_or(0.0, |run| run.messages_per_task());
     (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs()).then(|| {
         format!(
-            "clocks of hosts: {} messages a task, each timed to within {}, make up to {} of {}",
+            "clocks of hosts: {} messages per task, each timed to within {}, explain up to {} of {}",
             number::short(hops),
             number::seconds(bound),
             number::seconds(hops * bound),
@@ -199,8 +199,8 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
     })
 }
 
-/// Real cores as a cause: copies took longer or shorter than the interference explains, and queues amplify it, as shown
-/// by the reference with cores as they were found.
+/// Real cores as a cause: copies took longer or shorter than the interference explains, and queues amplify this. The
+/// reference with cores as they were found shows how much.
 fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> Option<String> {
     let burnt: Vec<f64> =
         certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
@@ -218,9 +218,9 @@ fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> O
     })
 }
 
-/// Order as a cause: messages that are due at nearly the same time arrive in another order, and choices that depend on
-/// the order differ. The size of the effect is known only from repeated runs of the same world. If the run is also
-/// `degraded`, that may have changed the order, so it is named as well.
+/// Order as a cause: messages that are due at nearly the same time arrive in another order, which changes choices. Only
+/// repeated runs of the same world show the size of the effect. If the run is `degraded`, this is named as well, since
+/// it may have changed the order.
 fn other_servers(
     apart: f64,
     spread: Option<f64>,
@@ -233,10 +233,10 @@ fn other_servers(
     let moved = format!("{moved} of {jobs} sampled jobs on other servers");
     let noise = match spread {
         None => format!(
-            "may be ordering noise: {moved}; --repeat {ENOUGH} or more shows how much runs differ among themselves"
+            "may be ordering noise: {moved}; --repeat {ENOUGH} or more shows how much runs of one runtime differ"
         ),
         Some(spread) if apart.abs() <= spread => {
-            format!("ordering noise: {moved}, and runs differ as much among themselves")
+            format!("ordering noise: {moved}, and runs of one runtime differ as much")
         }
         Some(_) => return None,
     };
@@ -246,7 +246,7 @@ fn other_servers(
     })
 }
 
-/// Few jobs as a cause: they determine a far quantile.
+/// Few jobs as a cause: a quantile far in the tail depends on only a few jobs.
 fn few_jobs(metric: &str, reference: &Summary) -> Option<String> {
     let (class, metric) = split_class(metric);
     let beyond = match metric {
@@ -280,7 +280,7 @@ mod tests {
     use crate::comparison::validation::{Against, DrawsCompared, SkippedRuntime, ValidatedPoint, Validation};
     use crate::comparison::variant::{RunVariant, VariantRuns};
 
-    /// Runs of one policy in study directories, each modified by a `change`.
+    /// Runs of one policy in study directories, each changed by the function at its place.
     fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
         let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> Study {
             let root = folder.join(format!("{runtime}-{number}"));
@@ -301,7 +301,7 @@ mod tests {
         compared_with(&|_| (), runs)
     }
 
-    /// Compares runs with a reference that is modified.
+    /// Compares runs with a reference that is changed by a function.
     fn compared_with(reference: &dyn Fn(&mut Measured), runs: &[&dyn Fn(&mut Measured)]) -> Against {
         let folder = tempfile::tempdir().unwrap();
         let point = ValidatedPoint {
@@ -310,7 +310,7 @@ mod tests {
             against: Vec::new(),
         };
         let reference = ran(folder.path(), RuntimeKind::Virtual, &[reference]);
-        // Cores slower by one part in a hundred make responses longer by two.
+        // Cores that are slower by 1 % make responses longer by 2 %.
         let as_found = |run: &RunRecord| {
             let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
             Ok(certificate.map(|certificate| {
@@ -328,7 +328,7 @@ mod tests {
         against.metrics.iter().find(|divergence| divergence.metric == name).unwrap()
     }
 
-    /// Stretches all response times.
+    /// Lengthens all response times by this share.
     fn slower(by: f64) -> impl Fn(&mut Measured) {
         move |run| {
             run.summary.fidelity = Some(fixture::faithful());
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
+    fn only_faithful_runs_are_judged_by_their_quantiles() {
         assert!(compared(&[&slower(0.04)]).holds());
         let found = compared(&[&slower(0.06)]);
         assert!(!found.holds());
@@ -374,9 +374,9 @@ mod tests {
         assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
     }
 
-    /// A degraded repetition is left out, and the others are judged without it.
+    /// A degraded repetition is left out; the verdict is on the other repetitions.
     #[test]
-    fn faithful_repetitions_are_judged_without_degraded_ones() {
+    fn degraded_repetitions_are_left_out_of_the_verdict() {
         let late = |run: &mut Measured| {
             slower(0.5)(run);
             run.summary.fidelity = Some(fixture::degraded());
@@ -393,15 +393,11 @@ mod tests {
         let late = |run: &mut Measured| run.summary.fidelity = Some(fixture::degraded());
         let found = compared_with(&late, &[&slower(0.06)]);
         assert!(!found.is_judged && found.holds());
-        assert!(
-            found.degraded[0].starts_with("virtual, which it is compared with: "),
-            "{:?}",
-            found.degraded
-        );
+        assert!(found.degraded[0].starts_with("the reference virtual: "), "{:?}", found.degraded);
     }
 
     /// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference, or from the reference
-    /// with such cores, which is 8 % above it; other quantiles have their usual limits.
+    /// with such cores, which is 8 % above the plain reference. Other quantiles have their usual limits.
     #[test]
     fn slower_real_cores_widen_the_limit_of_medians() {
         let burnt = |by: f64| {
@@ -432,19 +428,19 @@ mod tests {
         );
         let p50 = [0.14, -0.06, -0.04, 0.03].map(|by| burnt(by).0);
         assert_eq!(p50, [(false, false), (false, false), (true, false), (true, true)]);
-        assert_eq!(metric(&compared(&[&slower(0.1)]), "response_s.p50").found, None, "nothing was burnt");
+        assert_eq!(metric(&compared(&[&slower(0.1)]), "response_s.p50").found, None, "no core was burnt");
     }
 
     #[test]
-    fn runs_may_diverge_by_as_much_as_they_differ_among_themselves() {
+    fn a_divergence_within_the_spread_of_the_runs_is_accepted() {
         let found = compared(&[&slower(0.02), &slower(0.15), &slower(0.06)]);
         assert!(found.holds() && metric(&found, "response_s.p50").spread.is_some(), "{found:?}");
         let sure = compared(&[&slower(0.060), &slower(0.061), &slower(0.062)]);
-        assert!(!sure.holds(), "three runs agree that it is 6 %");
+        assert!(!sure.holds(), "three runs agree on a difference of 6 %");
         assert_eq!(
             metric(&compared(&[&slower(0.0), &slower(0.2)]), "response_s.p50").spread,
             None,
-            "two say little"
+            "two runs give no estimate of the spread"
         );
     }
 
@@ -454,16 +450,16 @@ mod tests {
         assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
         assert!(!found.holds());
         let later = compared(&[&|_| (), &|run| run.jobs[7].arrival += 1e-9, &|_| ()]);
-        assert_eq!(later.draws, found.draws, "of any repetition");
+        assert_eq!(later.draws, found.draws, "differences in any repetition count");
         let found = compared(&[&|run| run.jobs.truncate(399)]);
         assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
         let found = compared(&[&|_| (), &|run| run.summary.jobs.finished -= 3]);
-        assert_eq!(found.accounts, ["jobs finished: 400 against 397"], "of any repetition");
+        assert_eq!(found.accounts, ["jobs finished: 400 against 397"], "differences in any repetition count");
         assert!(!found.holds());
     }
 
     #[test]
-    fn causes_are_named() {
+    fn a_comparison_names_the_likely_cause_of_a_divergence() {
         let cause = |change: &dyn Fn(&mut Measured)| {
             metric(&compared(&[change]), "response_s.p50").cause.clone().unwrap()
         };
@@ -472,7 +468,7 @@ mod tests {
             let certificate = run.summary.fidelity.as_mut().unwrap();
             certificate.lateness.deliveries.mean_s = 0.01;
         });
-        assert!(late.starts_with("lateness: 6.40 messages a task, 10.0\u{202f}ms late each"), "{late}");
+        assert!(late.starts_with("lateness: 6.40 messages per task, each 10.0\u{202f}ms late"), "{late}");
         let clocks = cause(&|run| {
             slower(0.02)(run);
             run.summary.fidelity.as_mut().unwrap().hosts[0].clock.bound_s = 0.01;
@@ -486,7 +482,7 @@ mod tests {
         assert_eq!(cause(&slower(0.5)), "not explained by the certificate");
     }
 
-    /// Lateness is named as the cause only if it is large enough.
+    /// Lateness is named as the cause only if it explains most of the difference.
     #[test]
     fn ordering_noise_is_not_attributed_to_small_lateness() {
         let elsewhere = |run: &mut Measured| {
@@ -517,7 +513,7 @@ mod tests {
         assert!(alike.starts_with("the run is degraded: "), "{alike}");
     }
 
-    /// A single job that moved does not change a median.
+    /// A single job that ran on another server does not change a median.
     #[test]
     fn a_few_moved_jobs_are_not_named_as_the_cause() {
         let cause = |degraded: bool| {

@@ -8,14 +8,14 @@ use volary_report::style::{missing, text_table};
 use super::metrics::named;
 
 const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", ""];
-/// The column of stars.
+/// Index of the column of stars.
 const MARK: usize = 5;
-/// Columns that are left out on a narrow terminal, the least important first.
+/// Indices of the columns that a narrow terminal leaves out, the least important first.
 const DROPPED_FIRST: [usize; 2] = [4, 3];
-/// Minimum width of the column of names; other columns are left out to keep it.
+/// Minimum width of the column of names, for which other columns are left out.
 const NAME: usize = 20;
 
-/// The table of a point, in which columns are left out until it fits the width; the last line names them.
+/// The table of a point. Columns are left out until the table fits the width; the last line names them.
 pub(super) fn point_table(point: &ComparedPoint, width: Option<usize>) -> String {
     let mut rows: Vec<Vec<String>> = point.metrics.iter().filter_map(row).collect();
     let mut columns: Vec<usize> = (0..HEADER.len()).collect();
@@ -56,7 +56,7 @@ fn row(difference: &MetricDifference) -> Option<Vec<String>> {
     let [a, b] = metric.unit.alike([difference.a, difference.b].map(|side| side.unwrap_or(f64::NAN)));
     let change = difference.difference.map(|mean| {
         let text = metric.unit.interval(mean, difference.half_width);
-        // Shares differ by percentage points, not by a share.
+        // The difference of two shares is in percentage points.
         let text = if metric.unit == Unit::Share { text.replace('%', "pp") } else { text };
         format!("{}{text}", if mean > 0.0 { "+" } else { "" })
     });
@@ -70,7 +70,7 @@ fn row(difference: &MetricDifference) -> Option<Vec<String>> {
     ])
 }
 
-/// The name of a metric in lines of at most `most` characters, broken after points, underscores and spaces.
+/// The name of a metric in lines of at most `most` characters, broken after dots, underscores and spaces.
 fn broken(name: &str, most: usize) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for part in name.split_inclusive(['.', '_', ' ']) {
@@ -86,41 +86,41 @@ fn broken(name: &str, most: usize) -> String {
     out
 }
 
-/// A policy in a cell.
+/// A policy in a cell that both studies ran.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ComparedPoint {
     pub policy: String,
     pub cell: Cell,
-    /// Number of seeds that both ran.
+    /// Number of seeds that both studies ran.
     pub paired_seeds: usize,
-    /// Whether equal seeds gave equal event orders: not only the same world but the same run.
+    /// Whether equal seeds gave equal event orders: the studies then have the same runs, not only the same world.
     pub identical: bool,
-    /// Whether some run of the first is degraded.
+    /// Whether a run of the first study is degraded.
     #[serde(default)]
     pub a_degraded: bool,
-    /// Whether some run of the second is degraded.
+    /// Whether a run of the second study is degraded.
     #[serde(default)]
     pub b_degraded: bool,
-    /// Whether interference was injected into some run of the first.
+    /// Whether interference was injected into a run of the first study.
     #[serde(default)]
     pub a_injected: bool,
-    /// Whether interference was injected into some run of the second.
+    /// Whether interference was injected into a run of the second study.
     #[serde(default)]
     pub b_injected: bool,
-    /// Whether injections differed between runs of one seed, so that no difference is judged.
+    /// Whether injections differed between runs of one seed. Differences are then not judged.
     #[serde(default)]
     pub unequal: bool,
-    /// Number of runs of the first, and of the second.
+    /// Numbers of runs of the first and of the second study.
     #[serde(default)]
     pub runs: [usize; 2],
-    /// Jobs of the first that did not finish, and of the second, over all runs.
+    /// Numbers of unfinished jobs of the first and of the second study, over all runs.
     #[serde(default)]
     pub unfinished: [u64; 2],
     pub metrics: Vec<MetricDifference>,
 }
 
 impl ComparedPoint {
-    /// Whether both studies ran the same and measured the same.
+    /// Whether both studies ran the same seeds with identical results.
     pub(super) fn is_same(&self) -> bool {
         let is_equal = |metric: &MetricDifference| metric.a == metric.b;
         let is_noted = self.a_degraded || self.b_degraded || self.a_injected || self.b_injected;
@@ -137,22 +137,22 @@ impl ComparedPoint {
 /// A metric in both studies.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MetricDifference {
-    /// Its name in the results, such as `response_s.p50`.
+    /// Name of the metric in the results, such as `response_s.p50`.
     pub metric: String,
     /// Mean over the compared replications of the first study.
     pub a: Option<f64>,
     /// Mean over the compared replications of the second study.
     pub b: Option<f64>,
-    /// `b - a`.
+    /// Difference `b - a`.
     pub difference: Option<f64>,
-    /// `(b - a) / a`.
+    /// Relative difference `(b - a) / a`.
     pub relative: Option<f64>,
-    /// Number of paired seeds under which both have a value.
+    /// Number of paired seeds under which both studies have a value.
     #[serde(default)]
     pub pairs: usize,
     /// Half-width of the 95 % interval of the difference; absent with fewer than two pairs.
     pub half_width: Option<f64>,
-    /// Whether the interval excludes zero; absent without one, and for times of finished jobs where jobs are
+    /// Whether the interval excludes zero; absent without an interval, and for times of finished jobs if jobs are
     /// unfinished.
     pub differs: Option<bool>,
 }

@@ -1,8 +1,8 @@
-//! The reference with cores as fast as a run found them.
+//! The reference with cores as fast as a run found them in its measurements.
 //!
-//! Real cores are not exactly as fast as at their calibration: clocks rise and fall, a hypervisor gives a CPU to
-//! others, and actors and timers need the same CPUs. The record of the run holds the speed of each core in every
-//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify the
+//! Real cores are not always as fast as at their calibration: clock rates rise and fall, a hypervisor gives a CPU to
+//! other machines, and actors and timers need the same CPUs. The record of the run holds the speed of each core in
+//! every stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify the
 //! deviations: the same world is run with cores that have the recorded speed at every moment.
 
 use std::collections::BTreeMap;
@@ -19,14 +19,13 @@ use volary_experiment::storage::run_record::RunRecord;
 use super::variant::{Error, RunVariant};
 use crate::runtime::{StudyError, pool};
 
-/// Minimum busy part of a stretch from which its pace counts for the whole stretch.
+/// Minimum busy share of a stretch from which its pace counts for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
-/// Time after the run's end for which bursts of the experiment are added, since the reference may take longer than the
-/// run.
+/// Time after the run's end for which bursts of the experiment are added, since the reference may take longer.
 const BEYOND: Span = Span::from_secs(60);
 
-/// Runs the point of number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that run
-/// burnt none, or if interference was injected: the record holds only the part of it that copies met.
+/// Runs point number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that run burned no
+/// cores, or if interference was injected: the record holds only the part of an injection that copies met.
 ///
 /// # Errors
 /// When the run's record cannot be read, or the reference is interrupted or refused.
@@ -52,7 +51,7 @@ pub(super) fn as_found(
     })
 }
 
-/// The same world with cores as fast as in these rows, and otherwise as the experiment requests.
+/// The same world with cores as fast as in `rows`; at other times cores are as the experiment requests.
 fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
     if rows.is_empty() {
         return Ok(world);
@@ -73,7 +72,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
             slowdown,
         }));
     }
-    // A trace only slows down: the fastest stretch is the cores' speed.
+    // A trace can only slow a core down: the speed of a core is that of its fastest stretch.
     let fastest = trace.iter().map(|row| row.slowdown).fold(1.0, f64::min);
     trace.iter_mut().for_each(|row| row.slowdown = (row.slowdown / fastest).max(1.0));
     let trace = BurstTrace { rows: trace, ..BurstTrace::default() };
@@ -83,11 +82,11 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
     Ok(world.with_cores(profile, fastest))
 }
 
-/// A piece of a core's time: from, until, and its slowdown.
+/// A piece of a core's time: begin, end, and slowdown.
 type Piece = (Time, Time, f64);
 
-/// The slowdown of a core from the start of the run, without gaps: as measured while it had work; otherwise as
-/// requested in bursts up to `end`, and the mean of its healthy stretches outside bursts.
+/// The slowdown of a core from the start of the run, without gaps. It is as measured while the core had work. Otherwise
+/// it is as requested in bursts up to `end`, and the mean of the healthy stretches outside bursts.
 fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let healthy = rows.iter().filter(|row| row.is_healthy());
     let (had, done) = healthy.fold((0.0, 0.0), |(had, done), row| (had + row.had, done + row.done));
@@ -96,7 +95,7 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let mut at = Time::ZERO;
     for row in rows {
         let [from, until] = [row.start, row.end].map(|s| Time::ZERO + Span::from_secs_f64(s));
-        // Clocks are corrected as a run goes on: stretches may overlap by a little.
+        // Clocks are corrected during a run: stretches may overlap a little.
         let (from, until) = (from.max(at), until.min(end));
         if from < until {
             add_asked(&mut pieces, asked, (at, from), usual);
@@ -109,8 +108,8 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     pieces
 }
 
-/// The slowdown of a core in a stretch. If a copy ran only for a short part of it, the rest has the usual slowdown, so
-/// that a stall of some milliseconds does not extend to the whole stretch.
+/// The slowdown of a core in a stretch. If a copy ran only for a short part of the stretch, the rest has the usual
+/// slowdown: a stall of some milliseconds does not extend to the whole stretch.
 fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     let length = row.end - row.start;
     let most = STILL * row.asked;
@@ -121,7 +120,7 @@ fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     (length / (row.done + (length - row.had) / otherwise)).min(most)
 }
 
-/// Adds the requested slowdowns between two times.
+/// Adds the requested slowdowns from one time to another.
 fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Time), usual: f64) {
     let mut add = |piece: Piece| pieces.extend((piece.0 < piece.1).then_some(piece));
     let mut at = from;
@@ -157,14 +156,14 @@ mod tests {
         let ms = |at: Time| at.0 / 1_000_000;
         let mut pieces = course(rows, &asked, at(end));
         let last = pieces.pop().unwrap();
-        assert_eq!((last.0, last.1), (at(end), Time::MAX), "time goes on");
+        assert_eq!((last.0, last.1), (at(end), Time::MAX), "the last piece has no end");
         pieces.into_iter().map(|(from, until, s)| (ms(from), ms(until), round(s))).collect()
     }
 
-    /// Cores are as measured while they had work. Otherwise bursts are as requested, and healthy times have the mean of
-    /// the measured ones.
+    /// Cores are as measured while they had work. At other times, bursts are as requested, and healthy times have the
+    /// mean of the measured healthy times.
     #[test]
-    fn a_course_has_no_gaps_and_the_measured_slowdowns() {
+    fn the_course_of_a_core_has_no_gaps_and_the_measured_slowdowns() {
         let rows =
             [row(100, 200, 1.0, 1.0, 1.1), row(200, 250, 4.0, 1.0, 4.2), row(400, 500, 1.0, 0.5, 1.04)];
         let usual = 0.15 / (0.1 / 1.1 + 0.05 / 1.04);
@@ -185,8 +184,7 @@ mod tests {
         );
     }
 
-    /// A short busy time in a stretch counts only for its own length; the core's bursts and usual pace count for the
-    /// rest.
+    /// A short busy time in a stretch counts only for its own length. The rest has the core's bursts and usual pace.
     #[test]
     fn a_short_busy_time_counts_only_for_its_own_length() {
         let rows = [row(0, 100, 1.0, 1.0, 1.0), row(100, 200, 1.0, 0.01, f64::INFINITY)];
@@ -203,10 +201,10 @@ mod tests {
         assert_eq!(pieces(&rows, &[(100, 200)], 200), [(0, 101, 1.0), (101, 200, 4.0)], "an overlap");
     }
 
-    /// If a run measured the requested speed of its cores, the reference is unchanged up to rounding to nanoseconds. If
-    /// one core was slower, the reference changes.
+    /// If a run measured the requested speed of its cores, the reference is unchanged up to rounding to nanoseconds. A
+    /// slower core changes the reference.
     #[test]
-    fn cores_of_the_requested_speed_change_nothing() {
+    fn cores_of_the_requested_speed_leave_the_reference_unchanged() {
         let text = r#"
             title = "t"
             seed = 5
@@ -239,7 +237,7 @@ mod tests {
         };
         let plain = world();
         let end = Time(30_000_000_000);
-        // One core has no usable stretches, and one was slower than asked.
+        // One core has no usable stretches, and one core was slower than requested.
         let stretches = |core: u32, by: f64| {
             let cores = plain.cores();
             let bursts: Vec<Burst> = cores.bursts(core, Time::ZERO, end).collect();

@@ -8,7 +8,7 @@ use volary_engine::results::{Metric, Summary};
 use super::metrics::{BAR, class_metric, mean, named, relative, spread, values};
 use super::policy::{ComparedSection, SECTIONS};
 
-/// The compared metrics, and whether they must stay within the bar.
+/// The compared metrics; each is either judged by the bar, or only shown.
 const SHOWN: [(&str, bool); 12] = [
     ("response_s.p50", true),
     ("response_s.p90", true),
@@ -23,7 +23,7 @@ const SHOWN: [(&str, bool); 12] = [
     ("deadlines.goodput_h.total", false),
     ("deadlines.be_response_s.mean", false),
 ];
-/// Number of metrics, from the first, that are also compared for each class of jobs.
+/// Number of metrics, from the first, that are also compared by class of jobs.
 const OF_CLASSES: usize = 4;
 
 /// A metric in a runtime and in the reference.
@@ -31,19 +31,19 @@ const OF_CLASSES: usize = 4;
 pub struct MetricDivergence {
     pub metric: String,
     pub reference: Option<f64>,
-    /// Mean of the runs.
+    /// Mean over the runs.
     pub value: Option<f64>,
     /// Difference as a share of the reference.
     pub relative: Option<f64>,
     /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
     pub spread: Option<f64>,
-    /// Mean of the reference with cores as fast as the runs measured theirs, if copies burn real cores.
+    /// Mean of the reference with cores as fast as the runs measured them; absent unless copies burn real cores.
     #[serde(default)]
     pub found: Option<f64>,
     /// Whether the value is within the bar of the reference, or within the spread of the runs; absent for metrics that
     /// are only shown.
     pub within: Option<bool>,
-    /// Whether the value is within the bar of [`found`](Self::found), so that everything except the cores behaved as in
+    /// Whether the value is within the bar of [`found`](Self::found). If so, everything except the cores behaved as in
     /// the reference. The certificate says whether the cores behaved as requested.
     #[serde(default)]
     pub within_found: Option<bool>,
@@ -52,7 +52,7 @@ pub struct MetricDivergence {
 }
 
 impl MetricDivergence {
-    /// Compares runs with the reference, and with the same reference run `again` with cores as they were found.
+    /// Compares runs with the reference, and with its runs `again`, whose cores are as they were found.
     fn new(
         metric: &Metric,
         judged: bool,
@@ -86,7 +86,7 @@ impl MetricDivergence {
     }
 }
 
-/// The metrics of every policy, of all jobs and of each class.
+/// The metrics that every policy has, of all jobs and of each class.
 pub(super) fn all((reference, again): (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
     let mut rows = shown(&SHOWN, (reference, again), runs);
     for label in reference.classes.keys() {
@@ -112,7 +112,7 @@ fn shown(
     rows.filter(|(judged, row)| *judged || is_measured(row)).map(|(_, row)| row).collect()
 }
 
-/// The metrics that only some policies have, by the key of their section; empty if this policy has none.
+/// The metrics that only some policies have, by the key of their section; empty if the policy has no such metric.
 pub(super) fn of_policy(reference: &Summary, runs: &[&Summary]) -> BTreeMap<String, Vec<MetricDivergence>> {
     let section = |section: &ComparedSection| {
         let rows = (section.tolerance)(reference, runs).map_or_else(Vec::new, |allowed| {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`metrics`] | the metrics that are compared, their statistics, and how they are shown |
+//! | [`metrics`] | the compared metrics, their statistics and their format |
 //! | [`studies`] | two studies, policy by policy and cell by cell |
 //! | `compared_table` | a policy and a cell of both studies, and its table |
 //! | [`validate`](mod@validate) | the execution of one experiment in several runtimes |

@@ -9,10 +9,10 @@ pub struct ComparedSection {
     /// Key of the section.
     pub key: &'static str,
     pub metrics: &'static [&'static str],
-    /// Number of metrics, from the first, that are judged. The others are only shown.
+    /// Number of metrics, from the first, that are judged. Other metrics are only shown.
     pub judged: usize,
-    /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: `Some(None)`
-    /// accepts any difference, `None` means that the reference has no such section.
+    /// Tolerance of the judged metrics, relative to the reference, as a function of the reference and the runs.
+    /// `Some(None)` accepts any difference; `None` means that the reference has no such section.
     pub tolerance: fn(&Summary, &[&Summary]) -> Option<Option<f64>>,
 }
 
@@ -20,8 +20,7 @@ pub struct ComparedSection {
 pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
     key: "staleness",
     metrics: &STALENESS,
-    // Ages and errors depend only on delays, independent of the node that a task went to. The others depend on all
-    // previous choices.
+    // Ages and errors depend only on delays, not on the chosen node. The other metrics depend on all previous choices.
     judged: 3,
     tolerance,
 }];
@@ -40,8 +39,8 @@ const STALENESS: [&str; 7] = [
 /// Number of standard deviations by which samples of caches may differ by chance.
 const CHANCE: f64 = 5.0;
 
-/// The tolerance of cache metrics: the bar, the lateness of deliveries and the clock error that the certificate
-/// reports, and chance, because caches are only sampled.
+/// The tolerance of cache metrics: the bar, the lateness of deliveries and the clock error in the certificate, and
+/// chance, since caches are only sampled.
 fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     let stale = reference.sections.staleness.as_ref()?;
     let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
@@ -50,15 +49,15 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
         (certificate.lateness.deliveries.mean_s + certificate.clock_bound_s()) / asked
     });
     let late = late.fold(0.0, f64::max);
-    // The updates about one job are correlated: they are sent and arrive together, at all schedulers.
+    // Updates about one job are correlated: they are sent and arrive together at all schedulers.
     let tasks = reference.tasks.submitted as f64 / reference.jobs.submitted as f64;
     let samples = reference.makespan_s / stale.every_s;
-    // Copies of one state are few, and in sync when nothing happens.
+    // A shared state has few copies, which are in sync when nothing happens.
     let in_flight = Some(stale.in_flight.mean).filter(|mean| mean.is_finite()).unwrap_or_default();
     // A lost update is in every later sample, so the number of losses bounds the independent samples.
     let lost = if reference.messages.dropped > 0 { reference.messages.dropped as f64 } else { f64::INFINITY };
     let chance = CHANCE / (samples * in_flight / tasks).min(lost).sqrt();
-    // Updates that take longer are older, and more of them are in flight.
+    // Updates that take longer are older, and more updates are in flight.
     let allowed = BAR + (1.0 + late).powi(2) - 1.0 + chance;
     Some((allowed < 1.0).then_some(allowed))
 }
@@ -72,7 +71,7 @@ mod tests {
     use super::super::divergence::of_policy;
     use super::*;
 
-    /// A run of a day with jobs of ten tasks, and updates of 10 ms in flight at each sample.
+    /// The summary of a run of a day with jobs of ten tasks, and updates of 10 ms in flight at each sample.
     fn run(age: f64) -> Summary {
         let mut run = measured("a", &[], 1, 1.0, 400).summary;
         let spread = |mean| Spread { mean, ..Spread::default() };
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_and_errors_are_judged_given_enough_samples() {
+    fn ages_and_errors_are_judged_only_with_enough_samples() {
         let reference = run(0.01);
         let allowed = tolerance(&reference, &[&real(0.01)]).unwrap().unwrap();
         assert!((BAR..0.5).contains(&allowed), "{allowed}");
@@ -108,10 +107,10 @@ mod tests {
         assert_eq!(off(1.01 * allowed)[..2], [Some(false), Some(true)]);
         assert_eq!(off(-1.01 * allowed)[..2], [Some(false), Some(true)]);
         let short = Summary { makespan_s: 10.0, ..run(0.01) };
-        assert_eq!(judged(&short, &real(0.02)), [None; 7], "ten samples say nothing");
+        assert_eq!(judged(&short, &real(0.02)), [None; 7], "ten samples are too few to judge");
         let mut lossy = run(0.01);
         lossy.messages.dropped = 20;
-        assert_eq!(judged(&lossy, &real(0.02)), [None; 7], "nor do twenty that were lost");
+        assert_eq!(judged(&lossy, &real(0.02)), [None; 7], "twenty lost updates are too few to judge");
         assert!(of_policy(&measured("a", &[], 1, 1.0, 400).summary, &[])["staleness"].is_empty());
     }
 }

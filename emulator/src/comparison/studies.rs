@@ -1,7 +1,7 @@
 //! Comparisons of two studies by policy, cell and metric.
 //!
-//! If both ran a point with the same seeds, both ran in the same world, and the difference has a paired 95 % interval;
-//! otherwise only means are compared, and the result says so.
+//! If both studies ran a point with the same seeds, they ran in the same worlds, and the difference has a paired 95 %
+//! interval. Otherwise only means are compared, and the result says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ use volary_experiment::storage::{Study, spec_diff};
 use super::compared_table::{ComparedPoint, MetricDifference, point_table};
 use super::metrics::{class_metric, mean, relative, values};
 
-/// Limit on the policies and cells named that only one study ran.
+/// Limit on the named policies and cells that only one study ran.
 const UNMATCHED: usize = 20;
-/// Limit on the points that have a table in the text; with more points, identical ones have none.
+/// Limit on the points that have a table in the text. With more points, points with identical runs have no table.
 const TABLES: usize = 40;
 
 /// The comparison of two studies.
@@ -34,12 +34,12 @@ pub struct StudyComparison {
     /// Differences between the two experiments except claims, as `key: first A, second B`.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Reasons why they are hardly comparable: different experiments, or different kinds of workloads.
+    /// Reasons why the studies are hardly comparable: different experiments, or different kinds of workloads.
     #[serde(default)]
     pub unrelated: Vec<String>,
-    /// One entry for each policy in each cell that both ran.
+    /// One entry for each policy in each cell that both studies ran.
     pub points: Vec<ComparedPoint>,
-    /// Policies and cells that only one study ran, in words.
+    /// Policies and cells that only one study ran, as text.
     pub unmatched: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
         let workload = manifest.points().next().and_then(|point| point.world("/workload")?.as_object());
         workload.and_then(|kinds| kinds.keys().next().cloned())
     };
-    // A file that was renamed, or copied to change a key, is much the same experiment.
+    // A renamed file, or a copy with a changed key, is much the same experiment.
     let other = |key: &str| {
         let of = |manifest: &Manifest| manifest.points().next().and_then(|point| point.world(key).cloned());
         of(a) != of(b)
@@ -93,7 +93,7 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
     experiments.into_iter().chain(workloads).collect()
 }
 
-/// Values of the swept keys in canonical form, and the policy.
+/// Key of a point: the values of the swept keys in canonical form, and the policy.
 type PointKey = (BTreeMap<String, String>, String);
 /// Points in the order of the experiment.
 type Points<'a> = Vec<(PointKey, &'a [RunRecord])>;
@@ -152,7 +152,7 @@ fn point(policy: &str, a: &[RunRecord], b: &[RunRecord]) -> ComparedPoint {
     }
 }
 
-/// The differences of all jobs, then those of each class that both have.
+/// The differences over all jobs, then the differences over each class that both studies have.
 fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord]) -> Vec<MetricDifference> {
     let summaries = |runs: &[RunRecord]| runs.iter().map(|run| run.summary.clone()).collect::<Vec<_>>();
     let (a, b) = (summaries(a), summaries(b));
@@ -178,7 +178,7 @@ fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord])
     all
 }
 
-/// Compares pairs if seeds are shared, otherwise the means.
+/// Compares pairs if the studies share seeds, and means otherwise.
 fn difference(
     metric: &Metric,
     pairs: &[(&Summary, &Summary)],
@@ -208,7 +208,7 @@ fn difference(
 }
 
 impl StudyComparison {
-    /// A table for each point, up to a limit; metrics that differ beyond their interval are marked with a star. Columns
+    /// A table for each point, up to a limit. Metrics that differ beyond their interval are marked with a star. Columns
     /// that do not fit the width are left out, and names of metrics are broken.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
@@ -232,7 +232,7 @@ impl StudyComparison {
         }
         if others.len() > TABLES {
             let more = count((others.len() - TABLES) as u64);
-            out.push_str(&format!("\nand {more} more: --policy and --at select, --json has all\n"));
+            out.push_str(&format!("\n{more} more points are not shown: select some with --policy and --at, or print all with --json\n"));
         }
         if !same.is_empty() {
             let pairs = plural(same.len() as u64, "pair");
@@ -248,7 +248,7 @@ impl StudyComparison {
     }
 }
 
-/// The compared seeds, and the number of seeds of either study that are left out.
+/// The number of compared seeds, and of the seeds of each study.
 fn seeds(point: &ComparedPoint) -> String {
     let [a, b] = point.runs;
     let common = match point.paired_seeds {
@@ -265,7 +265,7 @@ fn seeds(point: &ComparedPoint) -> String {
     format!("{common} in common: {compared}")
 }
 
-/// Remarks on the reliability of the numbers of a point, a line each.
+/// Remarks on the reliability of the numbers of a point, each on a line.
 fn remarks(point: &ComparedPoint) -> String {
     let mut out = String::new();
     let sides = ["the first", "the second"];
@@ -280,12 +280,12 @@ fn remarks(point: &ComparedPoint) -> String {
         }
     }
     if point.unequal {
-        out.push_str("UNEQUAL: different interference was injected into the two: no difference is marked\n");
+        out.push_str("UNEQUAL: the studies had different injections: no difference is marked\n");
     }
     for (side, unfinished) in sides.iter().zip(point.unfinished) {
         if unfinished > 0 {
             out.push_str(&format!(
-                "UNFINISHED: {} of {side} did not finish: its times are of finished jobs, which are mostly the \
+                "UNFINISHED: {} of {side} did not finish: times are of finished jobs, which are mostly the \
                 fast ones\n",
                 plural(unfinished, "job")
             ));
@@ -294,7 +294,7 @@ fn remarks(point: &ComparedPoint) -> String {
     let fewest = point.metrics.iter().map(|row| row.pairs).filter(|pairs| *pairs > 0).min();
     if let Some(fewest) = fewest.filter(|fewest| *fewest < point.paired_seeds) {
         out.push_str(&format!(
-            "some metrics have values under fewer of these seeds, {fewest} at least; --json counts them\n"
+            "some metrics have values under fewer of these seeds, at least {fewest}; --json states how many\n"
         ));
     }
     out
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(p50.differs, Some(true), "{p50:?}");
         assert!(
             p50.half_width.unwrap() < 0.2 * p50.difference.unwrap(),
-            "the pairing removes what seeds share"
+            "pairing removes the variation that the studies share"
         );
         assert_eq!(metric(point, "utilization").differs, Some(false));
         assert_eq!(comparison.unmatched, ["only the second ran b, load = 0.8"]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn other_experiments_are_named() {
+    fn different_experiments_are_reported_with_their_keys() {
         let with = |jobs: u32| {
             let mut study = study(&[1], 1.0, &["a"]);
             study.manifest.spec = json!({"workload": {"jobs": jobs}, "claims": [jobs]});
@@ -365,10 +365,7 @@ mod tests {
         let related = compare(&with("e", "trace", &["a"]), &with("e", "trace", &["a"])).text(None);
         assert!(!related.contains("UNRELATED") && !related.contains("in common"), "{related}");
         let renamed = compare(&with("e", "trace", &["a"]), &with("f", "trace", &["a"])).text(None);
-        assert!(
-            !renamed.contains("UNRELATED"),
-            "the names of files say nothing of what they hold: {renamed}"
-        );
+        assert!(!renamed.contains("UNRELATED"), "a renamed file does not make runs unrelated: {renamed}");
         let text = compare(&with("e", "trace", &["a", "b"]), &with("f", "mix", &["a"])).text(None);
         let said = "UNRELATED: the jobs of the first come from \
                     workload.trace, those of the second from workload.mix\nin common: 1 pair of a policy and a cell\n\
@@ -394,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_deadlines_plans_and_estimates_are_named() {
+    fn metrics_of_deadlines_plans_and_estimates_are_compared() {
         let with = |found: Option<u64>| {
             let mut study = study(&[1], 1.0, &["a"]);
             let summary = &mut study.cells[0].policies[0].runs[0].summary;
@@ -415,11 +412,11 @@ mod tests {
         }
         let sections = ["deadlines.", "planning.", "prediction."];
         let named = |row: &MetricDifference| sections.iter().any(|section| row.metric.starts_with(section));
-        assert!(!compared(None, None).metrics.iter().any(named), "there are none");
+        assert!(!compared(None, None).metrics.iter().any(named), "metrics without values are left out");
     }
 
     #[test]
-    fn a_degraded_side_is_marked() {
+    fn a_comparison_marks_a_study_with_degraded_runs() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
         bad.cells[0].policies[0].runs[1].summary.fidelity =
             Some(volary_experiment::fidelity::fixture::degraded());
@@ -437,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_with_injections_is_marked() {
+    fn a_comparison_marks_a_study_with_injections() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
         bad.cells[0].policies[0].runs[1].summary.injections =
             vec![volary_experiment::storage::fixture::injected()];
@@ -449,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_with_unequal_injections_are_not_compared() {
+    fn studies_with_unequal_injections_are_not_compared() {
         let seeds = [1, 2, 3, 4];
         let (mut one, mut other) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let differs = |a: &Study, b: &Study| metric(&compare(a, b).points[0], "response_s.p50").differs;
@@ -458,14 +455,14 @@ mod tests {
         other.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), None);
         let text = compare(&one, &other).text(None);
-        assert!(text.contains("UNEQUAL: different interference was injected into the two"), "{text}");
+        assert!(text.contains("UNEQUAL: the studies had different injections"), "{text}");
         one.cells[0].policies[0].runs[1].summary.injections = injected();
-        assert_eq!(differs(&one, &other), Some(true), "both have it under the same seed");
+        assert_eq!(differs(&one, &other), Some(true), "both studies have the injection under the same seed");
     }
 
-    /// Unfinished jobs are mostly slow ones, so times of finished jobs are not comparable.
+    /// Unfinished jobs are mostly slow: times of finished jobs are not comparable.
     #[test]
-    fn times_of_a_side_with_unfinished_jobs_are_not_judged() {
+    fn times_of_a_study_with_unfinished_jobs_are_not_judged() {
         let seeds = [1, 2, 3, 4];
         let (good, mut bad) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let p50 = "response_s.p50";
@@ -514,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn many_points_have_few_tables() {
+    fn a_comparison_of_many_points_prints_few_tables() {
         let names: Vec<String> = (0..100).map(|i| format!("p{i}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let [one, other] = [1.0, 2.0].map(|scale| study(&[1], scale, &names));
@@ -525,6 +522,6 @@ mod tests {
         );
         let differ = compare(&one, &other).text(None);
         assert_eq!(differ.matches("┌").count(), TABLES);
-        assert!(differ.contains("and 60 more: --policy and --at select, --json has all"), "{differ}");
+        assert!(differ.contains("60 more points are not shown: select some with --policy"), "{differ}");
     }
 }

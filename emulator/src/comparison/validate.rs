@@ -18,21 +18,21 @@ use crate::runtime::{self, Outcome, RunOptions, StudyError};
 /// The options of a validation.
 #[derive(Clone, Debug)]
 pub struct ValidateOptions {
-    /// The variants to run; the first possible one is the reference.
+    /// The variants to run. The first variant that can run is the reference.
     pub variants: Vec<RunVariant>,
-    /// Runs in each real-time runtime, all under the same seed.
+    /// Number of runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// The folder of the study directories, `<variant>-<repetition>`.
+    /// The folder of the study directories, which are named `<variant>-<repetition>`.
     pub out: PathBuf,
     /// The hosts of the runtime `hosts`.
     pub fleet: Fleet,
-    /// Whether runs that are in the folder are kept, and only what is missing is run.
+    /// Whether runs in the folder are kept, and only missing runs are executed.
     pub resume: bool,
-    /// Threads of a run, as in `volary run`.
+    /// Number of threads of a run, as in `volary run`.
     pub threads: Option<usize>,
     /// The renderer of the reports; `None` for no reports.
     pub render: Option<Render>,
-    /// The command line, for the manifests.
+    /// The command line, which manifests record.
     pub argv: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ pub fn validate(
     })
 }
 
-/// Runs of one variant: repeated if repetitions can differ.
+/// The runs of one variant; repeated only if repetitions can differ.
 fn runs(
     experiment: &Experiment,
     variant: RunVariant,

@@ -17,15 +17,15 @@ use super::metrics::{BAR, entry, named};
 pub struct Validation {
     pub experiment: String,
     pub seed: u64,
-    /// The runtime that the others are compared with.
+    /// The runtime with which the others are compared.
     pub reference: String,
-    /// Runtimes that could not run here.
+    /// Runtimes that could not run on this machine.
     pub skipped: Vec<SkippedRuntime>,
-    /// Every policy in every cell.
+    /// The comparisons for every policy in every cell.
     pub points: Vec<ValidatedPoint>,
 }
 
-/// A runtime that could not run here.
+/// A runtime that could not run on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SkippedRuntime {
     pub runtime: String,
@@ -38,18 +38,18 @@ pub struct ValidatedPoint {
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// One entry for each other runtime.
+    /// The comparison of each other runtime with the reference.
     pub against: Vec<Against>,
 }
 
 impl Validation {
-    /// Whether every runtime had the same jobs and equal final counts, and the runs that are not degraded stay within
-    /// the bar.
+    /// Whether the validation succeeded: every runtime had the same jobs and equal final counts, and runs that are not
+    /// degraded stay within the bar.
     pub fn holds(&self) -> bool {
         self.points.iter().flat_map(|point| &point.against).all(Against::holds)
     }
 
-    /// Whether there are comparisons and all are of degraded runs, so that nothing was judged.
+    /// Whether nothing was judged, because all comparisons are of degraded runs.
     pub fn is_void(&self) -> bool {
         let mut all = self.points.iter().flat_map(|point| &point.against).peekable();
         all.peek().is_some() && all.all(|against| !against.is_judged)
@@ -61,19 +61,19 @@ impl Validation {
 pub struct Against {
     pub runtime: String,
     pub runs: usize,
-    /// Number of degraded runs that the metrics leave out; 0 if all are degraded.
+    /// Number of degraded runs that the metrics leave out; 0 if all runs are degraded.
     pub left_out: usize,
     /// Whether the metrics are judged: neither the reference nor the compared runs are degraded.
     pub is_judged: bool,
-    /// Whether its runs have certificates of fidelity; runs in virtual time have none.
+    /// Whether the runs have certificates of fidelity; runs in virtual time have none.
     pub is_certified: bool,
-    /// Counts of jobs and tasks that differ, in words.
+    /// Counts of jobs and tasks that differ, as text.
     pub accounts: Vec<String>,
-    /// Whether its jobs are those of the reference.
+    /// Comparison of the jobs with those of the reference.
     pub draws: DrawsCompared,
     /// Placement of jobs; absent if no executions were sampled.
     pub placement: Option<JobPlacement>,
-    /// Reasons for degraded results, and injections, of all runs and of the reference.
+    /// Reasons for degraded results, and injections, over all runs and the reference.
     pub degraded: Vec<String>,
     pub metrics: Vec<MetricDivergence>,
     /// Metrics that only some policies have, by section of the summary.
@@ -81,40 +81,40 @@ pub struct Against {
     pub policy: BTreeMap<String, Vec<MetricDivergence>>,
 }
 
-/// Jobs compared one by one, arrival and demand bit by bit, in the repetition with the most differences.
+/// Comparison of single jobs, by the bits of arrival and demand, in the repetition with the most differences.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct DrawsCompared {
-    /// Jobs in either run.
+    /// Number of jobs in either run.
     pub jobs: u64,
-    /// Jobs in only one of the runs, or with another arrival time or other work.
+    /// Number of jobs that are in only one of the runs, or have another arrival time or other work.
     pub different: u64,
 }
 
 /// The placement of sampled jobs, in the repetition in which most jobs moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobPlacement {
-    /// Jobs whose executions were sampled in both.
+    /// Number of jobs whose executions were sampled in both runs.
     pub jobs: u64,
-    /// Jobs of these with a task whose first finished copy ran on another core.
+    /// Number of these jobs with a task whose first finished copy ran on another core.
     pub moved: u64,
 }
 
 impl Against {
-    /// See [`Validation::holds`].
+    /// Whether the comparison holds; see [`Validation::holds`].
     pub fn holds(&self) -> bool {
         let same = self.accounts.is_empty() && self.draws.different == 0;
         let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));
         same && (!self.is_judged || self.beyond().next().is_none() && !off)
     }
 
-    /// Metrics beyond the bar, both with cores as requested and as found.
+    /// Metrics beyond the bar, both with cores as requested and with cores as found.
     pub fn beyond(&self) -> impl Iterator<Item = &MetricDivergence> {
         self.metrics.iter().filter(|divergence| divergence.is_beyond())
     }
 }
 
 impl Validation {
-    /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.
+    /// The tables of all points, with the counts, jobs and causes of each runtime, then the verdict.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for point in &self.points {
@@ -138,7 +138,7 @@ impl Validation {
                 header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
             }
         }
-        // A runtime without any value of an unjudged metric has no row of it.
+        // A metric that is not judged has no row for a runtime without a value.
         let mut divergences: Vec<&MetricDivergence> = Vec::new();
         for divergence in point.against.iter().flat_map(Against::rows) {
             if divergences.iter().all(|known| known.metric != divergence.metric) {
@@ -205,7 +205,7 @@ impl Validation {
         if self.is_void() {
             let _ = writeln!(
                 out,
-                "no quantile was judged, because all {degraded} are degraded or were injected into; the reasons are above"
+                "no quantile was judged, because all {degraded} are degraded or have injections; the reasons are above"
             );
         } else if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not judged", all().count());
@@ -224,7 +224,7 @@ impl Against {
         self.metrics.iter().chain(self.policy.values().flatten())
     }
 
-    /// Whether the reference was run with cores as measured.
+    /// Whether the reference was also run with cores as measured.
     fn has_found(&self) -> bool {
         self.metrics.iter().any(|divergence| divergence.found.is_some())
     }
@@ -252,12 +252,12 @@ impl Against {
         out
     }
 
-    /// The fidelity of its runs as text, with the reasons if they are degraded.
+    /// The fidelity of the runs as text, with the reasons if they are degraded.
     fn standing(&self) -> String {
         let reasons = self.degraded.join("; ");
         match (self.is_judged, self.left_out) {
             (false, _) => format!("DEGRADED: {reasons}"),
-            (true, 0) if !self.is_certified => "in virtual time, which needs no certificate".to_owned(),
+            (true, 0) if !self.is_certified => "exact in virtual time, which needs no certificate".to_owned(),
             (true, 0) => "faithful".to_owned(),
             (true, left_out) => {
                 let runs = number::plural(self.runs as u64, "run");
@@ -267,14 +267,14 @@ impl Against {
     }
 }
 
-/// The difference from the reference with cores as measured, as a share of it.
+/// The difference from the reference with cores as measured, relative to that reference.
 fn from_found(divergence: &MetricDivergence) -> String {
     let found = divergence.found.filter(|found| *found != 0.0);
     let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));
     format!("{}{}", change.unwrap_or_else(missing), mark(divergence.within_found))
 }
 
-/// The divergence with the spread of the runs, marked if it is beyond the bar.
+/// The divergence with the spread of the runs, with a mark if it is beyond the bar.
 fn change(divergence: &MetricDivergence) -> String {
     let change = divergence.relative.map_or_else(missing, number::change);
     let spread = divergence.spread.zip(divergence.reference).filter(|(_, reference)| *reference != 0.0);
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The entries of the row of a metric.
+    /// The entries in the row of a metric.
     fn entries(text: &str, metric: &str) -> Vec<String> {
         let line = text
             .lines()
@@ -347,15 +347,15 @@ mod tests {
         entries.filter(|entry| !entry.is_empty()).collect()
     }
 
-    /// Each runtime has its own rows, in another order and not all of them.
+    /// Runtimes may have different rows, in different order.
     #[test]
-    fn rows_are_matched_by_metric() {
+    fn rows_of_a_table_are_matched_by_metric() {
         let (p50, p99) = ("response_s.p50", "response_s.p99");
         let local = against("local", vec![row(p50, 2.0), row(p99, 3.0)], &[]);
         let hosts = against("hosts", vec![row(p99, 4.0)], &[]);
         let text = validation(vec![local, hosts]).text();
         assert_eq!(entries(&text, p50).len(), 5, "{text}");
-        assert_eq!(entries(&text, p50)[3..], [missing(), missing()], "hosts has none: {text}");
+        assert_eq!(entries(&text, p50)[3..], [missing(), missing()], "no value: {text}");
         assert!(
             entries(&text, p99)[1].starts_with("3.0") && entries(&text, p99)[3].starts_with("4.0"),
             "{text}"
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_of_degraded_runs_alone_is_void() {
+    fn a_validation_with_only_degraded_runs_is_void() {
         let run = |degraded: &[&str]| against("local", vec![row("response_s.p50", 9.0)], degraded);
         for (runs, void) in [
             (vec![run(&["late"]), run(&["late"])], true),

@@ -9,17 +9,17 @@ use volary_experiment::storage::run_record::RunRecord;
 
 use crate::runtime::StudyError;
 
-/// A runtime, and how copies use its cores.
+/// A variant of an experiment: a runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunVariant {
     pub runtime: RuntimeKind,
-    /// Whether copies burn real cores; `None` for an experiment in which they never do.
+    /// Whether copies burn real cores; `None` for an experiment whose copies never do.
     pub real: Option<bool>,
 }
 
 impl RunVariant {
-    /// The variants of an experiment in these runtimes. If copies burn real cores, each real-time runtime runs once
-    /// with timed copies and once with burning ones.
+    /// The variants of an experiment in the runtimes `runtimes`. If copies burn real cores, each real-time runtime has
+    /// a variant with timed copies and a variant with copies that burn.
     pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
         let burns = |runtime| {
             let run = RunSection { runtime, ..experiment.run.clone() };
@@ -34,7 +34,7 @@ impl RunVariant {
         all
     }
 
-    /// The override that turns an experiment into this variant.
+    /// The override that turns an experiment into this variant; `None` if the experiment needs no change.
     pub fn set(&self) -> Option<&'static str> {
         (self.real == Some(false)).then_some("run.real.kernel=none")
     }
@@ -75,7 +75,7 @@ pub(super) struct VariantRuns {
 }
 
 impl VariantRuns {
-    /// Its runs of a policy in a cell.
+    /// The runs of a policy in a cell.
     pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<&RunRecord> {
         let is = |record: &&RunRecord| record.summary.policy == policy && record.summary.cell == *cell;
         self.runs.iter().filter_map(|study| study.records().find(is)).collect()

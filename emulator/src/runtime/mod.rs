@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`replay`] | a run's log of inputs, stepped again |
+//! | [`replay`] | the replay of a run's log of inputs |
 //! | [`run`](mod@run) | the execution of an experiment, and its errors |
 //! | [`pool`] | many runs on a few threads; one run in virtual time |
 

@@ -1,5 +1,5 @@
-//! The thread pool of a study: each run has one thread and its own memory; only traces are shared. A run in virtual
-//! time is executed here, and its cost measured.
+//! The thread pool of a study: each run has one thread and its own memory; runs share only traces. A run in virtual
+//! time is executed here, and its cost is measured.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ use crate::hosts::{Controller, local};
 
 /// The state that the threads share.
 struct Pool<'a> {
-    /// Number of threads of a single run in real time.
+    /// Number of threads that a single run in real time takes.
     threads: usize,
     controller: Option<&'a Mutex<Controller>>,
     experiment: &'a Experiment,
@@ -41,7 +41,7 @@ struct Pool<'a> {
     trouble: Mutex<Option<storage::Error>>,
 }
 
-/// Executes the runs that the folder lacks and stores each as it finishes; returns the failed ones.
+/// Executes the runs that the folder lacks, and stores each run as it finishes; returns the failed runs.
 pub(super) fn run(
     experiment: &Experiment,
     runs: &[Run],
@@ -53,7 +53,7 @@ pub(super) fn run(
 ) -> Result<Vec<Failure>, storage::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
     for run in runs.iter().filter(|run| !folder.has(&run.id)) {
-        // Cannot fail: the receiver is below.
+        // Sending cannot fail, since the receiver is below.
         let _ = send.send(run);
     }
     drop(send);
@@ -119,7 +119,7 @@ impl Pool<'_> {
                 }
                 (RuntimeKind::Hosts, log) => {
                     let controller =
-                        self.controller.ok_or_else(|| RunError::Refused("no hosts were given".to_owned()))?;
+                        self.controller.ok_or_else(|| RunError::Refused("no host was given".to_owned()))?;
                     let mut controller = guard(controller);
                     controller.remove_lost_hosts();
                     let before = controller.held(&world, &run.id);
@@ -128,7 +128,7 @@ impl Pool<'_> {
                         controller.measure(name, &world, run.point, section, log.as_ref(), self.control);
                     self.kept(self.folder.injected(&run.id, controller.injected()));
                     let after = controller.held(&world, &run.id);
-                    // Hosts were lost during the run.
+                    // The run has lost hosts.
                     if after != before {
                         self.kept(self.folder.held(&after));
                     }
@@ -137,7 +137,7 @@ impl Pool<'_> {
             }
         });
         match measured {
-            // Without its log the run must be made again: it does not count as finished.
+            // A run without its log must be repeated, and does not count as finished.
             Ok(_) if self.log.is_some_and(|log| !log.is_whole()) => {
                 self.control.stop.store(true, Ordering::Relaxed);
                 Ok(())
@@ -166,7 +166,7 @@ impl Pool<'_> {
         tracing::info!("run {} of {}: {name}, {}", begun.number, begun.of, plural(jobs, "job"));
     }
 
-    /// Stops all runs if results cannot be stored any more.
+    /// Stops all runs if results can no longer be stored.
     fn kept(&self, stored: Result<(), storage::Error>) {
         if let Err(error) = stored {
             *guard(&self.trouble) = Some(error);
@@ -182,14 +182,14 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Stores the measurements of an interrupted run, if there are any. The run counts as missing, not as failed.
+    /// Stores the measurements of an interrupted run, if it has any. The run counts as missing, not as failed.
     fn interrupt(&self, run: &Run, summary: Summary) -> Result<(), storage::Error> {
         let jobs = summary.jobs;
         if jobs.submitted == 0 {
             return Ok(());
         }
         let log = format!(
-            "interrupted after {} of emulated time, with {} of {} finished that had arrived",
+            "interrupted after {} of emulated time: {} of {} that had arrived were finished",
             seconds(summary.makespan_s),
             jobs.finished,
             plural(jobs.submitted, "job")
@@ -233,21 +233,21 @@ fn finished(summary: &Summary) {
 /// appear only under this seed.
 ///
 /// # Panics
-/// On a bug in a policy: a job that finishes twice, counters that do not add up.
+/// When a policy has a bug, such as a job that finishes twice, or counters that do not add up.
 pub fn measure(
     name: &str,
     world: &World,
     run: &RunSection,
     progress: &dyn Progress,
 ) -> Result<Measured, RunError> {
-    // The engine compiles this function, with its loop and all that the loop calls, in one unit.
+    // The engine compiles this function, with its loop and the functions that the loop calls, in one unit.
     with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), progress))
 }
 
-/// As [`measure`], with an observer of every input of every actor.
+/// Runs one point as [`measure`] does, with an observer of every input of every actor.
 ///
 /// # Errors
-/// As [`measure`].
+/// The errors of [`measure`].
 pub fn measure_observed(
     name: &str,
     world: &World,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_after_the_last_run_interrupts_nothing() {
+    fn a_stop_after_the_last_run_leaves_the_study_finished() {
         let text = "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\ntasks = 1\n\
                     interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
         let experiment = Experiment::plan("stop.toml", text, &Overrides::default()).unwrap();
@@ -321,12 +321,12 @@ mod tests {
             let options = RunOptions { out, resume, ..RunOptions::default() };
             crate::runtime::run(&experiment, &options, control).unwrap().state
         };
-        assert_eq!(state(&stopped, false), RunState::Interrupted, "a run is left");
+        assert_eq!(state(&stopped, false), RunState::Interrupted, "one run is missing");
         assert_eq!(state(&StudyControl::default(), true), RunState::Finished);
-        assert_eq!(state(&stopped, true), RunState::Finished, "no run was left");
+        assert_eq!(state(&stopped, true), RunState::Finished, "no run is missing");
     }
 
-    /// A run is stopped after its first job, in virtual and in real time; another call runs it to its end.
+    /// A run is stopped after its first job, in virtual and in real time. A second call runs it to its end.
     #[test]
     fn an_interrupted_run_keeps_its_measurements_until_it_is_repeated() {
         for (runtime, jobs, set) in [("virtual", 2_000_000, "run.speed=1"), ("local", 40, "run.speed=20")] {

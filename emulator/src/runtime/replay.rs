@@ -1,5 +1,5 @@
-//! The replay of a study directory: the worlds of its log, planned from the logged experiment, and the log as the
-//! engine replays it.
+//! The replay of a study directory: the worlds of its log, planned from the logged experiment, and the sections of the
+//! log for the engine.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,12 +34,12 @@ pub enum Error {
     /// The log cannot be read.
     #[error("{}: {source}", path.display())]
     Log { path: PathBuf, source: input_log::Error },
-    /// The log has no such run.
+    /// The log does not contain the requested run.
     #[error("{FILE} has no run {asked}; it has {there}")]
     NoRun { asked: String, there: String },
     /// The log belongs to another run.
     #[error(
-        "{FILE} has run {run} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
+        "{FILE} has run {run} ({policy}, seed {seed}), which is not in {}; the log belongs to another study, or its \
          experiment was planned by another version of volary",
         path.display()
     )]
@@ -58,19 +58,19 @@ pub struct Source<R> {
     log: InputLog<R>,
     runs: Vec<String>,
     state: RunState,
-    /// The hosts of the run; empty if it was not on hosts.
+    /// The hosts of the run; empty for a run on one machine.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
     /// The injections of each run.
     injections: BTreeMap<String, Vec<Injected>>,
-    /// The experiment planned last.
+    /// Number and plan of the experiment that was planned last.
     planned: Option<(usize, Experiment)>,
 }
 
 /// Opens a study directory for replay.
 ///
 /// # Errors
-/// When it is not a study directory, or has no log that this version can read.
+/// When `path` is not a study directory, or has no log that this version can read.
 pub fn open(path: &Path) -> Result<Source<File>, Error> {
     let manifest = storage::load_manifest(path)?;
     let name = path.join(FILE);
@@ -88,8 +88,8 @@ pub fn open(path: &Path) -> Result<Source<File>, Error> {
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// Ids of the runs in the log, in the order in which they began. If a run was resumed under another plan, only runs
-    /// of the last plan; if no logged run is in that plan, all runs.
+    /// Ids of the runs in the log, in the order in which they began. If a study was resumed under another plan, only
+    /// runs of the last plan are listed; if no logged run is in that plan, all runs are.
     pub fn runs(&self) -> Vec<String> {
         let mut runs: Vec<String> = Vec::new();
         for found in self.log.found() {
@@ -103,13 +103,13 @@ impl<R: Read + Seek> Source<R> {
         runs
     }
 
-    /// The missing part of the log, if the run did not reach its end and the log is incomplete.
+    /// The missing part of the log; `None` if the run reached its end, or the log is complete.
     pub fn ends_early(&self) -> Option<String> {
         let (logged, state) = (self.runs(), self.state);
         let missing = self.runs.iter().filter(|run| !logged.contains(run)).count();
         (state != RunState::Finished && missing > 0).then(|| {
             let all = plural(self.runs.len() as u64, "run");
-            format!("the record ends early: {state}, and without {missing} of {all}")
+            format!("the record ends early: {state}, and lacks {missing} of {all}")
         })
     }
 
@@ -118,7 +118,7 @@ impl<R: Read + Seek> Source<R> {
         self.log.is_cut()
     }
 
-    /// The damage of the file, if it is more than truncated.
+    /// The damage of the file; `None` if the file is whole or only truncated.
     pub fn damage(&self) -> Option<input_log::Error> {
         self.log.damage()
     }
@@ -151,7 +151,7 @@ impl<R: Read + Seek> Source<R> {
         let world = world.on_hosts(if on_hosts { header.shards } else { 1 });
         let recorded = self.recorded.iter().find(|(id, _)| id == run).map(|(_, summary)| summary);
         let (section, log) = (experiment.run.clone(), &mut self.log);
-        // If a bug stopped the recorded run, it stops the replay as well.
+        // A bug that stopped the recorded run stops the replay as well.
         let mut replayed =
             catch_unwind(AssertUnwindSafe(|| replay(&world, &section, log, &sections, recorded)))
                 .map_err(|panic| refused(panic_text(panic.as_ref())))?
@@ -191,10 +191,10 @@ impl<R: Read + Seek> Source<R> {
 /// Replays the sections of one attempt at `world`.
 ///
 /// # Errors
-/// [`RunError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
+/// [`RunError::Refused`] if the log is damaged or belongs to another world, or if the world cannot be built.
 ///
 /// # Panics
-/// On a bug in a policy that stopped the recorded run as well.
+/// When a policy has a bug that also stopped the recorded run.
 pub fn replay<R: Read + Seek>(
     world: &World,
     run: &RunSection,
@@ -203,7 +203,7 @@ pub fn replay<R: Read + Seek>(
     recorded: Option<&Summary>,
 ) -> Result<Replayed, RunError> {
     let Some(LogSection { header, .. }) = sections.first() else {
-        return Err(RunError::Refused("the log has no section of it".to_owned()));
+        return Err(RunError::Refused("the log has no section of this run".to_owned()));
     };
     let logged = Logged {
         run: &header.run,

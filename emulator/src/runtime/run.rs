@@ -1,5 +1,5 @@
 //! The execution of an experiment: checks beforehand, replications, the study directory, verdicts on its claims, and
-//! errors of the whole run.
+//! errors of the whole study.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -25,9 +25,9 @@ use crate::hosts::{Controller, HostsError, WITHOUT_HOSTS};
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     pub out: PathBuf,
-    /// Run only what the study directory lacks.
+    /// Run only the runs that the study directory lacks.
     pub resume: bool,
-    /// Concurrent runs; one per processor if absent.
+    /// Number of concurrent runs; if absent, one per processor.
     pub threads: Option<usize>,
     /// Run only this slice of the runs.
     pub slice: Option<SweepSlice>,
@@ -36,16 +36,16 @@ pub struct RunOptions {
     pub quiet: bool,
     /// The renderer of the report; `None` for no report.
     pub render: Option<Render>,
-    /// The command line, for the manifest.
+    /// The command line, which the manifest records.
     pub argv: Vec<String>,
 }
 
 /// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything in the study directory.
+    /// The content of the study directory.
     pub study: Study,
-    /// One summary per finished run, in order of runs.
+    /// Summaries of the finished runs, in order of runs.
     pub summaries: Vec<Summary>,
     /// The experiment's claims with their verdicts.
     pub claims: Vec<ClaimResult>,
@@ -54,10 +54,10 @@ pub struct Outcome {
     pub state: RunState,
 }
 
-/// Executes every run of `experiment` and stores each in the study directory as it finishes.
+/// Executes every run of `experiment`, and stores each run in the study directory as it finishes.
 ///
 /// # Errors
-/// When the run cannot begin or its results cannot be written; a run that fails is in [`Outcome::failures`].
+/// When the study cannot begin, or its results cannot be written; a run that fails is in [`Outcome::failures`].
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -68,7 +68,7 @@ pub fn run(
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
-    // Opened before the folder is made, so that a run that cannot start leaves none.
+    // The hosts are connected before the folder is made: a study that cannot start leaves no folder.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| controller.unused());
@@ -117,11 +117,11 @@ pub fn run(
         Ok(())
     };
     measure().inspect_err(|_| {
-        // The disk is probably full; closing what was stored before may still work.
+        // The disk is probably full. Closing the manifest with the stored results may still work.
         let _ = folder.finish(RunState::Failed, &[], render);
         control.report(|observer| observer.over(RunState::Failed));
     })?;
-    // Releases the hosts, and their references to the log.
+    // This releases the hosts, and their references to the log.
     drop(controller);
     let summaries: Vec<_> = runs.iter().filter_map(|run| folder.summary(&run.id)).collect();
     let claims = experiment.judge(&summaries);
@@ -141,7 +141,7 @@ pub fn run(
 /// Checks whether an experiment can be run with these options on this machine.
 ///
 /// # Errors
-/// [`StudyError::Unsupported`], with the remedy.
+/// [`StudyError::Unsupported`] with the remedy.
 pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyError> {
     let unsupported = |text: &str| Err(StudyError::Unsupported(text.to_owned()));
     if cfg!(not(feature = "hosts")) && experiment.run.runtime != RuntimeKind::Virtual {
@@ -155,19 +155,19 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyE
         );
     }
     if !on_hosts && options.fleet.is_some() {
-        return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
+        return unsupported("--hosts and --spawn need --runtime hosts: add this option, or leave them out");
     }
     if options.slice.is_some() && experiment.repeat == Repeat::Auto {
         return unsupported(
             "a slice of a sweep cannot decide how often to repeat; give --repeat N with --slice",
         );
     }
-    // Spawned agents share this machine's CPUs; agents of other machines check their own.
+    // Spawned agents share the CPUs of this machine; agents of other machines check their own CPUs.
     if let (Some(_), Some(Fleet::Spawn(agents))) = (experiment.run.burning(), &options.fleet) {
         let cpus = free_cpus().len();
         if usize::from(*agents) > cpus {
             return unsupported(&format!(
-                "with [run.real] agents on one machine need CPUs of their own, and there are {cpus}: give --spawn \
+                "with [run.real] agents on one machine need CPUs of their own, and this machine has {cpus}: give --spawn \
                  {cpus} or less"
             ));
         }
@@ -215,13 +215,13 @@ fn offered((cell, load): &CellLoad) -> OfferedLoad {
     OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
 }
 
-/// Logs how many runs the folder already has, and reports them to the observers.
+/// Logs the number of runs that the folder already has, and reports these runs to the observers.
 fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
     let but = if disturbed > 0 {
-        format!(" ({disturbed} of them injected into, which is not repeated)")
+        format!(" ({disturbed} with injections, which are not repeated)")
     } else {
         String::new()
     };
@@ -229,9 +229,9 @@ fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     show_kept(runs, folder, control);
 }
 
-/// Reports the runs that the folder already has to the observers.
+/// Reports the runs that the folder already has to the observers that want them.
 fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
-    // Records with their timelines take much memory.
+    // Records with their timelines take much memory, and are read only for such observers.
     if !control.observers.iter().any(|observer| observer.sees_kept_runs()) {
         return;
     }
@@ -244,7 +244,7 @@ fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     }
 }
 
-/// Runs as an observer expects them.
+/// The runs in the form in which observers expect them.
 pub fn expected<'a>(experiment: &'a Experiment, runs: &'a [Run]) -> Vec<ExpectedRun<'a>> {
     let expected = |run: &'a Run| {
         let point = &experiment.points[run.point];
@@ -253,7 +253,7 @@ pub fn expected<'a>(experiment: &'a Experiment, runs: &'a [Run]) -> Vec<Expected
     runs.iter().map(expected).collect()
 }
 
-/// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one
+/// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first policy
 /// of its cell, by the mean response time.
 fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     let mean = |point: usize, replication: u32| {
@@ -268,7 +268,7 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
         let mut pairs = Vec::new();
         for replication in 0..replications {
             let own = mean(point, replication);
-            // The first policy has no reference; its own confidence interval counts.
+            // The first policy has no reference: its own confidence interval counts.
             pairs.push(if reference == point {
                 (2.0 * own, own)
             } else {
@@ -286,16 +286,16 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     next.map(|point| experiment.run_of(point, done(point))).collect()
 }
 
-/// The reason why a run could not start, or its results could not be stored.
+/// The reason why a study could not start, or its results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// The options and the experiment do not fit together.
     #[error("{0}")]
     Unsupported(String),
-    /// The hosts cannot be used; nothing was run.
+    /// The hosts cannot be used; no run was executed.
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// The study directory cannot be created or opened; nothing was run.
+    /// The study directory cannot be created or opened; no run was executed.
     #[error(transparent)]
     Folder(storage::Error),
     /// The study directory can no longer be read or written.

@@ -1,4 +1,4 @@
-//! The binary as a user runs it.
+//! Helpers that start the binary like a user does.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ says = "time passes"
 check = ["random.makespan_s > 0", "sparrow.jobs.finished == 60"]
 "#;
 
-/// A text with pieces changed; panics if one of them is missing.
+/// A text with pieces replaced; panics if the text lacks one of the pieces.
 pub fn changed(text: &str, pieces: &[(&str, &str)]) -> String {
     pieces.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from} is not in\n{text}");
@@ -43,7 +43,7 @@ pub fn changed(text: &str, pieces: &[(&str, &str)]) -> String {
     })
 }
 
-/// The binary in a folder, without the user's traces.
+/// The command that starts the binary in a folder, without the user's traces.
 pub fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_volary"));
     command.current_dir(folder).env_remove("VOLARY_TRACES");
@@ -76,7 +76,7 @@ pub fn expect_of(command: &mut Command, status: i32) -> (String, String) {
 /// Ids of the finished runs in a folder.
 pub fn finished(run: &Path) -> Vec<String> {
     let summary = fs::read_to_string(run.join("summary.jsonl")).unwrap_or_default();
-    // A line that is being written has no end yet.
+    // A line that is still being written does not end with a line break.
     let lines = summary.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let id = |line: &str| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["run"].as_str().map(str::to_owned)
@@ -84,7 +84,7 @@ pub fn finished(run: &Path) -> Vec<String> {
     lines.filter_map(id).collect()
 }
 
-/// Removes the last finished run from a folder, and returns its id.
+/// Removes the last finished run from a folder; returns the id of the run.
 pub fn forget(run: &Path) -> String {
     let (path, last) = (run.join(RUNS), finished(run).pop().unwrap());
     let store = RunStore::open(run).unwrap();
@@ -96,12 +96,13 @@ pub fn forget(run: &Path) -> String {
     last
 }
 
-/// The words in columns of a table's row, from `number` on, that a text lacks.
+/// The words in a row of a table, from column `number` on, that a text lacks.
 pub fn lacks<'a>(text: &str, row: &'a str, number: usize) -> Vec<&'a str> {
     row.split(" | ").skip(number).filter(|word| !text.contains(word)).collect()
 }
 
-/// Runs the binary with the arguments in each row of a table, and asserts the row's status and words of the message.
+/// Runs the binary with the arguments in each row of a table. Asserts the status and the words of the message in the
+/// row.
 pub fn refuses_all(folder: &Path, table: &str) {
     for row in table.trim().lines() {
         let columns: Vec<_> = row.split(" | ").collect();
@@ -110,19 +111,19 @@ pub fn refuses_all(folder: &Path, table: &str) {
     }
 }
 
-/// A folder with the experiment as `e.toml`.
+/// A new folder with the experiment as `e.toml`.
 pub fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
     folder
 }
 
-/// JSON lines.
+/// Parses JSON lines.
 pub fn lines(out: &str) -> Vec<serde_json::Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The lines of `--json` without the cost of a run.
+/// Parses the lines of `--json`, and removes the cost of each run.
 pub fn results(out: &str) -> Vec<serde_json::Value> {
     let mut found = lines(out);
     for line in &mut found {

@@ -8,7 +8,7 @@ use volary_experiment::storage::{load_manifest, load_rows};
 
 use super::binary::{expect, lines};
 
-/// Three classes of chains under policies that preempt and one that does not, with losses and interference.
+/// An experiment with three classes of chains, losses and interference, under policies with and without preemption.
 const MIX: &str = r#"
 title = "chains"
 seed = 11
@@ -39,11 +39,11 @@ murmuration = { order = "las", quantum = "20ms" }
 sparrow = {}
 "#;
 
-/// Tasks of each stage, by class.
+/// Number of tasks in each stage, by class.
 const STAGES: [(&str, &[u32]); 3] = [("pair", &[3, 2]), ("triple", &[1, 4, 1]), ("single", &[2])];
 
-/// Runs the mix in virtual time and with these arguments. The jobs are the same, all finish, and no task of a stage
-/// begins before the stage before it has ended.
+/// Runs the mix in virtual time and with the arguments `args`. Asserts that both have the same jobs, that all jobs
+/// finish, and that no task of a stage begins before the previous stage has ended.
 pub fn assert_chains(folder: &Path, args: &str) {
     fs::write(folder.join("mix.toml"), MIX).unwrap();
     let run = |out: &str, args: &str| {
@@ -65,7 +65,7 @@ pub fn assert_chains(folder: &Path, args: &str) {
     }
 }
 
-/// Jobs and copies of every cell.
+/// The jobs and copies of every cell of a study.
 fn cells(root: &Path) -> Vec<(Vec<JobRow>, Vec<CopyRow>)> {
     let ids = load_manifest(root).unwrap().runs;
     ids.iter().map(|id| (load_rows(root, id).unwrap(), load_rows(root, id).unwrap())).collect()

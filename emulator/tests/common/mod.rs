@@ -1,5 +1,5 @@
-//! Experiments as text, run in virtual time; the binary; chains of stages; the live page; shared nodes; the budget of
-//! real time.
+//! Helpers of several tests: experiments as text, run in virtual time; the binary; chains of stages; the live page;
+//! shared nodes; the budget of real time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
@@ -16,10 +16,10 @@ use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::control::StudyControl;
 use volary_experiment::workload::Traces;
 
-/// A small cluster with losses, duplicates, crashes and a pause, without policies.
+/// An experiment without policies: a small cluster with losses, duplicates, crashes and a pause.
 pub const FAULTY: &str = include_str!("../../engine/tests/sim/faulty.toml");
 
-/// Plans an experiment with values set as by `--set`; panics with the rendered error.
+/// Plans an experiment with `--set` values; panics with the rendered error.
 pub fn plan(text: &str, set: &[&str]) -> Experiment {
     let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
     Experiment::plan("test.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
@@ -39,12 +39,12 @@ pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
     })
 }
 
-/// Lateness of deliveries and timers, in seconds of real time, up to which a run is compared with virtual time: the
-/// 99th percentile, and the maximum.
+/// Limits on the lateness of deliveries and timers with which a run is compared with virtual time, in seconds of real
+/// time: of the 99th percentile, and of the maximum.
 pub const LATENESS_BUDGET_S: (f64, f64) = (0.002, 0.02);
 
-/// Whether the machine kept within the lateness budget in this run. If not, prints that the comparison is skipped and
-/// why, directly to stderr, because the test harness captures `println!`; with `VOLARY_REQUIRE_BUDGET=1` it panics.
+/// Whether a run on this machine kept within the lateness budget. If not, prints directly to stderr that the comparison
+/// is skipped and why, because the test harness captures `println!`; with `VOLARY_REQUIRE_BUDGET=1` it panics.
 pub fn within_budget(what: &str, certificate: &Certificate) -> bool {
     let (lateness, speed) = (&certificate.lateness, certificate.speed);
     let p99_s = lateness.deliveries.p99_s.max(lateness.timers.p99_s) / speed;

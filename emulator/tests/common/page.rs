@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::binary::text;
 
-/// Deadline of every wait; nothing is measured by it.
+/// Deadline of every wait, long enough for any machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The address that a command with a live page prints first. Its standard error is a pipe.
+/// The address that a command with a live page prints first on its standard error, which must be a pipe.
 pub fn address(child: &mut Child) -> String {
     let (stderr, mut line) = (child.stderr.as_mut().unwrap(), Vec::new());
     while line.last() != Some(&b'\n') {
         let mut byte = [0];
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it says only {}", text(&line));
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the output ends after {}", text(&line));
         line.push(byte[0]);
     }
     let line = text(&line);
@@ -33,20 +33,20 @@ pub fn ask(url: &str, head: &str) -> TcpStream {
     stream
 }
 
-/// A `GET` of a path below the page's address.
+/// Sends a `GET` request for a path below the page's address.
 pub fn get(url: &str, rest: &str) -> TcpStream {
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
     ask(url, &format!("GET /{path}{rest} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
 }
 
-/// The whole answer.
+/// Reads the whole answer.
 pub fn answer(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
     text(&all)
 }
 
-/// The snapshot that a page has as JSON.
+/// Requests the JSON snapshot of a page.
 pub fn snapshot(url: &str) -> Value {
     let answer = answer(get(url, "snapshot.json"));
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! Nodes that tasks share and whose memory is short, and invariants of their results in every runtime.
+//! Nodes shared by tasks and short of memory, and invariants of their results in every runtime.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use volary_experiment::storage::{load_manifest, load_rows};
 
 use super::binary::{expect, lines};
 
-/// Maximum number of copies that a node runs.
+/// Maximum number of copies that a node runs at once.
 const PODS: usize = 6;
 
-/// Users request half of the memory that tasks use, so that nodes are given more tasks than fit; with losses and
-/// interference.
+/// An experiment in which users request half of the memory that tasks use: nodes are given more tasks than fit. It has
+/// losses and interference.
 const WORLD: &str = r#"
 title = "shared nodes"
 seed = 11
@@ -48,9 +48,9 @@ random = {}
 distsched = { cycle = "50ms" }
 "#;
 
-/// Runs the world in virtual time and with these arguments. Checks that the jobs are the same and all finish, that some
-/// copies are throttled and some evicted, that no node exceeds its number of copies, and that completed copies do the
-/// same work.
+/// Runs the world in virtual time and with the arguments `args`. Asserts that both have the same jobs and all finish,
+/// that some copies are throttled and some evicted, that no node exceeds its number of copies, and that completed
+/// copies do the same work.
 pub fn assert_sharing(folder: &Path, args: &str) {
     fs::write(folder.join("shared.toml"), WORLD).unwrap();
     let run = |out: &str, args: &str| {
@@ -60,12 +60,12 @@ pub fn assert_sharing(folder: &Path, args: &str) {
         found.iter().for_each(assert_shared);
         found
     };
-    // A task is not placed on a node for a minute after its eviction there.
+    // After an eviction, a task is not placed on the same node for a minute.
     let (here, there) = (run("virtual", ""), run("real", &format!("{args} --set run.speed=6")));
     for (expected, run) in here.iter().zip(&there) {
         let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
-        // In real time a segment ends late, and its copy goes on with the use of that segment: by half of the mean at
-        // most, in either direction, of each of 240 copies.
+        // In real time a segment ends late, and until then its copy has the use of that segment. For each of 240 copies
+        // the error is at most half of the mean, in either direction.
         assert!((useful / expected - 1.0).abs() < 0.05, "{useful} core-hours instead of {expected}: {run}");
     }
     for out in ["virtual", "real"] {
@@ -86,13 +86,14 @@ fn assert_shared(run: &Value) {
     assert!(run["messages"]["by_kind"]["usage.evicted"].as_u64().unwrap() > 0, "{run}");
 }
 
-/// CPU-time of the copies that ran to their end.
+/// CPU-time of the copies that ran to their end, core-hours.
 fn useful_core_h(run: &Value) -> f64 {
     let hours = |key: &str| run["shared"][key].as_f64().unwrap();
     hours("used_core_h") - hours("wasted_core_h")
 }
 
-/// Checks that no node exceeds its number of copies. A copy that begins when another ends does not overlap with it.
+/// Asserts that no node exceeds its number of copies. A copy that begins when another copy ends does not overlap with
+/// it.
 fn assert_within_pods(copies: &[CopyRow]) {
     let begun = copies.iter().map(|copy| (copy.start, 1, copy.core));
     let ended = copies.iter().map(|copy| (copy.end, -1, copy.core));
@@ -104,5 +105,5 @@ fn assert_within_pods(copies: &[CopyRow]) {
         running[node] += change;
         assert!(running[node] <= PODS as i32, "{} copies on node {node} at {at} s", running[node]);
     }
-    assert!(copies.iter().all(|copy| copy.core < 36), "a slot for each pod");
+    assert!(copies.iter().all(|copy| copy.core < 36), "cores are numbered by pod slots");
 }

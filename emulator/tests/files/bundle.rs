@@ -1,4 +1,4 @@
-//! A bundled experiment is the same experiment on a machine that has none of its files.
+//! Tests that a bundled experiment is the same experiment on a machine without its files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ fn sent(bundle: &Bundle) -> Bundle {
     bincode::serde::decode_from_slice(&bytes, config).unwrap().0
 }
 
-/// Arrival, size and first work of every job of the first point.
+/// Arrival, number of tasks and first work of every job of the first point.
 fn jobs(experiment: &Experiment) -> Vec<(u64, u32, u64)> {
     let world = &experiment.points[0].resolved;
     let (seed, site) = (experiment.seed, world.cluster.site());
@@ -58,7 +58,7 @@ fn every_shipped_experiment_can_be_bundled() {
     for part in ["experiments", "topologies"] {
         copy(&root.join("..").join(part), &folder.path().join(part));
     }
-    // The pinned experiments are all experiments.
+    // The list of pinned experiments names all shipped experiments.
     let pinned = fs::read_to_string(root.join("tests/pinned/experiments.tsv")).unwrap();
     let names: BTreeSet<&str> = pinned.lines().map(|line| line.split('\t').next().unwrap()).collect();
     let bundled: Vec<_> = names
@@ -85,7 +85,7 @@ workload = { trace = { file = "t.tr", jobs = 3, fallback = "yahoo-like" } }
 policy = [{ random = {} }, { round-robin = {} }]
 "#;
 
-/// A bundle contains the trace or its absence, and the overrides.
+/// A bundle contains the trace, or the fact that it was missing, and the overrides.
 #[test]
 fn a_missing_trace_stays_missing_in_a_bundle() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn a_missing_trace_stays_missing_in_a_bundle() {
     fs::write(&trace, "0.5 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n").unwrap();
     let there = Experiment::from_bundle(&missing).unwrap();
     assert_same(&without, &there);
-    assert_eq!(there.points[0].resolved.trace, None, "the disk was looked at");
+    assert_eq!(there.points[0].resolved.trace, None, "the trace must not be read from the disk");
     assert_eq!((there.points.len(), there.points[0].resolved.cluster.node_count()), (1, 5));
     assert!(there.warnings.iter().any(|text| text.contains("which replaces it")), "{:?}", there.warnings);
     assert_eq!(jobs(&there).len(), 3);
@@ -117,9 +117,9 @@ fn a_missing_trace_stays_missing_in_a_bundle() {
     assert_ne!(there.points[0].id, without.points[0].id, "the trace makes another world");
 }
 
-/// A bundle is not trusted: no name in it opens a file of this machine.
+/// A bundle is not trusted: none of its names opens a file of this machine.
 #[test]
-fn a_bundle_reads_nothing_but_itself() {
+fn a_bundle_reads_only_its_own_files() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret.toml");
     fs::write(&secret, "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n").unwrap();
@@ -136,11 +136,11 @@ fn a_bundle_reads_nothing_but_itself() {
     lacking.files.files.remove(&secret).unwrap();
     let error = Experiment::from_bundle(&lacking).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("secret.toml"), "{error}");
-    // The error does not reveal what is in the folder.
+    // The error must not reveal the contents of the folder.
     assert!(!error.contains("similar") && error.contains("no folder"), "{error}");
     lacking.files.files.clear();
     assert!(Experiment::from_bundle(&lacking).is_err());
-    // Files in the bundle are read from it, whatever is on the disk.
+    // Files are read from the bundle, even if the disk has other contents.
     let mut other = bundle;
     other
         .files
@@ -150,7 +150,7 @@ fn a_bundle_reads_nothing_but_itself() {
 }
 
 #[test]
-fn long_files_are_refused() {
+fn a_text_above_the_limit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
     fs::write(&file, vec![b'#'; (volary_experiment::files::LONGEST_TEXT + 1) as usize]).unwrap();

@@ -1,4 +1,4 @@
-//! Verdicts on claims from the user's side.
+//! Tests of verdicts on claims through the command line.
 
 use std::fs;
 
@@ -24,10 +24,10 @@ fn claims_of_several_experiments_make_one_markdown_table() {
     assert_eq!(rows, expected, "{table}");
 }
 
-/// Two claims of a paper have the right direction, but one has another size than published; a third does not state the
-/// source of its tolerance.
+/// Two claims of a paper have the right direction; the size of one differs from the published size. A third claim does
+/// not state the source of its tolerance.
 #[test]
-fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance() {
+fn claims_of_papers_state_published_sizes_and_sources_of_tolerances() {
     let folder = folder();
     let here = folder.path();
     let claim = |tasks: u32, tolerance: &str| {
@@ -52,10 +52,10 @@ fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance()
     }
     fs::write(here.join("e.toml"), [rest, &claim(120, "")].concat()).unwrap();
     let (_, err) = expect(here, "plan e.toml", 2);
-    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not state its source"), "{err}");
+    assert!(err.contains("the claim `120 tasks` has a tolerance, but does not state its source"), "{err}");
 }
 
-/// Claims of a paper on a trace are not tested on other jobs; claims of our own are.
+/// Claims of a paper about a trace are not tested on other jobs; claims with origin `ours` are tested.
 #[test]
 fn verdicts_on_generated_jobs_are_marked() {
     let folder = folder();
@@ -72,7 +72,7 @@ fn verdicts_on_generated_jobs_are_marked() {
     let (out, err) = expect(here, "run e.toml --check --out r", 0);
     assert!(out.contains("claims, paper's text: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
     assert!(out.contains("claims, ours: 1 of 1 hold"), "{out}");
-    assert!(err.contains("1 of 2 claims not tested: a generator replaces the trace"), "{err}");
+    assert!(err.contains("1 of 2 claims could not be tested: a generator replaces the trace"), "{err}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
         "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
@@ -87,7 +87,7 @@ fn verdicts_on_generated_jobs_are_marked() {
 }
 
 #[test]
-fn a_failed_claim_is_status_1_only_when_checked() {
+fn a_failed_claim_gives_status_1_only_with_check() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("e.toml"), changed(EXPERIMENT, &[("> 0", "< 0")])).unwrap();
@@ -106,8 +106,7 @@ fn untested_claims_are_reported_with_check() {
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
     let run = |out: &str| expect(here, &format!("run e.toml --quiet --check --out {out}"), 0).1;
     assert_eq!(run("a"), "");
-    let left_out =
-        " WARN 1 of 2 claims not tested: --policy, --set or --slice leaves out what they compare\n";
+    let left_out = " WARN 1 of 2 claims could not be tested: --policy, --set or --slice leaves out runs that these claims compare\n";
     assert_eq!(run("b --policy random"), left_out);
     assert_eq!(run("c --set service.correlated=true"), left_out);
     fs::write(
@@ -120,13 +119,13 @@ fn untested_claims_are_reported_with_check() {
     let (plan, said) = expect(here, "plan e.toml", 0);
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
     assert!(words(&plan).contains(&words(known).replace("WARN", "warning")), "{plan}");
-    assert_eq!(said, "", "a plan says it once");
-    let unmeasured = " WARN 1 of 1 claim not tested: a number they compare was not measured\n";
+    assert_eq!(said, "", "a plan prints the warning only on stderr");
+    let unmeasured = " WARN 1 of 1 claim could not be tested: a number in these claims was not measured\n";
     assert_eq!(run("d"), format!("{known}{unmeasured}"));
 }
 
 #[test]
-fn claims_list_their_cells_in_the_order_of_the_sweep() {
+fn the_findings_of_a_claim_are_in_the_order_of_the_sweep() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"cluster.nodes\" = [9, 10, 8]\n[[claim]]\nsays = \"never\"\n\

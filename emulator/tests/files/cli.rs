@@ -1,4 +1,4 @@
-//! The binary from the user's side: streams, exit status, files.
+//! Tests of the binary through its streams, exit status and files.
 
 use std::fs;
 
@@ -21,14 +21,14 @@ fn a_run_prints_lines_writes_files_and_can_be_resumed() {
     for file in ["manifest.json", "summary.jsonl", "report.html"] {
         assert!(here.join("r").join(file).exists(), "{file}");
     }
-    // The same again needs --resume, and then has nothing to do but gives the same lines.
+    // A repeated command needs --resume. It then runs nothing, and prints the same lines.
     let (_, err) = expect(here, "run e.toml --out r", 2);
     assert!(err.contains("--resume"), "{err}");
     let (again, _) = expect(here, "run e.toml --json --out r --resume --repeat 2", 0);
     assert_eq!(again, out);
     let (table, _) = expect(here, "report r", 0);
     assert!(table.contains("sparrow") && table.contains("time passes"), "{table}");
-    // A summary that was cut off is made again from the cells.
+    // A truncated summary is restored from the cells.
     fs::write(here.join("r/summary.jsonl"), &out[..out.len() / 2]).unwrap();
     let (reported, _) = expect(here, "report r --json", 0);
     assert_eq!(reported, out);
@@ -37,7 +37,7 @@ fn a_run_prints_lines_writes_files_and_can_be_resumed() {
 }
 
 #[test]
-fn a_run_without_a_report_gets_one_later() {
+fn report_writes_the_missing_report_of_a_run() {
     let folder = folder();
     let here = folder.path();
     let (out, _) = expect(here, "run e.toml --out r --no-report", 0);
@@ -46,7 +46,7 @@ fn a_run_without_a_report_gets_one_later() {
     expect(here, "report r --quiet", 0);
     assert!(here.join("r/report.html").exists());
     expect(here, "run e.toml --quiet --out r --no-report --resume", 0);
-    assert!(!here.join("r/report.html").exists(), "it is not that of these results");
+    assert!(!here.join("r/report.html").exists(), "the old report belongs to other results");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn merged_slices_equal_the_whole_study() {
     let (merged, _) = expect(here, "report a b --json", 0);
     assert_eq!(results(&merged), results(&whole));
 
-    // The folder of all slices is a study directory, in the order of the experiment.
+    // The folder with all slices is a study directory in the order of the experiment.
     let (_, err) = expect(here, "report b a --out all", 0);
     assert!(!err.contains("missing"), "{err}");
     let (merged, _) = expect(here, "report all --json", 0);
@@ -77,7 +77,7 @@ fn merged_slices_equal_the_whole_study() {
     let (_, err) = expect(here, "run e.toml --quiet --resume --out all", 0);
     assert!(err.contains("running 0"), "{err}");
     let (_, err) = expect(here, "report a --out whole", 2);
-    assert!(err.contains("none of those named"), "{err}");
+    assert!(err.contains("is not among those named"), "{err}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_comparison_shows_the_requested_policies_and_cells() {
         assert_eq!(
             all.matches(&format!("staleness.{measured}")).count(),
             2,
-            "of one policy in two cells: {all}"
+            "one policy in two cells is compared: {all}"
         );
     }
     expect(here, "plot r --what staleness --out s.svg", 0);
@@ -120,7 +120,7 @@ fn an_export_has_a_row_per_run_and_the_tables_of_the_study() {
     expect(here, "export r --format parquet --out t", 0);
     let runs = fs::read_to_string(here.join("t/runs.csv")).unwrap();
     assert!(runs.starts_with("run,policy,seed,cluster.nodes,"), "{runs}");
-    assert_eq!(runs.lines().count(), 5, "a row a run");
+    assert_eq!(runs.lines().count(), 5, "the table has a row for each run");
     assert_eq!(
         fs::read(here.join("t/jobs.parquet")).unwrap(),
         fs::read(here.join("r/jobs.parquet")).unwrap()
@@ -137,7 +137,7 @@ fn an_export_has_a_row_per_run_and_the_tables_of_the_study() {
 }
 
 #[test]
-fn a_run_keeps_its_experiment_file() {
+fn the_manifest_of_a_run_contains_the_experiment_file() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -148,7 +148,7 @@ fn a_run_keeps_its_experiment_file() {
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     let origins = manifest["origins"].as_array().unwrap();
     let texts: Vec<_> = origins.iter().map(|origin| origin["files"][0]["text"].as_str().unwrap()).collect();
-    assert_eq!(texts, [format!("{text}# changed\n"), text], "of both processes");
+    assert_eq!(texts, [format!("{text}# changed\n"), text], "both processes record the file");
     assert_eq!(origins[0]["files"][0]["sha256"].as_str().unwrap().len(), 64);
     assert_eq!(origins[0]["machine"], origins[1]["machine"]);
     assert!(origins[0]["machine"]["cores"].as_u64().unwrap() >= 1);
@@ -176,7 +176,7 @@ fn missing_slices_are_named_in_the_report() {
     let (_, err) = expect(here, "report some s2 --out more", 0);
     assert!(err.contains("Slice 4 of 4 is missing"), "{err}");
     let (_, err) = expect(here, "report s1 --out more", 2);
-    assert!(err.contains("none of those named"), "{err}");
+    assert!(err.contains("is not among those named"), "{err}");
     let (shown, err) = expect(here, "run e.toml --resume --out more", 0);
     assert!(
         err.contains("kept 5 of 6 runs") && !shown.contains("hare 4 of 4") && shown.contains(" *"),
@@ -201,9 +201,9 @@ fn a_plan_of_a_slice_shows_the_runs_of_the_slice() {
     assert!(!expect(here, "plan s.toml", 0).0.contains("slice "));
 }
 
-/// The same command begins a slice and resumes it; a merge takes all slices from their common folder.
+/// The same command begins a slice and resumes it. A merge takes all slices from their common folder.
 #[test]
-fn an_array_job_is_repeated_until_it_is_complete() {
+fn repeating_an_array_job_completes_its_slices() {
     let folder = folder();
     let here = folder.path();
     let task =
@@ -233,7 +233,7 @@ fn an_array_job_is_repeated_until_it_is_complete() {
     assert_eq!(results(&merged), results(&expect(here, "run e.toml --json --out alone", 0).0));
 }
 
-/// Arguments, status, and words that the message must contain.
+/// A table of arguments, status, and words that the message must contain.
 const BAD: &str = r#"
 rnu e.toml | 2 | unrecognized subcommand | exists: 'run'
 run bad.toml | 2 | error: unknown key `node` | bad.toml:5:1 | did you mean `nodes`?
@@ -291,7 +291,7 @@ certs c --host h1=10.0.0.1:1 --days 0 | 2 | --days
 "#;
 
 #[test]
-fn bad_input_is_status_2_and_explained_on_stderr() {
+fn bad_input_gives_status_2_and_an_explanation_on_stderr() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("bad.toml"), changed(EXPERIMENT, &[("nodes = 8", "node = 8")])).unwrap();
@@ -333,7 +333,7 @@ fn certs_makes_identities_once_and_states_the_next_steps() {
     assert!(err.contains("lab exists and is not overwritten"), "{err}");
 }
 
-/// Arguments, and words that the answer must contain.
+/// A table of arguments, and words that the answer must contain.
 const ANSWERS: &str = r#"
 plan e.toml | 1 cell × 2 policies | policies      random = {}\n | \nnetwork       one_way = "1ms"\ninterference  none\n
 plan e.toml | speed 1.0\nworkload      synthetic = { jobs = 60, tasks = 2.0
@@ -360,7 +360,7 @@ completions bash | _volary
 "#;
 
 #[test]
-fn commands_answer_on_stdout() {
+fn commands_print_their_answers_on_stdout() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
@@ -376,7 +376,7 @@ fn commands_answer_on_stdout() {
 }
 
 #[test]
-fn a_policy_is_explained() {
+fn policies_explains_a_policy_and_its_parameters() {
     let folder = folder();
     let here = folder.path();
     insta::assert_snapshot!(expect(here, "policies full-repetition", 0).0, @r#"
@@ -393,7 +393,7 @@ fn a_policy_is_explained() {
     "#);
 }
 
-/// The plan of a wide sweep shows the first loads, the number of loads that are too high, and the range of all.
+/// The plan of a wide sweep shows the first loads, the number of overloaded cells, and the range of all loads.
 #[test]
 fn a_plan_of_many_cells_states_the_range_of_loads() {
     let folder = folder();
@@ -416,12 +416,12 @@ fn overload_is_reported_before_the_run_and_in_its_reports() {
          and response times grow with the number of jobs\n"
     );
     let warning = err.trim().trim_start_matches("WARN ");
-    assert!(!out.contains(warning), "once is enough: {out}");
+    assert!(!out.contains(warning), "stdout must not repeat the warning: {out}");
     let (again, _) = expect(here, "report r", 0);
     assert!(again.contains(&format!("warning: {warning}")), "{again}");
     let page = fs::read_to_string(here.join("r/report.html")).unwrap();
-    assert!(page.contains(warning), "the page has its warning");
-    // No warning: one job has no rate, and a load of one half is no overload.
+    assert!(page.contains(warning), "the page shows the warning");
+    // There is no warning for a single job, which has no rate, or for a load of one half.
     for set in ["workload.synthetic.jobs=1", "workload.synthetic.interarrival=50ms"] {
         let (_, err) = expect(here, &format!("run e.toml --out {set} --set {set}"), 0);
         assert_eq!(err, "", "{set}");
@@ -461,7 +461,7 @@ fn a_run_without_records_still_has_a_trace_file() {
     assert!(fs::metadata(here.join("r/timeline.perfetto-trace")).unwrap().len() > 0);
 }
 
-/// Twice the work that two nodes can do, cut off while copies run.
+/// An experiment with twice the work that two nodes can do. The run is cut off while copies run.
 const CUT: &str = r#"
 title = "cut"
 seed = 3
@@ -479,8 +479,8 @@ slo = { share = 0.5, slack = [2, 8] }
 prio = {}
 "#;
 
-/// In a run that is cut off, useful, wasted and unfinished core time add up to the busy time, in lines, table and
-/// report; plans and deadlines are compared.
+/// In a run that is cut off, useful, wasted and unfinished core time add up to the busy time, in JSON lines, table and
+/// report. Plans and deadlines are compared as well.
 #[test]
 fn a_run_that_is_cut_has_work_in_progress() {
     let folder = folder();

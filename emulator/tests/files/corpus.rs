@@ -1,4 +1,4 @@
-//! Replays the corpus of the fuzz targets: inputs that once broke a parser stay fixed.
+//! Replay of the corpus of the fuzz targets: inputs that once broke a parser must stay harmless.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -13,10 +13,10 @@ use volary_hosts::cluster::protocol::{
 #[path = "../../fuzz/targets.rs"]
 pub(crate) mod targets;
 
-/// Reads one input.
+/// A function that parses one input.
 type Target = fn(&[u8]);
 
-/// The inputs of a target.
+/// The paths of the inputs of a target.
 fn inputs(target: &str) -> Vec<PathBuf> {
     let inputs = fs::read_dir(corpus(target)).unwrap();
     inputs.map(|entry| entry.unwrap().path()).collect()
@@ -27,7 +27,7 @@ fn corpus(target: &str) -> PathBuf {
 }
 
 #[test]
-fn no_parser_panics_on_the_corpus() {
+fn parsers_do_not_panic_on_the_corpus() {
     let all: [(&str, Target); 10] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
@@ -50,12 +50,12 @@ fn no_parser_panics_on_the_corpus() {
     }
 }
 
-/// A line as sent to the socket of injectors.
+/// A line in the form that is sent to the socket of injectors.
 fn line<T: serde::Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap()
 }
 
-/// Seeds of the messages of injection, one per variant, and damaged ones.
+/// Seeds of the messages of injection: one for each variant, and damaged messages.
 fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let cores: CoreSet = "0-5,8".parse().unwrap();
     let request = InjectRequest {
@@ -103,8 +103,8 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Seeds are as the current code encodes them (`VOLARY_UPDATE_CORPUS=1` writes them again, seeds of other versions with
-/// the current version), and each decodes unless its name states how it is damaged.
+/// Each seed equals the encoding by the current code, and decodes unless its name states a damage.
+/// `VOLARY_UPDATE_CORPUS=1` writes the seeds again; seeds of other versions then get the current version.
 #[test]
 fn seeds_of_messages_decode_as_their_names_state() {
     const DAMAGE: [&str; 11] = [

@@ -1,7 +1,6 @@
-//! Disks that are full: the error names the cause, and earlier results are kept.
+//! Tests of full disks: the error names the cause, and earlier results are kept.
 //!
-//! A link to /dev/full stands where the next file would be written: the system then reports a full disk, without root
-//! privileges.
+//! The next file to be written is a link to /dev/full. The system then reports a full disk, without root privileges.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -12,21 +11,22 @@ use volary_experiment::storage::RunStore;
 use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 
 const FULL: &str = "/dev/full";
-/// Faster than real time, so that the test is short.
+/// Override of the speed to faster than real time, which shortens the test.
 const FAST: &str = "run.speed=8";
 
-/// The second of two runs finds no room for its frame. The first run is kept, and a later command continues from there.
+/// Asserts that the second of two runs finds no room for its frame, that the first run is kept, and that a later
+/// command continues.
 fn breaks_off_and_goes_on(args: &str) {
     let folder = folder();
     let here = folder.path();
-    // A run is larger than any other file, so a limit on the size of files is one on the log of runs.
+    // A run is larger than any other file: a limit on the size of files is a limit on the log of runs.
     let set = format!("--set {FAST} --set workload.synthetic.jobs=600 --set run.record.tasks_one_in=1");
     let run = format!("run e.toml --quiet --no-report --threads 1 --out r {set} {args}");
     expect(here, &run, 0);
     let log = fs::read(here.join("r/runs.log")).unwrap();
     let first = RunStore::open(&here.join("r")).unwrap().runs().map(|(_, bytes)| bytes.end).min().unwrap();
     fs::remove_dir_all(here.join("r")).unwrap();
-    // In blocks, as the shell counts them.
+    // The shell counts the limit in blocks.
     let blocks = (first + log.len() as u64) / 2 / 512;
     let mut shell = std::process::Command::new("sh");
     let script = format!("ulimit -f {blocks}; exec \"$0\" {run}");
@@ -69,13 +69,13 @@ fn results_that_cannot_be_printed_are_kept() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("standard output") && said.contains("No space left on device"), "{said}");
     expect(here, "report r", 0);
-    // A log that cannot be written does not end the run.
+    // If the log cannot be written, the run still continues.
     let mut run = command(here);
     let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]);
     assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
 }
 
-/// Results can be read although their files cannot be written again.
+/// Results can be shown although their files cannot be written again.
 #[test]
 fn a_report_on_a_full_disk_still_shows_its_table() {
     let folder = folder();
@@ -92,9 +92,9 @@ fn a_report_on_a_full_disk_still_shows_its_table() {
     assert!(lines.contains("\"policy\":\"sparrow\""), "{lines}");
 }
 
-/// A write beyond the limit on a file's size raises a signal, which by default ends the program.
+/// A write beyond the limit on a file's size raises a signal that ends a program by default.
 #[test]
-fn a_limit_on_files_is_an_error_that_names_the_file() {
+fn the_error_at_a_file_size_limit_names_the_file() {
     let folder = folder();
     let here = folder.path();
     let limited = |args: &str, file: &str| {
@@ -112,7 +112,7 @@ fn a_limit_on_files_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_missing_folder_for_temporary_files_is_named() {
+fn the_error_names_a_missing_folder_for_temporary_files() {
     let folder = folder();
     let here = folder.path();
     let args = "run e.toml --runtime hosts --spawn 1 --out h";
@@ -123,7 +123,7 @@ fn a_missing_folder_for_temporary_files_is_named() {
 }
 
 #[test]
-fn a_figure_on_a_full_disk_is_an_error_of_the_disk() {
+fn writing_a_figure_to_a_full_disk_gives_status_3() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -132,9 +132,9 @@ fn a_figure_on_a_full_disk_is_an_error_of_the_disk() {
     assert!(said.contains("cannot write figure.svg") && said.contains("No space left on device"), "{said}");
 }
 
-/// An agent whose log cannot be written still serves.
+/// An agent whose log cannot be written still serves runs.
 #[test]
-fn a_full_log_does_not_end_an_agent() {
+fn an_agent_with_a_full_log_still_serves_runs() {
     let folder = folder();
     let here = folder.path();
     expect(here, "certs ids --host h1=127.0.0.1:1", 0);
@@ -151,7 +151,7 @@ fn a_full_log_does_not_end_an_agent() {
     let hosts = format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n");
     fs::write(here.join("ids/hosts.toml"), hosts).unwrap();
     let args = format!("run e.toml --runtime hosts --hosts ids/hosts.toml --set {FAST} --quiet --out");
-    // Two runs in sequence: the agent also serves the second.
+    // The agent must serve two runs in sequence.
     let runs = ["first", "second"].map(|out| volary(here, &format!("{args} {out}")));
     agent.kill().unwrap();
     let said = text(&agent.wait_with_output().unwrap().stderr);

@@ -1,4 +1,4 @@
-//! The book and the READMEs against the program: generated pages, links, command lines, examples.
+//! Tests of the book and the READMEs against the program: generated pages, links, command lines, examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs `volary` and returns what it prints.
+/// Runs `volary` and returns its output.
 fn volary(args: &str) -> String {
     expect(&root(), args, 0).0
 }
 
-/// The README and the first page of the book show the table that the README's first command prints, and its verdicts.
+/// The README and the first page of the book show the table and the verdicts that the README's first command prints.
 #[test]
 fn the_first_command_prints_what_its_pages_show() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ fn the_first_command_prints_what_its_pages_show() {
         "run experiments/quickstart.toml --no-report --out {}",
         folder.path().join("r").display()
     ));
-    // The last lines state the CPU time and the folder.
+    // The last lines of the output state CPU time and folder, and are not compared.
     let lasting = printed.split("\n4 runs, ").next().unwrap();
     assert!(lasting.contains("holds"), "{printed}");
     for page in ["README.md", "docs/src/getting-started.md"] {
@@ -49,13 +49,13 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// The text of fenced blocks in `language`.
+/// The contents of the fenced blocks in `language`.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Generated pages: name, title, introduction, and the sections with the commands that print them.
+/// Generated pages with their contents: title, introduction, and the output of the commands that describe the format.
 fn references() -> Vec<(&'static str, String)> {
     let note = |command: &str| {
         format!(
@@ -100,7 +100,7 @@ fn the_reference_is_what_the_program_prints() {
     }
 }
 
-/// The guide quotes the smallest policy in full, without its imports.
+/// The guide quotes the smallest policy completely, without its imports.
 #[test]
 fn the_guide_quotes_the_smallest_policy() {
     let source = read("actors/src/policies/random.rs");
@@ -138,9 +138,9 @@ fn every_page_is_in_the_summary() {
     }
 }
 
-/// Source files and experiments that the pages name in code style exist.
+/// Source files and experiments that the pages name in code style must exist.
 #[test]
-fn named_files_exist() {
+fn files_named_on_pages_exist() {
     let mut seen = 0;
     for page in pages().iter().filter(|page| *page != "experiments/README.md") {
         let text = read(page);
@@ -155,7 +155,7 @@ fn named_files_exist() {
     assert!(seen > 20, "only {seen} names");
 }
 
-/// Options in examples are options of their command.
+/// Options in example commands must be options of the command.
 #[test]
 fn example_commands_exist() {
     let mut seen = 0;
@@ -177,7 +177,7 @@ fn example_commands_exist() {
     assert!(seen > 20, "only {seen} examples");
 }
 
-/// Blocks of TOML that begin with a title are whole experiments.
+/// Blocks of TOML that begin with a title must be complete experiments.
 #[test]
 fn example_experiments_can_be_planned() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn example_experiments_can_be_planned() {
     assert!(seen >= 2, "only {seen} examples");
 }
 
-/// Rows of the table of findings name claims as the experiments state them.
+/// Rows of the table of findings must quote claims as the experiments state them.
 #[test]
 fn findings_name_existing_claims() {
     let mut text = String::new();
@@ -215,7 +215,7 @@ fn findings_name_existing_claims() {
 }
 
 #[test]
-fn the_readme_is_short_and_names_the_tests() {
+fn the_readme_has_at_most_130_lines_and_the_test_command() {
     let readme = read("README.md");
     assert!(readme.lines().count() <= 130, "the README has {} lines", readme.lines().count());
     assert!(readme.contains("cargo test --workspace"));

@@ -10,7 +10,7 @@ use std::fs;
 
 use crate::common::binary::{expect, folder, lines};
 
-/// A stream of numbers from 0 to 1, without 0.
+/// A stream of pseudo-random numbers from 0 to 1, without 0.
 struct Uniform(u64);
 
 impl Uniform {
@@ -24,7 +24,7 @@ impl Uniform {
     }
 }
 
-/// A trace of 2,000 jobs, a tenth of them with long tasks; the load on 120 nodes is 0.94, of which 0.14 is short.
+/// A trace of 2,000 jobs, a tenth of them with long tasks. The load on 120 nodes is 0.94; short jobs offer 0.14 of it.
 fn synthetic() -> String {
     let (mut random, mut trace, mut arrival) = (Uniform(1), String::new(), 0.0);
     for job in 0..2000 {
@@ -40,7 +40,7 @@ fn synthetic() -> String {
     trace
 }
 
-/// The experiment with Eagle as its authors run it.
+/// An experiment with Eagle under the settings of its authors.
 pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds: usize) -> String {
     format!(
         "title = \"Eagle\"\nseed = 1\nrepeat = {seeds}\n[cluster]\nnodes = {nodes}\nschedulers = 10\n\
@@ -49,8 +49,8 @@ pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds:
     )
 }
 
-/// Twelve of 120 nodes are for short jobs only, and the cutoff is 1 s: means of five seeds agree to 3 % at the median,
-/// and to 6 % at higher percentiles.
+/// Twelve of 120 nodes are for short jobs only, and the cutoff is 1 s. Means of five seeds must agree to 3 % at the
+/// median and to 6 % at higher percentiles.
 #[test]
 fn eagle_has_the_response_times_of_its_authors_simulator() {
     let folder = folder();

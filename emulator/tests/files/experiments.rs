@@ -1,4 +1,4 @@
-//! Small versions of shipped experiments, and the claims that they must keep.
+//! Tests of small versions of shipped experiments against the claims that they must keep.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,15 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
 
-/// A shipped experiment with fewer jobs, once.
+/// A shipped experiment with fewer jobs and one replication.
 fn small(file: &str, set: &[&str]) -> Experiment {
     let set = set.iter().map(ToString::to_string).collect();
     let overrides = Overrides { set, repeat: Some(Repeat::Times(1)), ..Overrides::default() };
     Experiment::load(&folder().join(file), &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Asserts the claims whose statement contains one of `of`; all of them when it is empty.
+/// Runs the experiment and asserts the claims whose statement contains one of the texts `of`; all claims if `of` is
+/// empty.
 fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
     let runs = run(experiment);
     let summaries: Vec<_> = runs.iter().map(|run| run.summary.clone()).collect();
@@ -47,12 +48,12 @@ fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
 }
 
 #[test]
-fn quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
+fn the_quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
     assert_claims(&small("quickstart.toml", &["workload.synthetic.jobs=1000"]), &[]);
 }
 
 #[test]
-fn table_2_keeps_its_claims() {
+fn the_experiment_of_table_2_keeps_its_claims() {
     assert_claims(&small("latin-square/table2.toml", &[]), &[]);
 }
 
@@ -72,14 +73,14 @@ fn pigeon_and_kairos_keep_their_worked_examples() {
 }
 
 #[test]
-fn stragglers_are_backed_up() {
+fn straggler_experiments_keep_their_claims_on_backups() {
     let experiment = small("stragglers/speculation.toml", &["workload.synthetic.jobs=200"]);
     assert_claims(&experiment, &["long and severe bursts: policies", "LATE has", "clones for all"]);
 }
 
-/// One cell in which the latin square wins and one in which it loses.
+/// The latin square is faster in one cell, with long bursts, and slower in another, with short bursts.
 #[test]
-fn stragglers_decide_where_bursts_outlast_tasks() {
+fn the_latin_square_is_faster_only_where_bursts_outlast_tasks() {
     let cell = |slot: &str, slowdown: u32| {
         let mut experiment = small("stragglers/bursts.toml", &["workload.synthetic.jobs=1000"]);
         experiment.points.retain(|point| {
@@ -101,7 +102,7 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
 }
 
 #[test]
-fn classes_of_another_file_are_not_set_from_the_experiment() {
+fn set_refuses_keys_of_classes_in_another_file() {
     let set = vec!["workload.mix.class.k1.weight=2".to_owned()];
     let overrides = Overrides { set, ..Overrides::default() };
     let error = Experiment::load(&folder().join("3sigma/e2e.toml"), &overrides).unwrap_err().to_string();
@@ -110,8 +111,8 @@ fn classes_of_another_file_are_not_set_from_the_experiment() {
     }
 }
 
-/// Predictions of jobs from classes fitted to the Google trace, each from the jobs that had ended before: at least as
-/// many as for the trace (86 %), or somewhat more, are within a factor of two of the run time.
+/// Jobs from classes fitted to the Google trace are predicted from the jobs that had ended before. At least the trace's
+/// 86 % of predictions, or somewhat more, are within a factor of two of the run time.
 #[test]
 fn jobs_of_the_google_mix_are_as_predictable_as_the_trace() {
     let text = "title = \"classes\"\nseed = 1\ncluster.nodes = 256\n[workload.mix]\njobs = 3600\npretrain = 3000\n\

@@ -1,4 +1,4 @@
-//! `volary plot`, and the table of results at a given width.
+//! Tests of `volary plot`, and of the table of results at a given width.
 
 use std::fs;
 
@@ -7,17 +7,17 @@ use crate::common::binary::{EXPERIMENT, command, expect, expect_of, folder, refu
 const SWEEP: &str = "[sweep]\n\"cluster.nodes\" = [6, 8, 10]\n\
                      \"service.demand\" = [{ exponential = { mean = \"100ms\" } }, \"50000us\"]\n";
 
-/// Width and height of a PNG.
+/// Width and height of a PNG, px.
 fn pixels(png: &[u8]) -> (u32, u32) {
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
-    // 11 811 pixels a metre are 300 an inch.
+    // 11 811 pixels per metre are 300 pixels per inch.
     assert!(&png[37..41] == b"pHYs" && (number(41), number(45), png[49]) == (11_811, 11_811, 1));
     (number(16), number(20))
 }
 
 #[test]
-fn figures_are_files_of_their_own() {
+fn plot_writes_every_kind_of_figure_as_a_file() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{SWEEP}")).unwrap();
@@ -34,10 +34,10 @@ fn figures_are_files_of_their_own() {
     for what in ["cdf", "ccdf", "percentiles", "sweep", "heat"] {
         let found = svg(&format!("--what {what}"));
         assert!(found.contains("width=\"3.5in\"") && found.contains("sparrow"), "{what}: {found}");
-        // The first policy's colour is that of the report.
+        // The first policy has the same colour as in the report.
         assert!(what == "heat" || found.contains("#0072b2"), "{what}: {found}");
     }
-    // The key with the most values is along the axis, and the other has a panel a value.
+    // The key with the most values is along the axis; each value of the other key has a panel.
     let sweep = svg("");
     assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
     assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">cluster.nodes</text>"), "{sweep}");
@@ -53,7 +53,7 @@ fn figures_are_files_of_their_own() {
     expect(here, "plot r --what cdf --at nodes=8 --out f.pdf --width double", 0);
     let pdf = fs::read(here.join("f.pdf")).unwrap();
     let holds = |bytes: &[u8]| pdf.windows(bytes.len()).any(|window| window == bytes);
-    // 7.16 inches of 72 points.
+    // 7.16 inches are 515.5 points.
     assert!(
         pdf.starts_with(b"%PDF-") && holds(b"/MediaBox [0 0 515.5"),
         "{}",
@@ -64,10 +64,10 @@ fn figures_are_files_of_their_own() {
     assert!(fs::read(here.join("again.pdf")).unwrap() == pdf, "the same figure has the same bytes");
     expect(here, "plot r --what cdf --at nodes=8 --out f.png", 0);
     let (width, height) = pixels(&fs::read(here.join("f.png")).unwrap());
-    assert!(width == 1_050 && height > 1_000, "{width} × {height}: 3.5 inches at 300 dpi, two panels high");
+    assert!(width == 1_050 && height > 1_000, "{width} × {height} are not 3.5 inches by two panels");
 }
 
-/// Arguments, status, and words that the message must contain.
+/// A table of arguments, status, and words that the message must contain.
 const REFUSED: &str = "
 plan r | 2 | it is a folder; name an experiment file in it
 plan e.toml --seed -1 | 2 | '-1' for '--seed <N>': write a whole number from 0 to 18446744073709551615
@@ -80,8 +80,8 @@ plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
-plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use it, only `sweep` and `heat`
-plot r --over nodes | 2 | --over: the figure cdf does not use it, only `sweep`
+plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use this option; `sweep` and `heat` can
+plot r --over nodes | 2 | --over: the figure cdf does not use this option; `sweep` can
 plot r --at load=1 | 2 | --at load: the run has no swept keys
 plot e.toml | 2 | not a study directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?

@@ -1,5 +1,4 @@
-//! The live page from the outside: the requests that are answered, the data that viewers receive, and that runs do not
-//! change.
+//! Tests of the live page as a client sees it: answered requests, data for viewers, and no effect on runs.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,7 +19,7 @@ use volary_report::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, forget, refuses_all, text};
 use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
 
-/// Starts a command with a live page; returns its address.
+/// Starts a command with a live page; returns the process and the address.
 fn start(folder: &Path, args: &str) -> (Child, String) {
     let mut command = command(folder);
     let command = command.args(args.split_whitespace()).stderr(Stdio::piped()).stdout(Stdio::null());
@@ -66,7 +65,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
         detailed["cell"]["run"]["messages"].as_object().is_some_and(|kinds| !kinds.is_empty()),
         "{detailed}"
     );
-    // A viewer that stays connected receives the last event.
+    // A viewer that stays connected also receives the last event.
     let events = answer(get(&url, "events"));
     assert!(events.contains("\r\ncontent-type: text/event-stream\r\n"), "{events}");
     assert!(
@@ -78,7 +77,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
     assert!(token.len() == 32 && !contains(here, token), "the token is in no file");
 }
 
-/// A short run ends before anyone opens its page.
+/// A short run may end before a viewer opens its page.
 #[test]
 fn the_end_of_a_run_names_the_command_that_shows_its_page_again() {
     let folder = folder();
@@ -89,14 +88,14 @@ fn the_end_of_a_run_names_the_command_that_shows_its_page_again() {
     );
 }
 
-/// Connections without a request, which need no token, do not block others until their time limit.
+/// Connections without a request need no token, and must not block other connections until their time limit.
 #[test]
 fn half_open_requests_do_not_block_others() {
     let dashboard = Arc::new(Dashboard::new(PageHeader::default(), &[]));
     let server = Server::start(0, dashboard).unwrap();
     let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
     let viewer = get(server.url(), "events");
-    // The request has been read once it is answered; until then it counts as half open.
+    // A viewer counts as half-open until the server has answered its request.
     viewer.peek(&mut [0]).unwrap();
     for _ in 0..4 {
         let open = |_| {
@@ -109,7 +108,7 @@ fn half_open_requests_do_not_block_others() {
         drop(half_open);
     }
     server.end("over");
-    assert!(answer(viewer).contains("event: end\ndata: over"), "a viewer has stayed");
+    assert!(answer(viewer).contains("event: end\ndata: over"), "the viewer must stay connected");
 }
 
 #[test]
@@ -145,15 +144,15 @@ fn only_requests_with_token_and_own_host_are_answered() {
         let policy = policy(&path);
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("nonce"), "{path}: {policy}");
     }
-    // Invalid or oversized HTTP ends the connection and nothing else.
+    // Invalid or oversized HTTP ends only its connection.
     let _ = answer(ask(&url, "\u{1}\u{2}nonsense\r\n\r\n"));
     let mut long = ask(&url, &format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n"));
     let _ = long.write_all("X-Long: y\r\n".repeat(1 << 14).as_bytes());
     let _ = long.shutdown(Shutdown::Write);
-    assert_eq!(with(&format!("GET /{path}"), host), "200", "the server goes on");
+    assert_eq!(with(&format!("GET /{path}"), host), "200", "the server still answers");
 }
 
-/// A source whose sections are large and never the same.
+/// A snapshot source with large sections that differ each time.
 #[derive(Default)]
 struct Large(AtomicU64);
 
@@ -185,19 +184,19 @@ fn only_a_viewer_that_stops_reading_is_dropped() {
     });
     let began = Instant::now();
     while read.load(Ordering::Relaxed) < 20 {
-        assert!(began.elapsed() < PATIENCE, "the other viewer gets nothing");
+        assert!(began.elapsed() < PATIENCE, "the other viewer must receive sections");
         std::thread::sleep(Duration::from_millis(100));
     }
     server.end("over");
-    assert!(reading.join().unwrap(), "the other viewer is told of the end");
-    // It receives what the system had buffered for it, or an error, but not the last event.
+    assert!(reading.join().unwrap(), "the other viewer must receive the last event");
+    // The dropped viewer receives the data that the system had buffered for it, or an error, but not the last event.
     let mut rest = Vec::new();
     let _ = stalled.read_to_end(&mut rest);
-    assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "it was not dropped");
+    assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "no viewer was dropped");
 }
 
-/// Runs the experiment in virtual time, with or without a viewer; returns the hashes of the order of events, and
-/// whether details were seen.
+/// Runs the experiment in virtual time, with or without a viewer. Returns the hashes of the order of events, and
+/// whether the viewer saw details.
 fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
     let experiment = Experiment::plan("e.toml", &larger, &Overrides::default()).unwrap();
@@ -238,11 +237,11 @@ fn the_order_of_events_is_the_same_under_observation() {
     let (alone, _) = hashes(false);
     let (viewed, seen) = hashes(true);
     assert_eq!(alone, viewed);
-    assert!(seen, "the viewer saw the run while it went on");
+    assert!(seen, "the viewer must see details during the run");
 }
 
 #[test]
-fn watch_shows_a_folder() {
+fn watch_shows_the_runs_of_a_study_directory() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -254,7 +253,7 @@ fn watch_shows_a_folder() {
     assert_eq!(shown["cell"]["curves"][1]["policy"], "sparrow");
     assert_eq!(shown["cell"]["curves"][1]["runs"][0][1], 60);
     assert_eq!(shown["cell"]["run"]["counts"]["jobs_finished"], 60);
-    // The second run is taken from the log: it has not ended, and has failed.
+    // The second run is removed from the log, and recorded as failed.
     let id = shown["runs"][1]["run"].as_str().unwrap().to_owned();
     let failure = serde_json::json!({
         "run": id, "policy": "sparrow", "cell": {}, "seed": 3, "log": "host <b>h2</b> was lost",
@@ -282,9 +281,9 @@ fn watch_shows_a_folder() {
     watching.wait().unwrap();
 }
 
-/// While a file is damaged or being replaced, the page shows the last good reading.
+/// While a file is damaged or being replaced, the page shows the content at the last successful reading.
 #[test]
-fn an_unreadable_folder_is_shown_as_last_read() {
+fn the_page_of_an_unreadable_folder_shows_its_last_content() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -318,7 +317,7 @@ fn an_unreadable_folder_is_shown_as_last_read() {
     watching.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said.matches("the page shows an earlier state").count(), 1, "{said}");
     assert!(watching.wait().unwrap().success());
-    // A viewer that stayed connected has received both events.
+    // A viewer that stayed connected receives both events.
     let seen = answer(events);
     assert!(seen.contains("An earlier state is shown: "), "{seen}");
     assert!(seen.contains("event: end\ndata: `volary watch` has ended"), "{seen}");
@@ -332,7 +331,7 @@ fn bad_ports_and_folders_are_refused() {
     refuses_all(
         folder.path(),
         &format!(
-            "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
+            "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | give none\n\
              run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
              run --live e.toml | 2 | --live | `e.toml` is not a port\n\
              watch e.toml | 2 | is not a study directory\n\
@@ -341,5 +340,5 @@ fn bad_ports_and_folders_are_refused() {
              watch | 2 | <RUN>"
         ),
     );
-    assert!(!folder.path().join("runs").exists(), "nothing is left behind");
+    assert!(!folder.path().join("runs").exists(), "a refused command must leave no folder");
 }

@@ -1,4 +1,5 @@
-//! Experiment files, the binary's commands, and their outputs and files. No test depends on the machine's speed.
+//! Tests of experiment files, of the binary's commands, and of their outputs and files. No test depends on the
+//! machine's speed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

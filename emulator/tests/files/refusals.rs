@@ -1,4 +1,4 @@
-//! Bad input: status 2, a message with place and remedy, and no files left behind.
+//! Tests of bad input: status 2, a message with place and remedy, and no files left behind.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn refused_commands_leave_no_files() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("bad.tr"), "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 x\n").unwrap();
-    // The header of an xz file without content.
+    // The file has the header of an xz file without content.
     fs::write(here.join("cut.tr.xz"), [0xfd, b'7', b'z', b'X', b'Z', 0, 0, 4]).unwrap();
     let islands = "title = \"t\"\n[[shape.graph.switch]]\nname = \"a\"\nnodes = 2\n\
                    [[shape.graph.switch]]\nname = \"b\"\nnodes = 2\n";
@@ -21,7 +21,7 @@ fn refused_commands_leave_no_files() {
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
     let good = trace("good.tr");
-    // The change (from, to), further arguments, and words that the message must hold.
+    // The rows are the change (from, to), further arguments, and words that the message must contain.
     for (from, to, more, words) in [
         ("nodes = 8", "nods = 8", "", "x.toml:5:1 | did you mean `nodes`?"),
         (LINKS, "one_way = { uniform = { low = nan, high = \"1s\" } }", "", "x.toml:16: | network.one_way"),
@@ -53,9 +53,9 @@ fn refused_commands_leave_no_files() {
     }
 }
 
-/// Errors in a topology's links are shown at the links.
+/// Errors in a topology's links are reported at their place in the topology.
 #[test]
-fn mistakes_of_a_topology_are_shown_in_it() {
+fn a_mistake_in_a_topology_is_reported_in_its_file() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
@@ -76,8 +76,8 @@ fn mistakes_of_a_topology_are_shown_in_it() {
     }
 }
 
-/// Impossible values of the right type: a `--set`, and words that the message must contain. Each message has a remedy
-/// and points at its place.
+/// A table of impossible values of the right type: a `--set`, and words that the message must contain. Each message
+/// must have a remedy and point at its place.
 const IMPOSSIBLE: &str = r#"
 seed=-1 | whole number
 repeat=0 | at least 1
@@ -217,7 +217,7 @@ fn impossible_values_are_refused() {
     }
 }
 
-/// Keys of different sections that contradict each other.
+/// Keys of different sections may contradict each other.
 #[test]
 fn contradictions_about_gangs_and_kinds_are_refused() {
     let folder = folder();
@@ -235,7 +235,7 @@ fn contradictions_about_gangs_and_kinds_are_refused() {
     }
 }
 
-/// Deadlines that no job can meet or no job has, and gangs that are left out, are run with a warning.
+/// A run starts with a warning if its deadlines are impossible or missing, or if gangs are left out.
 #[test]
 fn unusual_deadlines_and_gangs_give_warnings() {
     let folder = folder();
@@ -254,7 +254,7 @@ fn unusual_deadlines_and_gangs_give_warnings() {
     }
 }
 
-/// Groups that do not divide the workers, and reserved workers without long jobs, are run with a warning.
+/// A run starts with a warning if groups do not divide the workers, or workers are reserved without long jobs.
 #[test]
 fn unusual_groups_give_warnings() {
     let folder = folder();
@@ -270,9 +270,9 @@ fn unusual_groups_give_warnings() {
     }
 }
 
-/// Unusual but possible settings are not refused: batches of jobs, slots without bursts, links without buffer.
+/// Unusual but possible settings are accepted: batches of jobs, slots without bursts, links without buffer.
 #[test]
-fn unusual_settings_are_run() {
+fn unusual_but_possible_settings_are_accepted() {
     let folder = folder();
     for set in [
         "workload.synthetic.interarrival=0s",
@@ -305,7 +305,7 @@ fn an_unusable_output_folder_is_refused() {
         assert!(err.contains(out) && err.contains("--out"), "{err}");
     }
     assert_eq!(fs::read_to_string(here.join("busy")).unwrap(), "a file where a folder should be");
-    // A folder with other files is refused as well, since results would be mixed with them.
+    // A folder with other files is also refused, since results would be mixed with these files.
     fs::create_dir(here.join("mine")).unwrap();
     fs::write(here.join("mine/notes.txt"), "mine").unwrap();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -319,12 +319,12 @@ fn an_unusable_output_folder_is_refused() {
             "{err}"
         );
     }
-    assert_eq!(fs::read_dir(here.join("mine")).unwrap().count(), 1, "nothing is added");
+    assert_eq!(fs::read_dir(here.join("mine")).unwrap().count(), 1, "the folder must stay unchanged");
 }
 
-/// Seeds draw gangs that differ: all are checked before the first run.
+/// The sizes of gangs depend on the seed: all seeds are checked before the first run.
 #[test]
-fn a_gang_that_fits_nowhere_is_refused_whatever_its_seed() {
+fn a_gang_that_fits_nowhere_is_refused_under_any_seed() {
     let folder = folder();
     let here = folder.path();
     let tasks = "tasks = { exponential = { mean = 2 } }\ngang = true";

@@ -1,4 +1,4 @@
-//! Reports of hosts in a run: valid streams are accepted, and no false one makes the controller panic.
+//! Tests of reports of hosts in a run: valid streams are accepted, and false reports do not make the controller panic.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use volary_hosts::real_time::placement::place;
 
 use crate::corpus::targets::{fold_reports, report_worlds};
 
-/// Notes of all actors, in order of time.
+/// Observer that collects the notes of all actors, in order of time.
 #[derive(Clone, Default)]
 struct Notes(Rc<RefCell<Vec<Observation>>>);
 
@@ -32,7 +32,7 @@ impl Observer for Notes {
     }
 }
 
-/// The observations of two hosts in a run of a world, each with its host.
+/// The observations of a run of `world`, each with one of two hosts.
 fn observed(world: &World) -> Vec<(usize, Observation)> {
     let (notes, layout, homes) = (Notes::default(), world.layout(), place(world.machines(), &[1.0, 1.0]));
     measure_with("test", world, &RunConfig::default(), notes.clone(), &()).unwrap();
@@ -44,7 +44,7 @@ fn observed(world: &World) -> Vec<(usize, Observation)> {
     notes.0.take().into_iter().map(|seen| (usize::from(home(&seen.what)), seen)).collect()
 }
 
-/// Reports of a few observations each.
+/// Messages that report a few observations each.
 fn messages(observed: &[(usize, Observation)]) -> Vec<(usize, AgentMessage)> {
     let mut messages = Vec::new();
     for part in observed.chunks(7) {
@@ -58,7 +58,7 @@ fn messages(observed: &[(usize, Observation)]) -> Vec<(usize, AgentMessage)> {
     messages
 }
 
-/// The input of the fuzzer: the world, and then host, length and frame of each message.
+/// The input of the fuzzer: the world, then host, length and frame of each message.
 fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
     let mut bytes = vec![world];
     for (host, message) in messages {
@@ -72,7 +72,7 @@ fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
     bytes
 }
 
-/// The seeds of the fuzzer are such streams; `VOLARY_UPDATE_CORPUS=1` writes them again.
+/// The fuzzer's seeds must equal such streams; `VOLARY_UPDATE_CORPUS=1` writes them again.
 #[test]
 fn true_reports_are_accepted_in_full() {
     for (number, world) in (0..).zip(report_worlds()) {
@@ -200,7 +200,7 @@ fn apply(observed: &mut Vec<(usize, Observation)>, at: usize, change: Change) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever is wrong with a report, its host is blamed.
+    /// A false report always leads to an error that blames its host.
     #[test]
     fn false_reports_are_refused_and_never_panic(
         world in 0..report_worlds().len(),

@@ -1,4 +1,4 @@
-//! Runs that stop early, fail in part, or are resumed; and results that must not depend on how they were run.
+//! Tests of runs that stop early, fail in part, or are resumed: results must not depend on this.
 
 use std::fs;
 use std::path::Path;
@@ -25,12 +25,12 @@ fn threads_and_repetition_do_not_change_results() {
     assert_eq!(first, run("c", "2"));
 }
 
-/// Ctrl-C keeps finished runs; after `--resume` the results are those of an undisturbed run.
+/// Ctrl-C keeps finished runs. After `--resume`, the results equal those of an undisturbed run.
 #[test]
 fn an_interrupted_run_is_resumed() {
     let folder = folder();
     let here = folder.path();
-    // Two short cells, then two so long that the signal always comes in time.
+    // The sweep has two short cells, then two cells so long that the signal always comes in time.
     let sweep = "[sweep]\n\"workload.synthetic.jobs\" = [60, 300000]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}{sweep}")).unwrap();
     let args = "run e.toml --json --quiet --threads 1 --out";
@@ -64,9 +64,9 @@ fn an_interrupted_run_is_resumed() {
     assert_eq!(resumed, all("whole"));
 }
 
-/// Runs that start at the same time, as a shell starts them with `&`.
+/// Several runs start at the same time, as a shell starts them with `&`.
 #[test]
-fn runs_that_start_together_have_folders_of_their_own() {
+fn runs_that_start_together_use_different_folders() {
     let folder = folder();
     let here = folder.path();
     let start = |_| command(here).args(["run", "e.toml", "--quiet"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -88,7 +88,7 @@ fn a_run_that_is_refused_leaves_no_folder() {
     assert!(!folder.path().join("runs").exists());
 }
 
-/// A small experiment with everything that a folder can contain: a sweep, caches, deadlines, a log of inputs, a claim.
+/// A small experiment whose folder contains every kind of data: a sweep, caches, deadlines, a log of inputs, a claim.
 const DAMAGED: &str = r#"title = "damaged"
 [cluster]
 nodes = 5
@@ -123,8 +123,8 @@ fn tables(here: &Path, run: &str) -> [String; 2] {
     ["jobs", "tasks"].map(|name| fs::read_to_string(here.join(format!("tables/{name}.csv"))).unwrap())
 }
 
-/// A file of a run is damaged: with `--resume` the results are those of the undamaged run. A manifest cannot be made
-/// again: the message names it, and suggests another folder.
+/// After `--resume`, the results of a run with a damaged file equal those of the undamaged run. A manifest cannot be
+/// restored: the message names it, and suggests another folder.
 #[test]
 fn resuming_restores_a_damaged_file() {
     let folder = folder();
@@ -185,7 +185,7 @@ fn resuming_runs_only_missing_runs() {
     assert_eq!(finished(&here.join("r")), runs);
 }
 
-/// Without `--out` a second run takes a folder of its own, and `--resume` continues in that one.
+/// Without `--out`, a second run takes another folder, and `--resume` continues in that folder.
 #[test]
 fn the_latest_run_is_resumed() {
     let folder = folder();
@@ -200,7 +200,7 @@ fn the_latest_run_is_resumed() {
     assert!(!here.join("runs/e-3").exists());
 }
 
-/// A folder with another experiment's results is not resumed, since they would be lost from its report.
+/// A folder with another experiment's results is not resumed, since its report would lose these results.
 #[test]
 fn another_experiment_is_not_resumed() {
     let folder = folder();
@@ -212,14 +212,14 @@ fn another_experiment_is_not_resumed() {
     assert_eq!(fs::read(here.join("r/manifest.json")).unwrap(), before);
 }
 
-/// Some seeds draw more tasks than a job can have, which shows only when their run begins.
+/// Some seeds draw more tasks than a job can have. This is detected only when the run begins.
 #[test]
 fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let folder = folder();
     let here = folder.path();
     let tasks = "workload.synthetic.tasks={empirical={values=[1,1e9]}}";
     let set = format!("e.toml --set workload.synthetic.jobs=1 --set {tasks} --seed");
-    // The plan draws jobs under the first seed, so that seed must be harmless.
+    // The plan draws jobs under the first seed: this seed must give a valid plan.
     let harmless = |seed: &u32| volary(here, &format!("plan {set} {seed}")).status.success();
     let seed = (0..64).find(harmless).unwrap();
     let (out, err) = expect(here, &format!("run {set} {seed} --json --repeat 12 --out r"), 3);
@@ -232,7 +232,7 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
 }
 
 #[test]
-fn auto_repeats_until_its_precision_and_states_the_interval() {
+fn repeat_auto_stops_at_the_precision_and_states_the_interval() {
     let folder = folder();
     let here = folder.path();
     let (out, _) = expect(here, "run e.toml --repeat auto --set precision=0.2 --out r", 0);

@@ -1,4 +1,4 @@
-//! Injections that an experiment schedules.
+//! Tests of injections that an experiment schedules.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::binary::{expect, folder, lines};
 
-/// Two policies on eight cores that need all of them.
+/// An experiment with two policies on eight cores, all of which the jobs need.
 const EXPERIMENT: &str = r#"title = "schedule"
 seed = 3
 [cluster]
@@ -31,15 +31,15 @@ check = ["kairos.response_s.p99 < random.response_s.p99"]
 "#;
 const BURSTS: &str = "markov = { slot = \"50ms\", p_on = 0.2, p_off = 0.3, slowdown = 4 }\n";
 
-/// The lines of a run of the experiment with this text added, and its folder.
+/// Runs the experiment with the text `added` in the folder `at`; returns its JSON lines.
 fn run(at: &Path, added: &str, args: &str) -> Vec<Value> {
     fs::write(at.join("e.toml"), format!("{EXPERIMENT}{added}")).unwrap();
     fs::write(at.join("p.toml"), BURSTS).unwrap();
     lines(&expect(at, &format!("run e.toml --json {args}"), 0).0)
 }
 
-/// A schedule, from a file or written out, equals `[interference]` with a window to the nanosecond, on unshared cores
-/// and on shared nodes.
+/// A schedule, from a file or written in the experiment, has the same results as `[interference]` with a window, to the
+/// nanosecond. This holds for unshared cores and for shared nodes.
 #[test]
 fn a_schedule_equals_interference_with_a_window() {
     let at = folder();
@@ -61,12 +61,12 @@ fn a_schedule_equals_interference_with_a_window() {
                 assert_ne!(other["run"], none[i]["run"], "the schedule is a part of the identity");
                 assert_ne!(other["response_s"], none[i]["response_s"]);
             }
-            assert_eq!(file[i]["run"], keys[i]["run"], "whether it is in a file or not");
+            assert_eq!(file[i]["run"], keys[i]["run"], "the id must not depend on the file");
         }
     }
 }
 
-/// All policies meet a schedule, so verdicts and stars are given as usual.
+/// All policies meet the same schedule: verdicts and stars are given as usual.
 #[test]
 fn runs_with_a_schedule_are_compared() {
     let at = folder();
@@ -77,7 +77,7 @@ fn runs_with_a_schedule_are_compared() {
     let (text, _) = expect(at.path(), "report r", 0);
     assert!(text.contains('*') && !text.contains("INJECTED") && !text.contains("UNEQUAL"), "{text}");
     let page = fs::read_to_string(at.path().join("r/report.html")).unwrap();
-    assert!(page.contains("class=\"injected\""), "the timeline shows when");
+    assert!(page.contains("class=\"injected\""), "the timeline must show the injection");
     let (plan, _) = expect(at.path(), "plan e.toml", 0);
     assert!(plan.contains("injection") && plan.contains("nodes:1-2"), "{plan}");
     let replayed = lines(&expect(at.path(), "replay r --json", 0).0);
@@ -89,9 +89,9 @@ fn runs_with_a_schedule_are_compared() {
     }
 }
 
-/// In real time the same cores are slow at the same emulated times.
+/// In real time, the same cores are slow at the same emulated times as in virtual time.
 #[test]
-fn a_schedule_is_the_same_in_virtual_and_real_time() {
+fn a_schedule_slows_the_same_cores_in_virtual_and_real_time() {
     let at = folder();
     let added = "[[interference.injection]]\nprofile = \"p.toml\"\nwho = [\"nodes:1-2\"]\nat = \"1s\"\nfor = \"1500ms\"\n";
     let found = ["virtual", "local"].map(|runtime| {

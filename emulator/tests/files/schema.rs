@@ -1,14 +1,15 @@
-//! The schema of `volary schema results` against the lines that runs print.
+//! Tests of the schema of `volary schema results` against the lines that runs print.
 
 use std::fs;
 
 use crate::common::binary::{EXPERIMENT, expect, folder, lines};
 use serde_json::{Value, json};
 
-/// The errors of a value with their places. Only the keywords that our schemas use are known; others are not checked.
+/// The errors of a value against a schema, with their places. Only the keywords in volary's schemas are checked; others
+/// panic.
 fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(keywords) = schema.as_object() else {
-        return if schema == &json!(false) { vec![format!("{at}: nothing may be here")] } else { Vec::new() };
+        return if schema == &json!(false) { vec![format!("{at}: no value is allowed")] } else { Vec::new() };
     };
     let mut found = Vec::new();
     let mut fault = |why: String| found.push(format!("{at}: {why}"));
@@ -94,7 +95,7 @@ fn every_line_of_results_fits_the_schema() {
                  check = [\"random.makespan_s rises with service.correlated\"]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
     let run = |out: &str| expect(here, &format!("run e.toml --json --out {out}"), 0).0;
-    // Finished, with noise; cut off before anything finished; in real time, with a certificate.
+    // The runs: finished, with noise; cut off before a job finished; in real time, with a certificate.
     let mut all = run("a --repeat 2") + &run("b --set run.until=1ns");
     all += &run("c --runtime local --set run.speed=100");
     let stored = |name: &str| fs::read_to_string(here.join("a").join(name)).unwrap();
@@ -106,7 +107,7 @@ fn every_line_of_results_fits_the_schema() {
     for line in &all {
         assert_eq!(faults(&schema, &schema, line, ""), Vec::<String>::new(), "{line}");
     }
-    // The check can fail: a wrong type, a missing key, an invalid verdict, an unknown key.
+    // The check must detect errors: a wrong type, a missing key, an invalid verdict, an unknown key.
     let claims = all.iter().find(|line| line.get("claims").is_some()).unwrap();
     type Damage = fn(&mut Value);
     let damages: [(&Value, Damage); 4] = [

@@ -1,4 +1,4 @@
-//! Policies compared with the outputs of their authors' programs: prints the table of
+//! Comparison of policies with the outputs of their authors' programs. It prints the table of
 //! `docs/src/findings/authors-outputs.md`, in which no number of volary may change by more than 3 %.
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::path::Path;
 use crate::common::binary::{command, expect_of, lines};
 use crate::eagle::experiment;
 
-/// A line for each result of a program of authors: the program, by the list of sources on the page; the workload; the
-/// compared run, which is a shipped experiment with a value of `--set`, or Eagle as its authors run it (trace, nodes,
-/// cutoff, share of the big partition, seeds); the policy; the class of jobs; and the program's results in s: the
-/// median, the 90th and the 99th percentile, as far as they are known.
+/// A table with a line for each result of an authors' program. Columns: the program, as in the list of sources on the
+/// page; the workload; the compared run, which is a shipped experiment with a value of `--set`, or Eagle under its
+/// authors' settings (trace, nodes, cutoff, share of the big partition, seeds); the policy; the class of jobs; and the
+/// program's results in s: median, 90th and 99th percentile, as far as they are known.
 const ROWS: &str = "
 Eagle | NGO, load 0.5, 120 nodes | eagle pigeon_ec2/NGO_trace50.tr.xz 120 1s 0.9 40 | eagle | short | 0.343 0.867 1.84
 Eagle | NGO, load 0.7, 120 nodes | eagle pigeon_ec2/NGO_trace70.tr.xz 120 1s 0.9 40 | eagle | short | 0.439 11.8 35.1
@@ -64,7 +64,7 @@ fn rows() -> Vec<Row> {
     ROWS.trim().lines().map(row).collect()
 }
 
-/// The percentiles of a row, means over the seeds.
+/// The percentiles of a row, each the mean over the seeds.
 fn measured(row: &Row, traces: &str, folder: &Path) -> Vec<f64> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
     let (file, set) = match row.run[..] {
@@ -98,13 +98,13 @@ fn measured(row: &Row, traces: &str, folder: &Path) -> Vec<f64> {
     ["p50", "p90", "p99"].iter().take(row.authors.len()).map(|key| mean(key)).collect()
 }
 
-/// Four significant digits; all digits before the point of a large number.
+/// A number with four significant digits; all digits before the decimal point of a large number.
 fn digits(value: f64) -> String {
     let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
     format!("{value:.decimals$}")
 }
 
-/// The cells of a row of the table.
+/// The cells of a row in the printed table.
 fn cells(row: &Row, ours: &[f64]) -> [String; 6] {
     let join = |values: &[f64]| values.iter().map(|&v| digits(v)).collect::<Vec<_>>().join(" / ");
     let difference = |(ours, authors): (&f64, &f64)| format!("{:+.0} %", (ours / authors - 1.0) * 100.0);
@@ -147,7 +147,7 @@ fn policies_stay_close_to_the_authors_outputs_on_published_traces() {
         let known: Vec<f64> = known.split(" / ").filter_map(|number| number.parse().ok()).collect();
         let near = |(ours, known): (&f64, &f64)| (ours / known - 1.0).abs() <= 0.03;
         if known.len() != ours.len() || !ours.iter().zip(&known).all(near) {
-            moved.push(format!("{}: {known:?} is {ours:?} now", cells[..3].join(", ")));
+            moved.push(format!("{}: {known:?} changed to {ours:?}", cells[..3].join(", ")));
         }
     }
     if std::env::var_os("VOLARY_UPDATE_DOCS").is_some() {

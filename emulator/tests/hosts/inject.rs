@@ -90,7 +90,7 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     // The run counts as finished.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(
-        said.contains("kept 1 of 1 run (1 of them injected into, which is not repeated), running 0"),
+        said.contains("kept 1 of 1 run (1 with injections, which are not repeated), running 0"),
         "{said}"
     );
 }
@@ -157,7 +157,9 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let (_, told) = expect(cluster.path(), args, 0);
     finish(run, 0);
     assert!(
-        told.contains("ended without it, and not compared with the runs that have it: random, seed 5"),
+        told.contains(
+            "runs that ended without the injection are not compared with the others: random, seed 5"
+        ),
         "{told}"
     );
     let claims = lines(&fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap());

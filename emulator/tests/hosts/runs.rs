@@ -342,7 +342,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
     let summary = cluster.summary("r");
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
     // The run does not fail, and the loss of the host is still reported.
-    let words = "host h3 was lost, after all that it held had crashed for good";
+    let words = "host h3 was lost, after all of its actors had crashed for good";
     assert!(said.contains(words), "{said}");
     let hosts = &cluster.manifest("r")["hosts"];
     let [lost] = &hosts[2]["lost"].as_array().unwrap()[..] else { panic!("{hosts}") };

@@ -160,7 +160,7 @@ async fn a_client_with_a_wrong_hello_is_refused() {
     // The same version with a message more.
     let build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
     let both = format!("runs volary {build} and h1 runs volary {}: install", engine());
-    let speaks = format!("protocol 99, but this volary speaks {}: install the same version", codec::PROTOCOL);
+    let speaks = format!("protocol 99, but this volary has {}: install the same version", codec::PROTOCOL);
     for (words, reason) in [
         (other_version, &*speaks),
         (hello_of("0.0.0-elsewhere", "h3"), "runs volary 0.0.0-elsewhere"),

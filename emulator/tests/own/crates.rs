@@ -1,4 +1,4 @@
-//! The crate that `volary policies new` writes.
+//! Tests of the crate that `volary policies new` writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ fn a_crate_is_written_under_its_name() {
     assert!(again.contains("my-own exists") && again.contains("--out"), "{again}");
 }
 
-/// No crate of volary is published, so a new crate depends on a clone: the one of `--source`, else the one around the
-/// current folder, else the one around the program.
+/// No crate of volary is published: a new crate depends on a clone. This is the clone of `--source`, or else the clone
+/// around the current folder, or else the clone around the program.
 #[test]
-fn a_crate_builds_against_a_clone_that_is_named_or_found() {
+fn a_new_crate_depends_on_the_clone_that_is_named_or_found() {
     let folder = tempfile::tempdir().unwrap();
     let root = root();
     let new = |here: &Path, program: &Path, args: &str, status| {
@@ -46,8 +46,9 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let built = Path::new(env!("CARGO_BIN_EXE_volary"));
     new(folder.path(), built, &format!("named --source {}", root.display()), 0);
     new(&root.join("emulator/src"), built, "around", 0);
-    // A copy of the program elsewhere, as `cargo install` makes it. Another process writes it: a file that this one has
-    // open for writing is also open, for a moment, in what other tests start, and could not be executed then.
+    // A copy of the program elsewhere stands for an installation by `cargo install`. Another process writes the copy: a
+    // file that this process has open for writing is also open, for a moment, in processes that other tests start, and
+    // could not be executed then.
     let installed = folder.path().join("volary");
     assert!(Command::new("cp").args([built, &installed]).status().unwrap().success());
     let said = new(folder.path(), &installed, "nowhere", 2);
@@ -56,10 +57,11 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     assert!(wrong.contains("--source .: not a clone of volary"), "{wrong}");
 }
 
-/// Builds the crate, and runs its tests and its experiment. This also builds volary from scratch: several minutes.
+/// Builds the crate, and runs its tests and its experiment. This also builds volary from scratch, which takes several
+/// minutes.
 #[test]
 #[ignore = "builds a crate from nothing; .ci/run nightly runs it"]
-fn the_crate_builds_and_runs() {
+fn a_new_crate_builds_and_runs() {
     let (folder, root) = (tempfile::tempdir().unwrap(), root());
     expect(folder.path(), &format!("policies new my-own --source {}", root.display()), 0);
     let krate = folder.path().join("my-own");

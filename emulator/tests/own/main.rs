@@ -1,4 +1,5 @@
-//! A policy in a crate of its own: the example `reserved`, its step tests, and what `volary policies new` writes of it.
+//! Tests of a policy in a separate crate: the example `reserved`, its step tests, and the crate that `volary policies
+//! new` makes from it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! The program of the example: every command, in every runtime.
+//! Tests of the example's program: every command, in every runtime.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +11,8 @@ fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/reserved")
 }
 
-/// Runs the example's program in a folder, with arguments that are separated by spaces; its standard output and error.
-/// The program is built by `cargo test --workspace`, or `cargo build --example reserved`.
+/// Runs the example's program in a folder, with arguments separated by spaces; returns its standard output and error.
+/// `cargo test --workspace` or `cargo build --example reserved` builds the program.
 fn reserved(folder: &Path, args: &str, status: i32) -> (String, String) {
     let program = Path::new(env!("CARGO_BIN_EXE_volary")).with_file_name("examples").join("reserved");
     let output = Command::new(&program)
@@ -25,7 +25,7 @@ fn reserved(folder: &Path, args: &str, status: i32) -> (String, String) {
     (out, err)
 }
 
-/// The lines of results of the policy, of an experiment of the example.
+/// Runs an experiment of the example; returns the lines of results of its policy.
 fn summaries(args: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let file = example().join(args.split_whitespace().next().unwrap());
@@ -60,7 +60,7 @@ fn volary_without_the_crate_refuses_the_policy() {
     assert!(text(&output.stderr).contains("unknown name `reserved`"), "{}", text(&output.stderr));
 }
 
-/// Its messages are counted by name, and equal seeds give equal runs.
+/// Messages of the policy are counted by name, and equal seeds give equal runs.
 #[test]
 fn the_experiment_runs_in_virtual_time() {
     let small = "experiment.toml --set workload.synthetic.jobs=2000";
@@ -86,8 +86,8 @@ fn the_experiment_runs_in_real_time_and_on_hosts() {
     }
 }
 
-/// Under loss, duplication, crashes of nodes and of a scheduler, and a partition: the experiment's claim is that every
-/// job finishes.
+/// Every job finishes under loss, duplication, crashes of nodes and of a scheduler, and a partition. A claim of the
+/// experiment states this.
 #[test]
 fn every_job_finishes_under_faults() {
     let runs = summaries("faults.toml --repeat 30");
@@ -96,5 +96,5 @@ fn every_job_finishes_under_faults() {
         assert_eq!((&line["jobs"]["finished"], &line["jobs"]["failed"]), (&200.into(), &0.into()), "{line}");
     }
     let repaired = |line: &Value| line["messages"]["recovery"].as_u64().unwrap() > 0;
-    assert!(runs.iter().all(repaired), "without a repair the faults test nothing");
+    assert!(runs.iter().all(repaired), "every run must repair a loss, or the faults have no effect");
 }

@@ -1,12 +1,12 @@
-//! Results of every experiment file (shortened) and of 300 drawn worlds, pinned to the bit.
+//! Tests that results of every experiment file (shortened) and of 300 drawn worlds equal pinned results to the bit.
 //!
-//! `experiments.tsv` and `swarm.tsv` hold one line a run: experiment, policy, number of the run, order hash, events,
-//! and a digest of the whole summary without what the run cost. A change of structure leaves every line as it is. A
-//! change of a definition writes them again, with `VOLARY_TRACES` set, and the diff is part of it:
-//! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`.
-//! `VOLARY=PATH` checks another binary.
+//! `experiments.tsv` and `swarm.tsv` hold one line per run: experiment, policy, number of the run, order hash, events,
+//! and a digest of the whole summary without the cost of the run. A change of structure must not change any line. A
+//! change of a definition writes the lines again, with `VOLARY_TRACES` set, and includes their diff: `VOLARY_PIN=write
+//! cargo test -p volary --test pinned -- --include-ignored --test-threads 1`. `VOLARY=PATH` checks another binary.
 //!
-//! Only on Linux on x86-64: logarithms and powers come from the platform's libm, and their last bits differ.
+//! The tests run only on Linux on x86-64: logarithms and powers come from the platform's libm, and their last bits
+//! differ.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
@@ -23,9 +23,9 @@ use std::thread;
 
 use serde_json::Value;
 
-/// Number of jobs that an experiment file is shortened to, if not 40; 0 leaves it unchanged.
+/// Number of jobs to which an experiment file is shortened, if not 40; 0 leaves the number unchanged.
 const JOBS: &[(&str, u32)] = &[
-    // All jobs but the last hundred are history.
+    // All jobs except the last hundred are history.
     ("3sigma/bursts", 3100),
     ("3sigma/e2e", 3100),
     ("3sigma/fig4-10", 3100),
@@ -131,17 +131,17 @@ fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-/// Every number of a summary, with keys in order, except its cost, its id and the share of jobs in its tables.
+/// Writes every number of a summary, with keys in order, except its cost, its id and the share of jobs in its tables.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
             out.push('{');
             for (key, value) in map.iter().collect::<BTreeMap<_, _>>() {
-                // Runs without suspensions and work in progress keep digests from before these were counted.
+                // The digests of runs without suspensions and work in progress are from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
                 // The interference that cores met follows from the profile, and the share of slow jobs from their
-                // times; neither was always counted.
+                // times; earlier versions did not count them.
                 let besides = [
                     "cpu_s",
                     "planning_cpu_s",
@@ -192,7 +192,7 @@ fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for line in String::from_utf8(ran.stdout).unwrap().lines() {
         let mut summary: Value = serde_json::from_str(line).unwrap();
-        // The load follows from the experiment and was not always stated.
+        // The load follows from the experiment, and earlier versions did not state it.
         summary.as_object_mut().unwrap().remove("load");
         let Some(policy) = summary["policy"].as_str() else { continue };
         let mut text = String::new();
@@ -205,7 +205,7 @@ fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     lines
 }
 
-/// Compares runs with the pinned lines of the experiments that are `mine`, or writes these lines.
+/// Compares runs with the pinned lines of the experiments for which `mine` is true, or writes these lines.
 fn check(kind: &str, mine: impl Fn(&str) -> bool, ran: &[String]) {
     let path = home().join(format!("{kind}.tsv"));
     let name = |line: &str| line.split('\t').next().unwrap().to_owned();
@@ -222,10 +222,10 @@ fn check(kind: &str, mine: impl Fn(&str) -> bool, ran: &[String]) {
     let moved: Vec<_> = pinned.iter().zip(ran).filter(|(pinned, ran)| **pinned != ran.as_str()).collect();
     let shown: Vec<_> = moved.iter().take(10).map(|(pinned, ran)| format!("- {pinned}\n+ {ran}")).collect();
     assert!(moved.is_empty(), "{} of {} runs moved:\n{}", moved.len(), ran.len(), shown.join("\n"));
-    assert_eq!(pinned.len(), ran.len(), "another number of runs than pinned");
+    assert_eq!(pinned.len(), ran.len(), "the number of runs differs from the pinned number");
 }
 
-/// Runs tasks on two threads, each of which takes the next task when it is free, and returns their lines in order.
+/// Runs tasks on two threads; each thread takes the next task when it is free. Returns the lines of all tasks in order.
 fn both<T: Sync>(tasks: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let (next, work) = (AtomicUsize::new(0), &work);
     let mut done: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
@@ -241,7 +241,7 @@ fn both<T: Sync>(tasks: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<St
     done.into_iter().flat_map(|(_, lines)| lines).collect()
 }
 
-/// Runs the experiments that read published traces, or the others.
+/// Checks the experiments that read published traces, or all others.
 fn check_experiments(published: bool) {
     let mut found = BTreeMap::new();
     files(&experiments(), &mut found);

@@ -158,7 +158,7 @@ fn too_few_cpus_are_refused_with_a_remedy() {
     for (cpus, words) in [
         ("2-1", "is not a list of CPUs"),
         ("x", "is not a list of CPUs"),
-        ("65535", "not one that this process may use"),
+        ("65535", "not among those that this process may use"),
     ] {
         let (_, err) =
             expect(folder.path(), &format!("agent --listen 127.0.0.1:0 --identity . --cpus {cpus}"), 2);

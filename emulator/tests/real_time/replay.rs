@@ -116,7 +116,7 @@ fn an_interrupted_run_is_reported_to_end_early() {
     fs::write(&path, manifest.to_string()).unwrap();
     let (out, err) = expect(here, "replay r", 3);
     assert_eq!(out.matches("effects identical").count(), 2, "{out}");
-    assert!(err.contains("the record ends early: interrupted, and without 1 of 3 runs"), "{err}");
+    assert!(err.contains("the record ends early: interrupted, and lacks 1 of 3 runs"), "{err}");
 }
 
 #[test]

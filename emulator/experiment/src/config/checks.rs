@@ -15,9 +15,9 @@ use super::file::{File, Repeat};
 use super::load::mean_cpu;
 use crate::sanitize::is_hidden;
 
-/// The range of emulated time, s.
+/// Longest emulated time, s.
 const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
-/// More runs than this are treated as a typing error.
+/// Number of runs above which an experiment is treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 /// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
 /// the other, or a timer exceeds the range of the system's timers.
@@ -34,8 +34,8 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
         (&["run", "until"], message, "write for example \"60s\", or leave it out to run to the end")
     } else if file.cluster.shared && file.run.burning().is_some() {
         let message =
-            "`run.real`: a real core runs one copy, and copies share the nodes of this cluster".to_owned();
-        (&["run", "real"], message, "leave it out, so that copies are timed, or leave out cluster.shared")
+            "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
+        (&["run", "real"], message, "leave out run.real to time copies, or leave out cluster.shared")
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
         let (least, most) = (SPEEDS.start(), SPEEDS.end());
@@ -117,8 +117,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under none of the policies with these machines: unknown kinds, and numbers
-/// above those of any policy's auxiliary actors.
+/// Refuses targets of faults that exist under no policy with these machines: unknown kinds, and numbers above those of
+/// every policy's auxiliary actors.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -173,8 +173,8 @@ fn only_elsewhere(kind: &str) -> Option<String> {
     })
 }
 
-/// Refuses crashes that include a client; clients are the first `schedulers` endpoints. They generate the jobs and are
-/// not part of what is measured.
+/// Refuses crashes that include a client. Clients, the first `schedulers` endpoints, generate the jobs and are not
+/// measured.
 pub(super) fn crashes(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -190,7 +190,7 @@ pub(super) fn crashes(
             let message = format!("`network.fault`: \"{target}\" would crash a client");
             return Err(document.error_at(&at, message).help(
                 "clients are the source of jobs, outside the experiment; aim at \"nodes\", \"schedulers\" or single \
-                 ones such as \"node:3\"",
+                 machines such as \"node:3\"",
             ));
         }
     }

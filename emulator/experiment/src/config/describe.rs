@@ -19,7 +19,7 @@ use super::load::{CapacityBasis, Load};
 use crate::number::{self, plural};
 use crate::storage::slices::SweepSlice;
 
-/// Maximum number of cells that are listed; further ones are only counted.
+/// Maximum number of listed cells; the number of further cells is shown.
 const SHOWN: usize = 24;
 
 /// The resolved experiment as text.
@@ -80,7 +80,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     out
 }
 
-/// The quiet time after which a run is given up, if a run can be quiet for more than a day and then continue.
+/// The time without a running copy after which a run is given up. `None` for a limit of one day.
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
@@ -200,7 +200,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     }
 }
 
-/// The keys of the interference in one line; of a trace its size instead of its rows.
+/// The keys of the interference in one line; a trace is described by its size.
 fn interference(table: &Interference) -> String {
     let Some(trace) = &table.trace else { return line(table) };
     let rest = Interference { trace: None, ..table.clone() };
@@ -243,7 +243,7 @@ fn range(loads: &[&(Cell, Option<Load>)]) -> Option<String> {
     Some(format!("ρ of all cells: from {} to {}", of(least), of(most)))
 }
 
-/// The warning printed before a run in which more work arrives than the cores can do.
+/// The warning that is printed before a run if more work arrives than the cores can do.
 pub fn overload(experiment: &Experiment) -> Option<String> {
     let loads = experiment.loads();
     let known = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?)));

@@ -67,7 +67,7 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
-    /// The same document, with further texts stored in another list.
+    /// A copy of the document whose further texts are stored in another list.
     pub(super) fn with_texts<'s>(&self, kept: &'s Texts) -> Document<'s>
     where
         't: 's,
@@ -96,7 +96,7 @@ impl<'t> Document<'t> {
         value.ok_or_else(|| serde::de::Error::custom("more than one value"))
     }
 
-    /// A copy of `text` shifted by leading white space, so that its bytes have their offset in the concatenation.
+    /// A copy of `text` with leading white space: its bytes then have their offset in the concatenation.
     fn at(&self, base: usize, text: &str) -> &'t str {
         let (mark, rest) = text.strip_prefix('\u{feff}').map_or(("", text), |rest| ("   ", rest));
         self.kept.keep(format!("{:base$}{mark}{rest}", ""))
@@ -107,7 +107,7 @@ impl<'t> Document<'t> {
         &self.texts[0].1.name
     }
 
-    /// The folder that paths written at a position are relative to.
+    /// The folder to which paths written at a position are relative.
     pub fn folder(&self, span: &Range<usize>) -> PathBuf {
         let folder = |index: usize| self.texts[index].1.folder.clone();
         folder(self.text_of(span)).or_else(|| folder(0)).unwrap_or_default()
@@ -189,7 +189,7 @@ fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
     found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
 }
 
-/// "invalid x, expected y" as ("invalid x", "expected y").
+/// Splits a message: "invalid x, expected y" gives ("invalid x", "expected y").
 pub(super) fn split(message: &str) -> (String, String) {
     match message.split_once(", expected ") {
         Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),

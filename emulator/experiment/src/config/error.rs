@@ -19,7 +19,7 @@ pub enum ConfigError {
     /// An error in an option of the command line.
     #[error("{option}: {message}\n  = help: {help}")]
     Option {
-        /// For example `--policy`.
+        /// Name of the option, such as `--policy`.
         option: &'static str,
         message: String,
         help: String,
@@ -32,7 +32,7 @@ impl ConfigError {
         self.with(|diagnostic| diagnostic.help.push(clipped(help.into())))
     }
 
-    /// Sets the label beside the caret, which says what was expected.
+    /// Sets the label beside the caret: the expected value.
     pub fn label(self, label: impl Into<String>) -> Self {
         self.with(|diagnostic| diagnostic.label = clipped(label.into()))
     }
@@ -68,10 +68,10 @@ pub struct Diagnostic {
     help: Vec<String>,
 }
 
-/// Limit on the characters of a message and of what the caret marks: both may repeat a whole line of the input.
+/// Limit on the characters of a message, and of the text above a caret: both may repeat a whole line of the input.
 const LONGEST: usize = 500;
 
-/// A text that is cut off where it is too long for a message.
+/// A text cut to [`LONGEST`] characters.
 fn clipped(text: String) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -126,7 +126,7 @@ impl Text {
 /// Similarity above which a name may be a misspelling of another, from 0 to 1.
 const SIMILAR: f64 = 0.75;
 
-/// The most similar candidate, if one is similar enough.
+/// The most similar candidate; `None` if no candidate is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -136,8 +136,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The similarity of two names, from 0 to 1. Jaro's is low for short names, so one edit or one swap of neighbours,
-/// such as `rnu` for `run`, counts as similar by itself.
+/// The similarity of two names, from 0 to 1. Jaro's similarity is low for short names; therefore one edit, or one swap
+/// of neighbours such as `rnu` for `run`, is enough to count as similar.
 fn similarity(word: &str, candidate: &str) -> f64 {
     let [word, candidate] = [word, candidate].map(|name| name.to_lowercase().replace(['_', '-'], ""));
     let jaro = strsim::jaro_winkler(&word, &candidate);
@@ -145,12 +145,12 @@ fn similarity(word: &str, candidate: &str) -> f64 {
     if one_edit { jaro.max(SIMILAR + 0.01) } else { jaro }
 }
 
-/// The remedy for an unknown name: the most similar known one, if one is similar enough.
+/// The remedy for an unknown name: the most similar known name; `None` if no known name is similar enough.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// "`a`, `b` or `c`", limited to a dozen.
+/// A list of at most a dozen names in words: "`a`, `b` or `c`".
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_in_characters() {
+    fn positions_of_errors_are_counted_in_characters() {
         let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into(), folder: None };
         let at = text.text.find("\"ü\"").unwrap();
         let shown = text.error(at..at + 4, "bad").to_string();

@@ -1,11 +1,11 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
 //!
-//! Its identity is a hash of everything a result depends on, by which finished runs are recognised. A [`Bundle`] is an
-//! experiment with every file it names, for a machine that has none of them.
+//! Its identity is a hash of everything a result depends on; a finished run is recognised by this hash. A [`Bundle`] is
+//! an experiment with every file it names, for a machine without these files.
 //!
 //! A manifest has the points of an experiment without the long lists of their worlds: a trace of interference or an
-//! empirical distribution may have a million values, which each point would repeat. They are in a file whose checksum
-//! the manifest records.
+//! empirical distribution may have a million values, which each point would repeat. The manifest records the checksum
+//! of the file that has the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,7 +28,7 @@ use crate::files::{FileSum, Files, Pack, few};
 use crate::storage::slices::SweepSlice;
 use crate::workload::Traces;
 
-/// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
+/// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of the spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
 /// Number of replications at which `repeat = "auto"` stops, even if its precision is not reached.
 pub const MOST_REPLICATIONS: u32 = 100;
@@ -67,7 +67,7 @@ pub struct Experiment {
     pub changed: Vec<String>,
     #[serde(skip)]
     pub(super) overrides: Overrides,
-    /// Every file that was read for it.
+    /// Every file that was read for the experiment.
     #[serde(skip)]
     pub(super) files: Files,
     /// The offered load of each cell, computed at the first use.
@@ -81,18 +81,18 @@ pub type CellLoad = (Cell, Option<Load>);
 /// Changes made on the command line to an experiment file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Overrides {
-    /// `--set key=value`, in order.
+    /// Texts of `--set key=value`, in order.
     #[serde(deserialize_with = "few")]
     pub set: Vec<String>,
-    /// `--policy LABEL`: run only these policies; all if empty.
+    /// Labels of `--policy LABEL`: only these policies are run; all if empty.
     #[serde(deserialize_with = "few")]
     pub policies: Vec<String>,
-    /// `--seed N`.
+    /// Seed of `--seed N`.
     pub seed: Option<u64>,
-    /// `--repeat N`.
+    /// Replications of `--repeat N`.
     #[serde(serialize_with = "to_text", deserialize_with = "of_text")]
     pub repeat: Option<Repeat>,
-    /// `--runtime`.
+    /// Runtime of `--runtime`.
     pub runtime: Option<RuntimeKind>,
 }
 
@@ -109,22 +109,22 @@ pub struct Run {
 }
 
 impl Experiment {
-    /// The folder that paths in the file are relative to.
+    /// The folder to which paths in the experiment file are relative.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or_else(|| Path::new(""))
     }
 
-    /// The traces that it was planned with.
+    /// The workload traces that the experiment was planned with.
     pub fn traces(&self) -> Traces {
         Traces::beside(&self.files, self.folder())
     }
 
-    /// Every file that was read for it, with checksums.
+    /// Every file that was read for the experiment, with its checksum.
     pub fn files_read(&self) -> Vec<FileSum> {
         self.files.sums()
     }
 
-    /// The number of replications that are needed in any case: all, or with `"auto"` the initial ones.
+    /// The number of replications that always run: all of a fixed number, the initial ones of `"auto"`.
     pub const fn replications(&self) -> u32 {
         match self.repeat {
             Repeat::Times(times) => times,
@@ -138,8 +138,8 @@ impl Experiment {
         Run { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
     }
 
-    /// The first [`Self::replications`] of every point, in the order of points; the replication varies fastest. With a
-    /// slice, every N-th of them.
+    /// The first [`Self::replications`] of every point, in the order of points; the replication varies fastest. A slice
+    /// has every N-th of these runs.
     pub fn runs(&self, slice: Option<SweepSlice>) -> Vec<Run> {
         let all = (0..self.points.len()).flat_map(|point| (0..self.replications()).map(move |r| (point, r)));
         let (skip, step) = slice.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
@@ -175,7 +175,7 @@ impl Experiment {
     }
 }
 
-/// Longest list that is written out.
+/// Number of elements of the longest list that a manifest has in full.
 const LONGEST: usize = 256;
 
 #[derive(Serialize)]
@@ -187,8 +187,8 @@ struct AbridgedPoint<'a> {
     id: &'a str,
 }
 
-/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
-/// so that experiments with different lists still differ.
+/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint:
+/// experiments with different lists then still differ.
 fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
     let mut known: Option<(&Arc<Resolved>, Value)> = None;
     let mut abridged = Vec::with_capacity(points.len());
@@ -209,8 +209,8 @@ fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(abridged)
 }
 
-/// Names of the lists that are abridged in manifests. Other lists, such as faults and classes, are read back from there
-/// and stay whole.
+/// Names of the lists that are abridged in manifests. Other lists, such as faults and classes, are read back from the
+/// manifest and stay complete.
 const ABRIDGED: [&str; 2] = ["rows", "values"];
 
 fn abridge(name: &str, value: &mut Value) {
@@ -256,10 +256,10 @@ impl Experiment {
         Ok(Bundle { experiment: self.file.clone(), overrides: self.overrides.clone(), files })
     }
 
-    /// Plans a bundle. Points, ids and jobs are the same as where it was packed.
+    /// Plans a bundle. Points, ids and jobs are the same as on the machine that packed it.
     ///
     /// # Errors
-    /// As [`Experiment::load`]; a file that was not packed cannot be read.
+    /// The errors of [`Experiment::load`]; a file that was not packed cannot be read.
     pub fn from_bundle(bundle: &Bundle) -> Result<Self, ConfigError> {
         Self::load_from(Files::of_pack(bundle.files.clone()), &bundle.experiment, &bundle.overrides)
     }
@@ -300,7 +300,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     run_id(&depends)
 }
 
-/// The fingerprint of the running program, whose code is a part of what its results depend on.
+/// The fingerprint of the running program, since results depend on its code.
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_counted_and_short_ones_written() {
+    fn a_manifest_counts_long_lists_and_repeats_short_lists() {
         let rows = |spec: &Value, point: usize| {
             spec["points"][point]["resolved"]["interference"]["trace"]["rows"].clone()
         };
@@ -384,7 +384,7 @@ mod tests {
         assert_ne!(rows(&long, 0)["fingerprint"], rows(&longer, 0)["fingerprint"]);
         let mut faults = json!({"fault": vec![json!({"crash": {}}); 300]});
         abridge("", &mut faults);
-        assert_eq!(faults["fault"].as_array().unwrap().len(), 300, "a list that is read again");
+        assert_eq!(faults["fault"].as_array().unwrap().len(), 300, "a list that is read back is complete");
         assert!(long.to_string().len() < 10_000, "{}", long.to_string().len());
     }
 }

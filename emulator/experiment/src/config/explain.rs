@@ -13,7 +13,7 @@ use volary_engine::workload::WorkloadError;
 use super::document::{Document, entries, split};
 use super::error::{ConfigError, did_you_mean, listed};
 
-/// The remedy if no other one fits.
+/// The remedy if no other remedy fits.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below a header line `time,core,slowdown` samples; all \
@@ -25,15 +25,15 @@ const COUNT: &str = "write a whole number of at least zero";
 const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295";
 const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
 
-// `toml` and serde report errors only as English text. All phrases that are matched are listed here; the tests of
-// mistakes in experiment files provoke each of them, so that a version with a different wording is noticed.
+// `toml` and serde report errors only as English text. All matched phrases are listed here. The tests of mistakes in
+// experiment files provoke each phrase: a version with other words fails the tests.
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
 /// The start of errors within a parameter of a policy, which carry the position of all its parameters.
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
-/// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
+/// Rows of phrases of a message, a phrase for the expected value, and the remedy. The first row that matches counts.
 const REMEDIES: [(&[&str], &str, &str); 11] = [
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
@@ -59,7 +59,7 @@ impl Document<'_> {
     }
 }
 
-/// A key or value that does not fit its type.
+/// The error for a key or value that does not fit its type.
 pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
     let (span, message) = within(document, error);
     let (key, top) = (document.key_at(&span), span == (0..0));
@@ -107,7 +107,8 @@ fn plain_type(expected: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The position and message of an error; for an error within a parameter of a policy, those of the parameter.
+/// The position and message of an error. An error within a parameter of a policy has the position and message of the
+/// parameter.
 fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usize>, &'e str) {
     let (span, message) = (error.span().unwrap_or(0..0), error.message());
     let Some((name, rest)) = named(message, IN_PARAMETER) else { return (span, message) };
@@ -115,7 +116,7 @@ fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usi
     (value.map_or(span, Spanned::span), rest.trim_start_matches(": "))
 }
 
-/// An unknown key or name, with the most similar known one.
+/// The error for an unknown key or name; its remedy is the most similar known one.
 fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
     // Some errors carry the position of the table around the key.
@@ -172,7 +173,7 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
     }
 }
 
-/// The remedy for an error whose text begins with its file and mostly its line.
+/// The remedy for an error whose text begins with the file and, in most cases, the line.
 fn in_trace(message: &str) -> String {
     let (place, _) = message.split_once(": ").unwrap_or((message, ""));
     let line = place.rsplit_once(':').filter(|(_, line)| line.parse::<u64>().is_ok());
@@ -195,7 +196,7 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
     let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
     error("was not found")
         .note(format!("looked for {}", places.join(", ")))
-        .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
+        .help("put the trace beside the experiment, or list its folder in VOLARY_TRACES (colon-separated)")
         .help("or set `fallback = \"yahoo-like\"`, a generator that replaces it")
         .help(
             "traces are published with the papers that use them and in the archives of Google (cluster-data), \

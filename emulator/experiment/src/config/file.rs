@@ -1,4 +1,4 @@
-//! The experiment file as it is written. Only form is checked here.
+//! The experiment file as the user writes it. Only its form is checked here.
 //!
 //! [`RealSection`] is `[run.real]`: copies that burn real cores. [`Repeat`] is the number of replications: a number, or
 //! `"auto"`.
@@ -26,9 +26,9 @@ use crate::number;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "volary experiment")]
 pub struct File {
-    /// Its subject, in one line.
+    /// Subject of the experiment, in one line.
     pub title: String,
-    /// The paper, section and figure it reproduces.
+    /// The paper, section and figure that the experiment reproduces.
     #[serde(default)]
     pub source: Option<String>,
     /// Seed of replication 0; replication r has seed + r.
@@ -55,9 +55,9 @@ pub struct File {
     pub interference: Option<Interference>,
     /// The policies to run in this world, at least one.
     pub policy: Vec<PolicyEntry>,
-    /// Dotted keys with the values that each takes. Every combination of values is a cell, which is run under every
-    /// policy. A table with the swept key itself, such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`, sets
-    /// its other keys in the cells with that value; the value alone names the cells.
+    /// Dotted keys with the values that each key takes. Every combination of values is a cell, which is run under every
+    /// policy. A value may be a table such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`: it has the value
+    /// of the swept key, which names the cells, and further keys that are set in these cells.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Value>>,
     /// Claims about the results, which are judged after the run.
@@ -82,16 +82,16 @@ const fn five_percent() -> f64 {
 pub struct ClaimSection {
     /// The statement, as the paper makes it.
     pub says: String,
-    /// Its origin; verdicts are counted by origin.
+    /// Origin of the claim; verdicts are counted by origin.
     #[serde(default)]
     pub origin: Origin,
-    /// Only cells with these values of swept keys; a list means any of its values.
+    /// Restricts the claim to cells with these values of swept keys; a list means any of its values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Value>,
     /// Comparisons that must all hold, such as `a.response_s.p50 < 0.8 * b.response_s.p50`.
     pub check: Vec<String>,
-    /// Comparisons with the published numbers, such as `b.response_s.p50 / a.response_s.p50 within 10% of 2.2`. If all
-    /// of `check` hold and one of these does not, the verdict is `other-size`: right direction, other size.
+    /// Comparisons with the published numbers, such as `b.response_s.p50 / a.response_s.p50 within 10% of 2.2`. If
+    /// every `check` holds and a comparison here fails, the verdict is `other-size`: right direction, other size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Source of the tolerance or range of the comparisons. Required for a claim with an origin other than `ours` that
@@ -126,13 +126,13 @@ pub struct RunSection {
     /// The runtime; `--runtime` overrides it.
     pub runtime: RuntimeKind,
     /// Emulated seconds per real second, in `local` and `hosts`: 2 is twice as fast as real time, 0.1 gives a busy
-    /// machine ten times as much time. `virtual` ignores it and runs as fast as it can.
+    /// machine ten times as much time. `virtual` ignores this key and runs as fast as it can.
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
-    /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping one reacts late. It takes write
-    /// access to `/dev/cpu_dma_latency`, which only root has by default; results say whether it was possible.
+    /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping processor reacts late. This needs
+    /// write access to `/dev/cpu_dma_latency`, which only root has by default; results say whether it was possible.
     pub awake: bool,
-    /// Stop at this emulated time, finished or not.
+    /// Emulated time at which the run stops, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
     /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
@@ -182,34 +182,35 @@ impl RunSection {
         self.awake && self.runtime != RuntimeKind::Virtual
     }
 
-    /// The settings of copies that burn real cores, if they do in this runtime.
+    /// The settings of copies that burn real cores; `None` if copies in this runtime do not.
     pub fn burning(&self) -> Option<RealSection> {
         self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }
 }
 
-/// `[run.record]`: what is kept beside the summaries.
+/// `[run.record]`: the data that is kept beside the summaries.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Write `jobs.parquet`.
+    /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
-    /// One job in this many has its executions written to `tasks.parquet`; 0 writes none. If absent, the number that
-    /// keeps the file small.
+    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none. If absent, a number is chosen
+    /// that keeps the file small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of the run.
     pub timeline: Span,
     /// Number of cores on the timeline.
     pub timeline_cores: u32,
-    /// Number of messages on the timeline: the first ones from and to the nodes of these cores; 0 for none.
+    /// Number of messages on the timeline: the first messages from and to the nodes of the timeline's cores; 0 for
+    /// none.
     pub timeline_messages: u32,
     /// Interval between observations of the caches of schedulers, for policies with caches: a few schedulers and nodes
     /// are observed at a random instant of each interval, at most a thousand times. With zero, staleness is not
     /// measured.
     pub staleness: Span,
-    /// Count the jobs that do not wait for a core: those that take at most this much longer than their longest task.
-    /// Allow for the time of the policy's messages. If absent, they are not counted.
+    /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
+    /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
@@ -236,7 +237,7 @@ impl Record {
         (every > run.most && every != Self::default().staleness).then(|| {
             let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
             format!(
-                "run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten it"
+                "run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten the interval"
             )
         })
     }
@@ -258,9 +259,9 @@ impl Default for Record {
 }
 
 /// `[run.real]`: each emulated core has a CPU of its host to itself. A copy keeps this CPU busy until its work is done.
-/// Work is measured in seconds of the CPU while only copies run on it and on the others; interference takes CPU time
-/// away from the copy. Between copies, threads of the lowest priority keep the CPUs awake, so all of them are busy for
-/// the whole run.
+/// Work is measured in seconds of a CPU while only copies run on all of these CPUs; interference takes CPU time away
+/// from a copy. Between copies, threads of the lowest priority keep the CPUs awake: every CPU is busy for the whole
+/// run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RealSection {
@@ -268,8 +269,9 @@ pub struct RealSection {
     pub kernel: Kernel,
     /// The mechanism that slows a core down.
     pub degrade: Degrade,
-    /// Number of CPUs of each host that no emulated core takes, the lowest ones that the process may run on. Schedulers
-    /// and node managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
+    /// Number of CPUs of each host that no emulated core takes: the lowest CPUs that the process may use. None is
+    /// needed, since schedulers and node managers have priority over copies; a spare CPU keeps copies from being
+    /// interrupted.
     pub spare: u32,
 }
 
@@ -299,7 +301,7 @@ pub enum Kernel {
     Memory,
     /// Walks through memory that just fits into the core's own cache.
     Cache,
-    /// Nothing: copies are timed, as without `[run.real]`.
+    /// No computation: a timer ends each copy, as without `[run.real]`.
     None,
 }
 
@@ -318,7 +320,7 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Repeat {
-    /// As many replications as `precision` requires.
+    /// The number that `precision` requires.
     Auto,
     /// A fixed number of replications.
     #[serde(untagged)]
@@ -332,7 +334,7 @@ impl Default for Repeat {
 }
 
 impl Repeat {
-    /// The number, if it is fixed.
+    /// The number of replications; `None` for `"auto"`.
     pub const fn times(self) -> Option<u32> {
         match self {
             Self::Times(times) => Some(times),
@@ -384,7 +386,7 @@ pub(super) fn to_text<S: Serializer>(repeat: &Option<Repeat>, to: S) -> Result<S
     repeat.map(|repeat| repeat.to_string()).serialize(to)
 }
 
-/// Reads what [`to_text`] wrote.
+/// Reads the text that [`to_text`] writes.
 pub(super) fn of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Repeat>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     let parsed = text.map(|text| text.parse()).transpose();
@@ -397,7 +399,7 @@ impl JsonSchema for Repeat {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "number of replications, or \"auto\": as many as `precision` takes",
+            "description": "number of replications, or \"auto\": as many as `precision` requires",
             "anyOf": [{ "type": "integer", "minimum": 1 }, { "const": "auto" }]
         })
     }

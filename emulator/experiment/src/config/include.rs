@@ -1,11 +1,11 @@
 //! Inclusion of files that an experiment file refers to, before its document is read into types.
 //!
-//! A profile's keys become keys of `[interference]` and keep their position, so that an error in a profile is reported
-//! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become
-//! `values` wherever such a distribution is used. The topology file that the `[cluster]` section names is read here
-//! too; its errors carry their position.
+//! A profile's keys become keys of `[interference]` and keep their position: an error in a profile is reported in the
+//! profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become `values`
+//! wherever such a distribution is used. The topology file in the `[cluster]` section is also read here; its errors
+//! carry their position.
 //!
-//! The four kinds of TOML files are distinguished by their keys, so that an error can name the wrong kind.
+//! The four kinds of TOML files are distinguished by their keys: an error can name the kind of a wrong file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
 /// Replaces the `profile` of each `[[interference.injection]]` that names a file by the keys of the file.
 ///
 /// # Errors
-/// As [`profile`].
+/// The errors of [`profile`].
 pub fn injections(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
     for i in 0.. {
         let index = i.to_string();
@@ -105,13 +105,13 @@ pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     let Some((at, named)) = document.find(&["workload", "mix", "classes"]) else { return Ok(()) };
     if named.get_ref().is_table() {
         let error = document.error(&at, "`workload.mix.classes` names a file of classes, and has no keys");
-        return Err(error.help("a key of a class is workload.mix.class.NAME.KEY, of a class called NAME"));
+        return Err(error.help("write workload.mix.class.NAME.KEY for the key KEY of the class NAME"));
     }
     let Some(name) = named.get_ref().as_str() else { return Ok(()) };
     let span = named.span();
     let name = PathBuf::from(name);
     if let Some((at, class)) = document.find(&["workload", "mix", "class"]) {
-        // `--set` and sweeps make a table of a list that is not there.
+        // `--set` and sweeps create a table where the list is missing.
         if class.get_ref().is_table() {
             let name = name.display();
             let error = document.error(&at, format!("the classes of this mix are in the file `{name}`"));
@@ -240,7 +240,7 @@ fn load<'t>(
         if !content.is_empty() {
             let value = as_toml(content).ok_or_else(|| {
                 text.error(start..start + line.trim_end().len(), "this line is not a value of a distribution")
-                    .help("write one number a line, with its unit where the distribution is one of times")
+                    .help("write one number per line, with its unit if the distribution has times")
             })?;
             list.push_str(&value);
             list.push(',');
@@ -248,7 +248,7 @@ fn load<'t>(
         start += line.len();
     }
     if list.is_empty() {
-        return Err(document.error(&span, "the file holds no value").help("write one value a line"));
+        return Err(document.error(&span, "the file holds no value").help("write one value per line"));
     }
     let values = document.value(&format!("[{list}]"), 0);
     let mut values = values.map_err(|error| document.error(&span, error.message()))?.into_inner();
@@ -316,7 +316,7 @@ impl FileKind {
         }
     }
 
-    /// The commands that accept such a file.
+    /// The text about the commands that accept a file of this kind.
     fn remedy(self, file: &str) -> String {
         let (show, key) = match self {
             Self::Experiment => return format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
@@ -335,7 +335,7 @@ impl FileKind {
         self.expect_in(&document.root, document.name(), document, &first)
     }
 
-    /// As [`expect`](Self::expect), for a table of another file, which is named at `span` of the document.
+    /// Refuses a table of another file that is clearly of another kind; `span` is the place that names the file.
     fn expect_in(
         self,
         table: &DeTable<'_>,
@@ -376,7 +376,7 @@ pub(super) fn refused(files: &Files, document: &Document<'_>, error: &volary_net
     }
 }
 
-/// The topology file with its document, if one is named. The path is relative to the file that names it.
+/// The topology file with its document; `None` if none is named. The path is relative to the file that contains it.
 fn read_topology<'t>(
     texts: &'t Texts,
     files: &Files,

@@ -1,4 +1,4 @@
-//! The load that a workload offers, and the key `load`, which asks for one.
+//! The load that a workload offers, and the key `load`, which requests a load.
 
 use serde::Serialize;
 use volary_actors::base::{DistributionSpec, JobId, Span, Time};
@@ -14,15 +14,15 @@ use super::explain;
 use crate::number::{self, plural};
 use crate::workload::Traces;
 
-/// Limit on the tasks of a trace or generator up to which their work is summed.
+/// Number of tasks of a trace or generator above which their work is not summed.
 const MOST_TASKS: u64 = 20_000_000;
 
 /// The load that a workload offers to a cluster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs. Where
-    /// nodes are shared, work is CPU-time, and capacity the CPU of all nodes.
-    /// Copies added by a policy are not included.
+    /// Offered load ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task
+    /// needs. On shared nodes, work is CPU-time, and capacity is the CPU of all nodes. Copies added by a policy are not
+    /// included.
     pub offered: f64,
     /// Work per second that the cores can do under interference, in reference cores; an upper bound with
     /// [`CapacityBasis::Healthy`].
@@ -30,7 +30,8 @@ pub struct Load {
     /// Share of a healthy core's work that remains under interference; 1 with [`CapacityBasis::Healthy`].
     pub throughput: f64,
     pub basis: CapacityBasis,
-    /// Number of cores, evenly spaced, whose interference is counted; `None` if all are, or by distributions.
+    /// Number of cores, evenly spaced, whose interference is counted; `None` if all cores are counted, or the
+    /// interference has a long-run mean.
     pub sampled: Option<u32>,
 }
 
@@ -43,12 +44,12 @@ pub enum CapacityBasis {
     /// Interference of each core from the start of the run to the last arrival, under the seed of the experiment. Used
     /// for traces, scripts, windows, and distributions without a closed form, which have no long-run mean.
     UntilLastArrival,
-    /// No interference, because one core has more than a million stretches of it: the load is a lower bound.
+    /// No interference, because a core has more than a million stretches of interference; the load is a lower bound.
     Healthy,
 }
 
 impl Load {
-    /// The load in words, `ρ = 0.830`; it names the capacity's basis where that is not [`CapacityBasis::LongRun`].
+    /// The load in words, `ρ = 0.830`, with the basis of the capacity unless it is [`CapacityBasis::LongRun`].
     pub fn says(&self) -> String {
         let offered = number::load(self.offered);
         match self.basis {
@@ -75,12 +76,12 @@ impl Load {
 struct Demand {
     /// Work per second, in reference cores.
     rate: f64,
-    /// Time of the last arrival, s; by distributions its mean.
+    /// Time of the last arrival, s; its mean if it follows from distributions.
     last_s: f64,
 }
 
-/// The offered load of a cell, if it is known: from the distributions of a synthetic workload or a mix, otherwise from
-/// the jobs drawn under `seed`.
+/// The offered load of a cell: from the distributions of a synthetic workload or a mix, or else from the jobs drawn
+/// under `seed`. `None` if the load is unknown.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let by_distributions = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
@@ -96,7 +97,7 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     offered.is_finite().then_some(Load { offered, capacity, throughput, basis, sampled })
 }
 
-/// Share of a healthy core's work that remains under interference, and [`Load::sampled`].
+/// Share of a healthy core's work that remains under interference, its basis, and the value of [`Load::sampled`].
 fn throughput(world: &Resolved, seed: u64, last_s: f64) -> (f64, CapacityBasis, Option<u32>) {
     let Some(profile) = &world.interference else { return (1.0, CapacityBasis::LongRun, None) };
     if let Some(throughput) = profile.throughput() {
@@ -131,13 +132,13 @@ fn mixed(mix: &Mix, cpu: f64) -> Option<Demand> {
     arriving(mix.jobs, mix.interarrival.mean() / mix.speedup, mix.mean_work() * cpu)
 }
 
-/// Jobs of `work` each, `gap` seconds apart; a single job has no rate.
+/// The demand of jobs of `work` each that arrive `gap` seconds apart; `None` for a single job, which has no rate.
 fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
     (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
 }
 
-/// The work per second that the jobs of a run bring, as drawn under `seed`; `None` if they all arrive at once, or have
-/// too many tasks.
+/// The work per second that the jobs of a run bring if they are drawn under `seed`. `None` if all jobs arrive at once,
+/// or have too many tasks.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
@@ -152,9 +153,8 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
 /// intent.
 const MOST_CHANGE: f64 = 4.0;
 
-/// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
-/// and the load of its SLO jobs by the share of the work that this is. Returns a warning if the arrivals of a trace
-/// change much.
+/// Replaces the key `load` of the workload by the `speedup` that offers this load under `seed`, and the key `slo.load`
+/// by the corresponding share of the work. Returns a warning if the arrivals of a trace change much.
 ///
 /// # Errors
 /// When a load is not positive, is stated beside another key that decides it, or cannot be computed.
@@ -197,15 +197,15 @@ fn scale_arrivals(
     Ok((is_far && matches!(world.workload, WorkloadSpec::Trace(_))).then(|| {
         let (times, how) = if pace > 1.0 { (pace, "faster") } else { (1.0 / pace, "slower") };
         format!(
-            "workload.{section}.load = {asked} lets the jobs of the trace arrive {} times {how}, because by itself it offers \
-             ρ = {} to this cluster: are the units of its times right, and the number of cores?",
+            "workload.{section}.load = {asked} lets the jobs of the trace arrive {} times {how}, because the trace itself offers \
+             ρ = {} to this cluster; check the units of its times and the number of cores",
             number::short(times),
             number::load(offered)
         )
     }))
 }
 
-/// The offered load, if it is known and positive, or the reason why it is not.
+/// The offered load; or the reason why the load is unknown or not positive.
 ///
 /// # Errors
 /// When the jobs cannot be drawn.
@@ -220,7 +220,7 @@ fn known(
             CapacityBasis::LongRun => Ok(load.offered),
             // Arrivals at another rate would meet other interference.
             CapacityBasis::UntilLastArrival | CapacityBasis::Healthy => Err(
-                "the load of these jobs depends on when they arrive, as under traces, scripts and windows of interference",
+                "the load of these jobs depends on their arrival times, since interference is a trace, script or window",
             ),
         });
     }
@@ -249,7 +249,7 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    // A load beside another key, or one that is not positive, is refused when the jobs are drawn.
+    // A load beside another key, or a load that is not positive, is refused when the jobs are drawn.
     let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
     let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
@@ -257,7 +257,7 @@ fn share_work(
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
     let offered = known(document, world, seed, traces)?.map_err(|why| {
-        refused(format!("{why}; so it has no part")).help("write slo.share, the share of the jobs")
+        refused(format!("{why}; so no part of it is known")).help("write slo.share, the share of the jobs")
     })?;
     // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
@@ -265,7 +265,7 @@ fn share_work(
             "all jobs together offer {}, so SLO jobs cannot offer more",
             number::load(offered)
         ))
-        .help("lower it, or raise the load of the workload"));
+        .help("lower slo.load, or raise the load of the workload"));
     }
     if let Some(slo) = world.workload.slo_mut() {
         (slo.work, slo.load) = (Share::new((asked / offered).min(1.0)), None);
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::config::{Experiment, Overrides, describe};
 
-    /// Two cores, and 99 s of arrivals of a core-second each: ρ = 1/2 of healthy cores.
+    /// An experiment with two cores, and one job of a core-second per second for 99 s: ρ = 1/2 on healthy cores.
     const TEXT: &str = r#"title = "t"
 cluster.nodes = 2
 workload.synthetic = { jobs = 100, tasks = 1, interarrival = "1s" }
@@ -345,14 +345,14 @@ random = {}
         loaded.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
     }
 
-    /// A column of minutes that is read as seconds makes an idle cluster of a busy one.
+    /// A column in minutes that is read as seconds changes the load of a cluster sixtyfold.
     #[test]
     fn a_load_that_changes_the_pace_of_a_trace_much_gives_a_warning() {
         // A core-second every ten seconds on two cores: ρ = 0.0505.
         let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
         for (load, words) in [
             (0.8, Some("workload.trace.load = 0.8 lets the jobs of the trace arrive 15.8 times faster")),
-            (0.01, Some("arrive 5.05 times slower, because by itself it offers ρ = 0.0505 to this cluster")),
+            (0.01, Some("arrive 5.05 times slower, because the trace itself offers ρ = 0.0505")),
             (0.15, None),
             (0.02, None),
         ] {

@@ -1,7 +1,7 @@
 //! JSON Schemas of the file formats, and their descriptions for readers, from the same schemas that editors use.
 //!
-//! A schema is generated from the types that parse the file and from their comments, so the description always matches
-//! what is accepted.
+//! A schema is generated from the types that parse the file and from their comments. The description therefore always
+//! matches the accepted files.
 
 use std::fmt::Write as _;
 
@@ -28,11 +28,11 @@ pub struct Entry {
     pub kind: String,
     /// Whether the key is required in the file.
     pub needed: bool,
-    /// Its default as JSON.
+    /// Default of the key, as JSON.
     pub default: Option<String>,
-    /// Its meaning, its unit, and the effect of leaving it out.
+    /// Meaning of the key, its unit, and the effect of leaving it out.
     pub about: String,
-    /// The accepted words, if it is one of a few, each with its meaning.
+    /// The accepted words with their meanings, if the value is a word.
     pub words: Vec<(String, String)>,
 }
 
@@ -77,7 +77,7 @@ pub fn parameters(policy: &str, schema: &Value) -> Vec<Entry> {
     })
 }
 
-/// The keys of a schema; those of a table follow the table. `order` gives the order of a table's keys.
+/// The keys of a schema; the keys of a table follow the table. `order` gives the order of a table's keys.
 fn entries(schema: &Value, order: Order<'_>) -> Vec<Entry> {
     let mut walk = Walk { root: schema, order, found: Vec::new() };
     walk.below("", schema);
@@ -110,14 +110,14 @@ fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Ve
     let number = |entry: &Entry| {
         let mut path: Vec<&str> = entry.key.split('.').collect();
         if path == claims::BY_KIND {
-            path.push(KINDS[0].0); // any of them
+            path.push(KINDS[0].0); // any kind
         }
         if entry.kind == TABLE { tables && !entry.about.is_empty() } else { wanted(&path) }
     };
     all.retain(number);
     let by_kind = claims::BY_KIND.join(".");
     all.iter_mut().filter(|entry| entry.key == by_kind).for_each(|entry| entry.key.push_str(".KIND"));
-    // All of them are always present.
+    // All numbers are always present.
     all.iter_mut().for_each(|entry| entry.needed = false);
     all
 }
@@ -144,7 +144,7 @@ fn distributions(out: &mut String, schema: &Value) {
 const DISTRIBUTION: &str = "Distribution of ";
 const DURATION: &str = "Duration";
 const TABLE: &str = "table";
-/// Stands for any key of a table of tables.
+/// Placeholder for any key of a table of tables.
 const NAME: &str = "NAME";
 const OPEN: &str = "table of names";
 
@@ -158,7 +158,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The schema behind references and without `null`, and its name if it has one.
+    /// The schema behind references and without `null`, and its name; the name is `None` for an inline schema.
     fn resolve(&self, mut schema: &'a Value) -> (&'a Value, Option<String>) {
         let mut name = None;
         loop {
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds the keys of a table; `chosen` is the meaning of this table, if it is one of several alternatives.
+    /// Adds the keys of a table. `chosen` is the meaning of this table if the table is one of several alternatives.
     fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
         let order = (self.order)(key);
         let mut properties: Vec<_> = table["properties"].as_object().into_iter().flatten().collect();
@@ -337,7 +337,7 @@ pub enum What {
     Results,
 }
 
-/// Its JSON Schema.
+/// The JSON Schema of a file format.
 pub fn schema(what: What) -> Schema {
     match what {
         What::Experiment => schema_for!(File),

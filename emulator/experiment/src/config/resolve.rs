@@ -25,7 +25,7 @@ use super::{checks, explain, include, load, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 
-/// More cells than this are treated as a typing error.
+/// Number of cells above which a sweep is treated as a typing error.
 const MOST_CELLS: usize = 100_000;
 
 impl Experiment {
@@ -40,14 +40,14 @@ impl Experiment {
     /// Resolves and checks the text of an experiment file; paths in it are relative to the folder of `name`.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// The errors of [`Self::load`].
     pub fn plan(name: &str, text: &str, overrides: &Overrides) -> Result<Self, ConfigError> {
         let files = Files::of_disk();
         files.hold(Path::new(name), text.as_bytes());
         Self::load_from(files, Path::new(name), overrides)
     }
 
-    /// As [`Self::load`], from the disk or bundled.
+    /// Loads an experiment whose files are on the disk or in a bundle.
     pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         if path.to_str().is_none() {
             return Err(ConfigError::Read {
@@ -111,7 +111,7 @@ impl Experiment {
             axes.iter().map(|axis| (axis.key.clone(), values(axis))).collect()
         };
         let (sweep, mut known) = (values(&axes), Axes::from_iter(values(&written)));
-        // A claim may refer to a value that an override has pinned to another one.
+        // A claim may refer to a value of a key that an override has pinned to another value.
         for (key, pinned) in &sweep {
             let all = known.entry(key.clone()).or_default();
             let others: Vec<_> = pinned.iter().filter(|value| !all.contains(value)).cloned().collect();
@@ -142,7 +142,8 @@ struct Planner<'a> {
     lasts: RunLength,
     /// Mean work of the tasks of the last world, s.
     mean_task_s: f64,
-    /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
+    /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds that have
+    /// it.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
     /// The warnings given so far; each is given once.
@@ -275,7 +276,7 @@ impl Planner<'_> {
         wanted.is_empty() || wanted.iter().any(|label| label == entry.label())
     }
 
-    /// Builds the jobs, unless the previous cell had the same.
+    /// Builds the jobs, unless the previous cell had the same jobs.
     fn check_workload(
         &mut self,
         document: &Document<'_>,
@@ -315,7 +316,8 @@ impl Planner<'_> {
         self.checked.as_ref().is_some_and(|(_, last)| specs.eq(last))
     }
 
-    /// Checks network and faults on the machines of each policy, unless the previous cell had the same.
+    /// Checks network and faults on the machines of each policy, unless the previous cell had the same network and
+    /// machines.
     fn check_network(
         &self,
         document: &Document<'_>,
@@ -328,7 +330,7 @@ impl Planner<'_> {
         }
         let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies without auxiliary actors have the same machines, so one is checked for all.
+        // Policies without auxiliary actors have the same machines: one of these policies is checked for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
         let differing = plain.into_iter().take(1).chain(other);
@@ -439,7 +441,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
         let error = |message: String| document.error_at(&["policy", index.as_str(), key], message);
         if !is_label(label) {
             return Err(error(format!("`{label}` is not a label"))
-                .help("write letters, digits, `-` and `_`, but no number: claims refer to it"));
+                .help("write letters, digits, `-` and `_`, but no number: claims refer to labels"));
         }
         if !seen.insert(label) {
             return Err(error(format!("two policies are called `{label}`"))
@@ -461,13 +463,13 @@ fn check_policy(
     let (traits, preemption) = (entry.spec.traits(), file.service.preemption);
     let slice = match traits.time_slice {
         Some((key, slice)) if slice <= preemption => Err(format!(
-            "{key}: {slice} are used up by service.preemption, {preemption}, so no task would ever end; make it longer"
+            "{key}: service.preemption, {preemption}, uses up all {slice}, and no task would ever end; write a longer time"
         )),
         _ => Ok(()),
     };
     let classes = match traits.needs_long {
         Some(key) if !file.workload.has_long() => Err(format!(
-            "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long, or a class of its mix `long = true`"
+            "{key}: all jobs of this workload are short; set its `cutoff`, from which jobs are long, or `long = true` for a class of its mix"
         )),
         _ => Ok(()),
     };
@@ -475,8 +477,8 @@ fn check_policy(
         let all = PolicySpec::defaults();
         let able = listed(all.iter().filter(|spec| spec.traits().node_usage.is_some()).map(PolicySpec::name));
         Err(format!(
-            "does not launch again what shared nodes evict; leave cluster.memory out, or run {able}, of those that \
-             `volary policies` lists"
+            "does not relaunch copies that shared nodes evict; leave out cluster.memory, or run {able}, which \
+             `volary policies` describes"
         ))
     } else {
         Ok(())
@@ -512,7 +514,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
                 let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
-                    .help(format!("it takes the values {}", known.join(", "))));
+                    .help(format!("the key takes the values {}", known.join(", "))));
             }
         }
         if section.check.is_empty() {
@@ -541,7 +543,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             return Err(document
                 .error_at(
                     &["claim", &index],
-                    format!("`{}` is judged within a tolerance, and does not state its source", claim.says),
+                    format!("the claim `{}` has a tolerance, but does not state its source", claim.says),
                 )
                 .help(
                     "write tolerance = \"paper\" if the paper states it, and tolerance = \"ours\" otherwise",
@@ -567,7 +569,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// The records of a run cannot contain such paths.
+    /// The records of a run can contain only paths in UTF-8.
     #[cfg(unix)]
     #[test]
     fn a_path_that_is_not_utf_8_is_refused_before_anything_is_written() {
@@ -580,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_relative_to_the_experiments() {
+    fn the_name_of_an_experiment_is_relative_to_the_folder_experiments() {
         for (path, expected) in [
             ("experiments/latin-square/fig6.toml", "latin-square/fig6"),
             ("/home/me/experiments/a/experiments/b.toml", "b"),

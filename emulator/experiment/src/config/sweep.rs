@@ -1,8 +1,8 @@
 //! Overrides (`--set key=value`) and sweeps, applied to the document before it is read into types.
 //!
-//! Values keep the position at which they were written, so a wrong type or an unknown key is reported at the `--set`
-//! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of
-//! tables the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
+//! Values keep the position at which they were written: a wrong type or an unknown key is reported at the `--set` or at
+//! the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of tables
+//! the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use volary_engine::results::{Cell, in_words, same};
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
 
-/// Sections that a sweep may change; the others do not affect the emulated world.
+/// Sections that a sweep may change; the other sections do not affect the emulated world.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];
 
 /// One swept key with its values.
@@ -44,7 +44,7 @@ pub(super) fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
 }
 
 /// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, with the keys that
-/// the file sets beside it, and cells continue to show it. A key that values of the sweep set is no longer set by them.
+/// the file sets beside it, and cells continue to show it. Rows of the sweep lose a key that `--set` gives.
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through a value that has no keys.
@@ -97,7 +97,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Removes keys given by `--set` from the rows of the sweep, so that the given value stays.
+/// Removes keys given by `--set` from the rows of the sweep: the given value then stays.
 ///
 /// # Errors
 /// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
@@ -119,7 +119,7 @@ fn leave_out(
         let swept = swept.get_ref();
         if gives(swept) || below(key, swept).is_some() {
             return Err(source
-                .error(0..key.len(), format!("`{swept}` is swept, and --set {key} gives it or a part of it"))
+                .error(0..key.len(), format!("`{swept}` is swept, but --set {key} gives all or part of it"))
                 .help(format!("choose a value with --set {swept}=…, or change the sweep in the file")));
         }
         let DeValue::Array(items) = values.get_mut() else { continue };
@@ -132,7 +132,7 @@ fn leave_out(
                 } else if below(key, &other).is_some() {
                     return Err(source
                         .error(0..key.len(), format!("rows of the sweep of `{swept}` set all of `{other}`"))
-                        .help("change it in the file"));
+                        .help("change the row in the file"));
                 }
             }
         }
@@ -140,8 +140,8 @@ fn leave_out(
     Ok(())
 }
 
-/// The `--set` texts that change the experiment: all but those that pin a swept key to one of its written values.
-/// `axes` are those of the document after [`set`].
+/// The `--set` texts that change the experiment: all texts except those that pin a swept key to a value in the file.
+/// `axes` are the axes of the document after [`set`].
 pub fn changes(texts: &[String], written: &[SweepAxis<'_>], axes: &[SweepAxis<'_>]) -> Vec<String> {
     let values = |axes: &[SweepAxis<'_>], key: &str| -> Option<Vec<serde_json::Value>> {
         let axis = axes.iter().find(|axis| axis.key == key)?;
@@ -177,7 +177,7 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
         let twice = |key: &str, span: &Range<usize>| {
             document
                 .error(span, format!("the sweep sets `{key}` twice in a cell"))
-                .help("leave it out here, or at the other key; a key sets all keys below it")
+                .help("leave out one of the two keys; a key sets all keys below it")
         };
         if others().any(|other| overlap(&other.key, &axis.key)) {
             return Err(twice(&axis.key, &axis.path[0].span()));
@@ -196,13 +196,13 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
     Ok(axes)
 }
 
-/// Path of a dotted key below another, empty if they are the same.
+/// The rest of a dotted key below another key; empty if the keys are equal.
 fn below<'k>(key: &'k str, other: &str) -> Option<&'k str> {
     let rest = key.strip_prefix(other)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// Whether two dotted keys are equal or one is a prefix of the other.
+/// Whether two dotted keys are equal, or one of them is a prefix of the other.
 fn overlap(a: &str, b: &str) -> bool {
     below(a, b).is_some() || below(b, a).is_some()
 }
@@ -298,12 +298,12 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
     if let Some(twice) = heads.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document
             .error(&twice.span(), format!("a value of the sweep of `{key}` occurs twice"))
-            .help("leave it out; `repeat` runs several seeds"));
+            .help("leave out one of them; `repeat` runs several seeds"));
     }
     Ok(SweepAxis { key: key.to_string(), path, values: heads, with })
 }
 
-/// The canonical text of a value: equal values, such as 1 and 1.0, or "200ms" and "0.2s", have the same one.
+/// The canonical text of a value. Equal values, such as 1 and 1.0, or "200ms" and "0.2s", have the same text.
 fn meaning(value: &Node<'_>) -> String {
     let value = plain(value).unwrap_or_default();
     let time = value.as_str().and_then(|text| text.parse::<Span>().ok());
@@ -342,7 +342,7 @@ pub fn cell<'s, 't: 's>(
     Ok((document, cell))
 }
 
-/// Splits a dotted key by the rules of TOML; its first byte is at offset `base`. `None` if it is not a key.
+/// Splits a dotted key by the rules of TOML; `None` for a text that is not a key. Its first byte is at offset `base`.
 fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<Key<'t>>> {
     let mut table = document.table(&format!("{key} = 0"), base).ok()?;
     let mut path = Vec::new();
@@ -351,7 +351,7 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
         path.push(name);
         let span = value.span();
         let value = value.into_inner();
-        // The zero must be the one inserted above, not one in a value that the key contains.
+        // The integer must be the zero inserted above, not an integer in a value that the key contains.
         if value.is_integer() {
             return (span.start > base + key.len()).then_some(path);
         }
@@ -434,7 +434,7 @@ fn insert<'t>(
         table = table_mut(entry).ok_or_else(|| {
             (
                 format!("`{name}` is {what} and has no key `{next}`"),
-                format!("write it as a table in the file, or give `{name}` as a whole"),
+                format!("write `{name}` as a table in the file, or give it as a whole"),
             )
         })?;
     }
@@ -456,14 +456,14 @@ fn element<'a, 't>(
     at.and_then(|at| table_mut(items?.get_mut(at)?)).ok_or_else(|| {
         let known = || names.iter().flatten().map(String::as_str);
         let help = did_you_mean(wanted, known()).unwrap_or_else(|| match names.len() {
-            1 => format!("it has one; write its name{} or 0", or_empty(listed(known()))),
+            1 => format!("`{list}` has one element; write its name{} or 0", or_empty(listed(known()))),
             count => format!("write a name{} or a number from 0 to {}", or_empty(listed(known())), count - 1),
         });
         (format!("no element of `{list}` is called `{wanted}`"), help)
     })
 }
 
-/// The names in brackets, if there are some.
+/// The names in brackets; empty without names.
 fn or_empty(names: String) -> String {
     if names.is_empty() { names } else { format!(" ({names})") }
 }
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_come_in_written_order() {
+    fn cells_are_in_the_order_of_the_file() {
         let doc = document("[sweep]\n\"service.b\" = [true, false]\n\"network.a\" = [1, 2, 3]\n");
         let axes = axes(&doc).unwrap();
         let cells: Vec<_> = (0..6).map(|i| cell(&doc, texts(), &axes, i).unwrap().1).collect();
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn choosing_a_swept_value_is_no_change() {
+    fn choosing_a_swept_value_does_not_change_the_experiment() {
         let mut doc = document("[sweep]\n\"service.b\" = [1, 2]\n\"network.a\" = [\"1s\"]\n");
         let written = axes(&doc).unwrap();
         let texts = ["service.b=2", "network.a=3s", "seed=4"].map(str::to_owned);
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_reached_by_label() {
+    fn keys_of_policies_are_addressed_by_label() {
         let text = "[[policy]]\nlatin-square = { order = 2 }\n[[policy]]\nrandom = {}\nlabel = \"r\"\n\
                 [sweep]\n\"policy.latin-square.order\" = [3]\n\"policy.r.x.y\" = [\"s\"]\n";
         let doc = document(text);
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_lists_are_reached_by_name_or_number() {
+    fn elements_of_lists_are_addressed_by_name_or_number() {
         let text = "[[workload.mix.class]]\nname = \"batch\"\nweight = 1\nstages = [{ tasks = 2 }, { tasks = 3 }]\n\
                 [[workload.mix.class]]\nname = \"web\"\n[sweep]\n\"workload.mix.class.batch.weight\" = [4, 5]\n";
         let mut doc = document(text);
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_replace_add_and_pin() {
+    fn overrides_replace_and_add_keys_and_pin_swept_keys() {
         let mut doc = document("seed = 1\n[sweep]\n\"service.a\" = [1, 2]\n");
         let given = ["seed=7", "network.one_way=5ms", "service.a=2", "service.b = [1, 2]"];
         set(&mut doc, &given.map(String::from)).unwrap();
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(cell(&doc, texts(), &axes, 0).unwrap().1["service.a"], json!(2));
     }
 
-    /// Values 0 and 1 of a key, of which 0 comes with another key and an own value of a third.
+    /// A sweep of `service.a` over 0 and 1. The row of 0 also sets `service.b` and `service.c`.
     const ROWS: &str = "[service]\nc = 1\n[sweep]\n\"service.a\" = [{ \"service.a\" = 0, \"service.b\" = 7, \
                     \"service.c\" = 8 }, 1]\n\"service.d\" = [1, 2]\n";
 
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_choose_a_value_with_its_further_keys_and_take_precedence_over_these() {
+    fn overrides_choose_a_row_and_take_precedence_over_its_other_keys() {
         let cells = |given: &[&str]| {
             let mut doc = document(ROWS);
             set(&mut doc, &given.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap();
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_that_gives_a_swept_key_in_a_table_or_a_part_of_it_is_refused() {
+    fn an_override_that_overlaps_a_swept_key_is_refused() {
         for text in ["service={ a = 1 }", "service.a.b=1"] {
             let mut document = document("[service]\na = 1\n[sweep]\n\"service.a\" = [1, 2]");
             let error = set(&mut document, &[text.to_owned()]).unwrap_err().to_string();
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_located() {
+    fn a_mistake_in_a_sweep_is_reported_with_its_position() {
         let cases = [
             ("[sweep]\nservice.a = [1]", "2:1", "quote the whole key"),
             ("[sweep]\n\"service.a\" = 1", "2:15", "a list"),

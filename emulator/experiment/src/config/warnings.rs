@@ -12,14 +12,14 @@ use super::error::listed;
 use super::file::{RunSection, RuntimeKind};
 use crate::number;
 
-/// A threshold of this many mean tasks is longer than most stragglers.
+/// Number of mean task durations above which a threshold is longer than most stragglers.
 const LONG: f64 = 10.0;
 
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// Warnings that a policy gives about itself in this world, with `classes` classes of jobs and tasks of `mean_task`
-/// seconds, and warnings about it that it cannot give itself.
+/// Warnings about a policy in this world, with `classes` classes of jobs and tasks of `mean_task` seconds: the policy's
+/// own remarks, and remarks that depend on the rest of the experiment.
 pub(super) fn of_policy(
     entry: &PolicyEntry,
     world: &Resolved,
@@ -51,7 +51,7 @@ fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
             "policy `{name}` judges no copy before it has run for {patience}, and tasks take {mean} on average: it \
-             helps only those that take over {times} times as long; shorten its times, or lower its `scale`"
+             helps only tasks that take over {times} times as long; shorten its times, or lower its `scale`"
         )
     })
 }
@@ -71,7 +71,7 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     })
 }
 
-/// Warns about faults that multiply delays where no link has one.
+/// Warns about faults that multiply delays, if no link has a delay.
 pub(super) fn of_factors(world: &Resolved) -> Option<String> {
     let delayed = world.cluster.topology.is_some() || world.network.one_way.mean() > 0.0;
     let idle =
@@ -93,8 +93,8 @@ pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
     }
 }
 
-/// Bounds of the length of a run on cores of this capacity: the last arrival, and the time to do all work and the
-/// longest task after it.
+/// Bounds of the length of a run on cores of this capacity. The lower bound is the last arrival; the upper bound adds
+/// the time to do all work and the longest task.
 pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     let all = || (0..jobs.jobs()).map(JobId);
     let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
@@ -133,8 +133,9 @@ pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
     let all = jobs.chains();
     let first = |chain| jobs.job(JobId(jobs.jobs_of(chain).start)).arrival.since(Time::ZERO);
     let arrived = (0..all).filter(|&chain| first(chain) <= until).count() as u32;
-    (2 * arrived < all)
-        .then(|| format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} do"))
+    (2 * arrived < all).then(|| {
+        format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} arrive")
+    })
 }
 
 /// Warns about a timeline that ends before anything happens.
@@ -143,7 +144,7 @@ pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
     (shown > Span::ZERO && first >= shown).then(|| {
         let [first, shown] = [first, shown].map(|span| number::seconds(span.as_secs_f64()));
         format!(
-            "the first job arrives after {first}, and timelines show the first {shown} of a run: they are empty; lengthen \
+            "the first job arrives after {first}, and timelines show the first {shown} of a run: these are empty; lengthen \
              run.record.timeline"
         )
     })
@@ -164,7 +165,7 @@ pub(super) fn of_disturbances(world: &Resolved, run: RunLength, until: Option<Sp
 pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     let silent = (world.network.loss.mean() >= 1.0).then(|| {
         "network.loss loses everything: no message ever arrives, and no job can finish; lower it, or for bursts set r, \
-         the probability that a bad spell ends, above 0"
+         the probability that a burst of losses ends, above 0"
             .to_owned()
     });
     let mut means: Vec<(String, f64)> = world
@@ -189,11 +190,11 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     };
     means.extend(drawn.map(|(key, _, gap)| (key.to_owned(), gap.mean())));
     let at_once = drawn.filter(|(_, jobs, gap)| *jobs > 1 && gap.mean() == 0.0).map(|(key, ..)| {
-        format!("{key} is always 0: all jobs arrive at once, and response times grow with their number")
+        format!("{key} is always 0: all jobs arrive at once, and response times grow with the number of jobs")
     });
     let endless = means.into_iter().filter(|(_, mean)| mean.is_infinite()).map(|(key, _)| {
         format!(
-            "{key} has no mean: a few draws decide every result, and other seeds give others; cut its tail, or write a \
+            "{key} has no mean: a few draws decide every result, and other seeds give other results; cut its tail, or write a \
              shape above 1"
         )
     });
@@ -296,7 +297,8 @@ random = {}
         );
     }
 
-    /// Asserts that a policy with these keys gives one warning, which starts with `begins`, or none.
+    /// Asserts that a policy with these keys gives one warning, which starts with `begins`; no warning if that is
+    /// `None`.
     fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("doubtful.toml");

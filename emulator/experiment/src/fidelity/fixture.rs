@@ -22,7 +22,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Two thousand copies of half a second over links of 10 ms, everything some 50 µs late.
+    /// Measurements of two thousand copies of half a second over links of 10 ms; every event is about 50 µs late.
     pub(crate) fn healthy() -> Self {
         let mut run = Self {
             gauge: LatenessHistograms::default(),

@@ -4,22 +4,21 @@
 //! |---|---|---|
 //! | jobs that did not arrive although their time had come, or stay open in a run that was not cut off | none | jobs are what a run measures |
 //! | deliveries later than a tenth of the median delay | 1 % of them | a tenth is a notable change of a delay; one delivery in a hundred affects no quantile up to p99 |
-//! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times then consist of run times of copies |
+//! | deliveries later than a hundredth of the median copy, where messages take no time | 1 % of them | response times then consist of run times of copies |
 //! | mean delay above the configured mean | 5 % | the bar for response times |
 //! | distance between the distributions of asked and achieved delays (not for constants) | 0.1 | the distance of an exponential delay that is late by a tenth of its mean |
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
-//! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
-//! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: timed work is more exact than executed work |
-//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the same |
-//! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
-//! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
-//! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
-//! | datagrams lost by the real network | a tenth of the configured loss, of the links that lose least | none where no loss is configured, because policies then run without repairs |
-//! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
+//! | core time of copies above their work | 1 % | queues in a loaded cluster multiply the excess by ten |
+//! | core time of copies on real cores above their work, for copies that ended by themselves | 5 % | the bar for response times: timed work is more exact than executed work |
+//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the bar for response times |
+//! | slowdown of a real core that should be healthy | 5 % | a healthy core is the reference for degraded ones |
+//! | busy processors of a host, unless copies are to keep them busy | 90 % | above 90 % a burst of events finds no idle processor |
+//! | processor time that the hypervisor kept | 5 % | the hypervisor takes milliseconds at once |
+//! | datagrams lost by the real network | a tenth of the smallest configured loss of a link | none where no loss is configured, because policies then run without repairs |
+//! | bound on a host's clock error | a tenth of the median delay | the error of a clock changes every delay between hosts |
 //!
 //! A share exceeds its threshold only if its 95 % interval does, and likewise a mean of slowdowns: a single late
-//! delivery does not make a short run degraded. For a single stretch of a core, a deviation of a quarter may be
-//! chance.
+//! delivery does not make a short run degraded. A deviation of a quarter in a single stretch of a core may be chance.
 
 use volary_engine::results::{
     Certificate, Compared, Departure, HostVitals, RealWork, Reason, STILL, Samples, Standing,
@@ -257,7 +256,7 @@ impl Judge {
             let to: Vec<_> = host.lost_to.iter().map(|path| path.to.as_str()).collect();
             let to = if to.is_empty() { String::new() } else { format!(", to {}", to.join(", ")) };
             let says = format!("the real network lost {count} of its messages, {share}{to}");
-            let remedy = Remedy::Words("a lower speed, hosts on more machines, or larger socket buffers");
+            let remedy = Remedy::Words("use a lower speed, hosts on more machines, or larger socket buffers");
             self.add(Departure::LostDatagrams, (lost, most), says, remedy);
         }
     }
@@ -327,15 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn each_departure_is_detected_alone() {
+    fn each_departure_of_a_run_is_detected_separately() {
         let ms = Span::from_millis;
         let late = |run: &mut Run, count, by| (0..count).for_each(|_| run.deliver(ms(10), by));
         assert_eq!(reasons(|run| late(run, 60, ms(2))), [LateDeliveries]);
-        assert_eq!(reasons(|run| late(run, 20, ms(9))), [], "nearly one in a hundred");
+        assert_eq!(reasons(|run| late(run, 20, ms(9))), [], "1 % of deliveries may be late");
         assert_eq!(
             reasons(|run| late(run, 2000, Span(900_000))),
             [],
-            "half nearly late: less than 5 % of the mean"
+            "half of the deliveries are 9 % late, less than 5 % of the mean"
         );
         assert_eq!(reasons(|run| late(run, 40_000, Span(990_000))), [LongerDelays]);
         assert_eq!(reasons(|run| (0..60).for_each(|_| run.gauge.timers.add(ms(30)))), [LateTimers]);
@@ -372,11 +371,11 @@ mod tests {
         let paced = |slots: &mut Slots, pace: f64| (slots.pace.mean, slots.achieved) = (pace, 1.0 / pace);
         assert_eq!(with(&|work| paced(&mut work.slots[0], 0.45)), [Slowdown]);
         assert_eq!(with(&|work| paced(&mut work.slots[1], 0.28)), [Slowdown], "too fast");
-        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.1)), [], "one alone says little");
-        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [Slowdown], "but not nothing");
+        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.1)), [], "a single stretch may deviate");
+        assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [Slowdown], "half is too much");
         assert_eq!(with(&|work| work.cores[0].healthy.mean = 0.92), [UnhealthyCore]);
         assert_eq!(with(&|work| work.cores[0].healthy = Samples { count: 3, mean: 0.92, std: 0.1 }), []);
-        assert_eq!(with(&|work| work.achieved_s *= 1.04), [], "copies are known to 5 %");
+        assert_eq!(with(&|work| work.achieved_s *= 1.04), [], "a deviation of 4 % is within the threshold");
         assert_eq!(with(&|work| work.achieved_s *= 1.06), [SlowCores]);
     }
 
@@ -384,7 +383,7 @@ mod tests {
     fn real_loss_is_compared_with_the_requested_loss() {
         let lost = |run: &mut Run, lost| (run.host.datagrams_sent, run.host.datagrams_lost) = (100_000, lost);
         assert_eq!(reasons(|run| lost(run, 0)), []);
-        assert_eq!(reasons(|run| lost(run, 1)), [LostDatagrams], "policies do without repairs");
+        assert_eq!(reasons(|run| lost(run, 1)), [LostDatagrams], "no loss is configured");
         let lossy = |run: &mut Run, really| {
             run.network.loss = Loss::Bernoulli(Probability::new(0.01).unwrap_or(Probability::ZERO));
             (run.stats.datagram.sent, run.stats.datagram.delivered) = (100_000, 99_000);
@@ -393,7 +392,8 @@ mod tests {
         };
         assert_eq!(reasons(|run| lossy(run, 90)), []);
         assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
-        // Links within a machine lose nothing, and others less than most: not all links have a configured loss.
+        // Links within a machine lose nothing, and some links lose less than others: not all links have a configured
+        // loss.
         let mixed = |run: &mut Run, really| {
             lossy(run, really);
             let [link] = &run.classes[..] else { panic!("one class of links") };
@@ -413,9 +413,9 @@ mod tests {
 
     #[test]
     fn the_distribution_of_delays_must_match_the_request() {
-        // From 10 µs to 100 ms, with equal decades: the median is 1 ms, and 0.1 ms is late.
+        // Delays from 10 µs to 100 ms, spread equally over the decades: the median is 1 ms, and 0.1 ms is late.
         let decades = |k: u32| Span((1e4 * 10f64.powf(f64::from(k) / 500.0)) as u64);
-        // On two kinds of links.
+        // Delays of two kinds of links.
         let two = |k: u32| Span(if k.is_multiple_of(2) { 1_000_000 } else { 40_000_000 });
         let with = |distribution: &dyn Fn(u32) -> Span, late: Span| {
             reasons(|run| {
@@ -429,7 +429,7 @@ mod tests {
             [DistortedDelays],
             "a quarter of the delays has become twice as long"
         );
-        assert_eq!(with(&two, Span(90_000)), [], "steps of a distribution say nothing about its distance");
+        assert_eq!(with(&two, Span(90_000)), [], "the distance of a stepped distribution is not judged");
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
             (run.gauge, run.copy_s, run.busy_s) = (Default::default(), 0.0, 0.0);
             (0..100).for_each(|_| run.deliver(Span::ZERO, Span::from_millis(1)));
         });
-        assert_eq!(nothing, [], "nothing to be late against");
+        assert_eq!(nothing, [], "without copies and delays, lateness has no reference");
     }
 
     #[test]
@@ -461,20 +461,20 @@ mod tests {
             short(run);
             run.deliver(Span::from_millis(10), Span::from_millis(2));
         });
-        assert_eq!(one_late, [], "one of thirty says little");
+        assert_eq!(one_late, [], "one late delivery of thirty may be chance");
         let busy = reasons(|run| {
             short(run);
             run.host.machine_share = Some(1.0);
         });
-        assert_eq!(busy, [], "ten ticks of a processor say little");
-        assert_eq!(reasons(|run| run.gauge = Default::default()), [], "nothing was sent");
+        assert_eq!(busy, [], "ten ticks of a processor are too few to judge");
+        assert_eq!(reasons(|run| run.gauge = Default::default()), [], "a run without messages is not judged");
     }
 
     #[test]
     fn remedies_name_a_speed_that_can_work() {
         let certificate = crate::fidelity::fixture::degraded();
         let remedies = certificate.remedies();
-        assert_eq!(remedies.len(), 1, "one speed, the lowest: {remedies:?}");
+        assert_eq!(remedies.len(), 1, "only the lowest speed is suggested: {remedies:?}");
         let speeds = || certificate.reasons.iter().filter_map(|reason| reason.speed);
         let least = speeds().fold(f64::INFINITY, f64::min);
         assert!(speeds().count() > 1 && (0.1..1.0).contains(&least), "{:?}", certificate.reasons);

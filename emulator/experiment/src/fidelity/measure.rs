@@ -19,7 +19,7 @@ use crate::number;
 
 /// Delays count as constant if their middle half is within this part of their median.
 const CONSTANT: f64 = 0.2;
-/// A distribution with a value more frequent than this counts as stepped.
+/// Share of the most frequent value above which a distribution counts as stepped.
 const STEP: f64 = 0.05;
 
 /// The measurements of a real run.
@@ -39,7 +39,7 @@ pub struct Evidence<'a> {
     pub median_copy_s: f64,
     /// Core time spent on copies, s.
     pub busy_s: f64,
-    /// One entry per process.
+    /// Vitals of the hosts, one entry per process.
     pub hosts: Vec<HostVitals>,
     /// Measurements of real cores, if copies burned any.
     pub cores: Option<RealWork>,
@@ -88,7 +88,7 @@ impl Evidence<'_> {
             ZERO_DELAY_PART * self.median_copy_s
         };
         let of_copy = TASK_PART * self.median_copy_s;
-        // At least a thousandth of the busy time counts as asked, which is the precision of lateness.
+        // Lateness has a precision of a thousandth: at least this share of the busy time counts as requested.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
         // For real cores, the time of each copy follows from its slots.
         let core_s = match &self.cores {
@@ -170,7 +170,7 @@ impl Evidence<'_> {
         losses.min_by(f64::total_cmp).unwrap_or_else(otherwise)
     }
 
-    /// The loss probability of a message class, if it is equal on every link.
+    /// The loss probability of a message class; `None` if links differ.
     fn asked_loss(&self, of: Class) -> Option<f64> {
         let mut losses = self.classes.iter().map(|link| self.link_loss(link, of));
         let first = losses.next().unwrap_or_else(|| self.network.loss.of(of));
@@ -211,7 +211,7 @@ pub fn real_time(
     RealTime { certificate, cores: cores.map_or_else(Vec::new, |cores| cores.stretches), notes }
 }
 
-/// The time at which the record of real cores ends, if it ends early.
+/// The text about the end of the record of real cores, if the record ends early.
 fn cut(worked: &Worked) -> Option<String> {
     let last = worked.stretches.iter().map(|stretch| stretch.end).fold(0.0, f64::max);
     worked.cut.then(|| {
@@ -250,7 +250,7 @@ fn summary(spread: &SpanHistogram) -> DelaySummary {
     }
 }
 
-/// The transmissions that reached the loss distribution, and those lost by it or by the real network.
+/// The transmissions that reached the loss distribution, and those that the distribution or the real network lost.
 fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Proportion {
     // Faults and full buffers precede the loss distribution; the extra loss of a degraded link follows it.
     let first = [Cause::Congestion, Cause::Partition, Cause::Crash].map(|cause| stats.lost[cause as usize]);
@@ -336,8 +336,8 @@ impl SpanHistogram {
         most as f64 / self.len().max(1) as f64
     }
 
-    /// The Kolmogorov-Smirnov distance: the largest difference between the distribution functions of this and another
-    /// distribution. Zero if one is empty.
+    /// The Kolmogorov-Smirnov distance: the largest difference between this distribution function and the other one.
+    /// Zero if one of them is empty.
     pub fn distance(&self, other: &Self) -> f64 {
         if self.is_empty() || other.is_empty() {
             return 0.0;
@@ -363,7 +363,7 @@ impl SpanHistogram {
 
 macro_rules! gauge {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The deviations of one shard, or of all together.
+        /// The deviations of one shard, or of all shards together.
         #[derive(Clone, Default, Debug)]
         pub struct LatenessHistograms {
             $($(#[$doc])* pub $field: SpanHistogram,)*

@@ -10,13 +10,13 @@ pub struct Activity {
     pub actors: Vec<String>,
     /// Names of the kinds of messages, in order of first appearance.
     pub kinds: Vec<String>,
-    /// In order of delivery.
+    /// Messages in order of delivery.
     pub messages: Vec<Arrow>,
     /// Number of later messages that were left out to stay small.
     pub left_out: u64,
-    /// Load of the whole cluster: start in s, number of waiting tasks from then on, number of cores that run a copy.
+    /// Node of each core on the timeline.
     pub nodes: Vec<u32>,
-    /// From a time (s) on: waiting tasks, and cores that run a copy, of the whole cluster.
+    /// Load of the whole cluster from a time on: time in s, number of waiting tasks, number of cores that run a copy.
     pub load: Vec<(f64, u64, u32)>,
 }
 
@@ -24,17 +24,17 @@ pub struct Activity {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "ArrowTuple", into = "ArrowTuple")]
 pub struct Arrow {
-    /// Time at which it was sent, s.
+    /// Time of sending, s.
     pub sent: f64,
-    /// Time at which it was handled, s.
+    /// Time of handling, s.
     pub delivered: f64,
-    /// Index of its sender.
+    /// Index of the sender.
     pub from: usize,
-    /// Index of its receiver.
+    /// Index of the receiver.
     pub to: usize,
-    /// Index of its kind.
+    /// Index of the kind.
     pub kind: usize,
-    /// The job that it concerns, if any.
+    /// The job that the message concerns, if any.
     pub job: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Activity {
         activity
     }
 
-    /// The message, with names in place of indices; `None` if the file has no such names.
+    /// The message with names in place of indices; `None` if the file lacks a name.
     pub fn named(&self, arrow: &Arrow) -> Option<[&str; 3]> {
         let actor = |index: usize| self.actors.get(index).map(String::as_str);
         Some([actor(arrow.from)?, actor(arrow.to)?, self.kinds.get(arrow.kind)?])
@@ -100,7 +100,7 @@ mod tests {
     use crate::storage::fixture::measured;
 
     #[test]
-    fn names_are_stored_once() {
+    fn names_of_actors_and_kinds_are_stored_once() {
         let run = measured("a", &[], 3, 1.0, 10);
         let activity = Activity::of(&run);
         assert!(activity.messages.len() > 10 && activity.actors.len() < 10 && activity.kinds.len() == 2);

@@ -36,7 +36,7 @@ pub(super) enum Kind {
     /// Integers from 0 that may need all 64 bits.
     Seed,
     Number,
-    /// Strings as they are; distributions, tables and mixed values as JSON.
+    /// Strings are stored unchanged; distributions, tables and mixed values are stored as JSON.
     Text,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct ColumnType {
     pub(super) optional: bool,
 }
 
-/// Values of one type. Seeds are integers of the same bits.
+/// Values of one type. Seeds are stored as integers with the same bits.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Values {
     Flags(Vec<bool>),
@@ -99,7 +99,7 @@ pub enum Values {
     Texts(TextValues),
 }
 
-/// Texts, most of which occur many times.
+/// Texts, stored once each, since most occur many times.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TextValues {
     words: Vec<String>,
@@ -117,7 +117,7 @@ impl<'a> FromIterator<&'a str> for TextValues {
 
 impl TextValues {
     pub(super) fn push(&mut self, text: &str) {
-        // Columns have either few texts, or long runs of the same, or no repetitions.
+        // Columns have few texts, long runs of one text, or no repetitions.
         let recent = self.words.len().saturating_sub(8);
         let known = self.words[recent..].iter().position(|word| word == text).map(|at| recent + at);
         let at = known.unwrap_or_else(|| {
@@ -268,7 +268,7 @@ impl Column {
             Values::Flags(flags) => flags[row].to_string(),
             Values::Integers(integers) if kind == Kind::Seed => integers[row].cast_unsigned().to_string(),
             Values::Integers(integers) => integers[row].to_string(),
-            // As in JSON.
+            // The text is that of JSON.
             Values::Numbers(numbers) if numbers[row].is_finite() => Value::from(numbers[row]).to_string(),
             Values::Numbers(numbers) => numbers[row].to_string(),
             Values::Texts(texts) => texts.get(row).unwrap_or_default().to_owned(),
@@ -306,7 +306,7 @@ impl TableFile {
                 let fields = columns.iter().map(field).collect::<Result<_>>()?;
                 let schema = Type::group_type_builder(table).with_fields(fields).build()?;
                 let notes = notes.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone()));
-                // The writer uses a dictionary for each column until it does not pay.
+                // The writer uses a dictionary for each column while the dictionary saves space.
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::SNAPPY)
                     .set_created_by(format!("volary {}", env!("CARGO_PKG_VERSION")))

@@ -29,10 +29,10 @@ pub enum ExportTable {
 }
 
 impl ExportTable {
-    /// The tables that are always available.
+    /// The tables that are exported by default.
     pub const USUAL: [Self; 3] = [Self::Runs, Self::Stored(TableKind::Jobs), Self::Stored(TableKind::Tasks)];
 
-    /// All of them.
+    /// All tables.
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::Runs].into_iter().chain(TableKind::ALL.iter().copied().map(Self::Stored))
     }
@@ -49,7 +49,7 @@ impl ExportTable {
 /// Writes `tables` in `format` to the folder `out`, and returns the files.
 ///
 /// # Errors
-/// No run has finished, `out` is a study directory, a part is damaged, or `out` cannot be written.
+/// When no run has finished, `out` is a study directory, a part is damaged, or `out` cannot be written.
 pub fn export(
     study: &Study,
     tables: &[ExportTable],
@@ -101,10 +101,10 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     file.close()
 }
 
-/// A row for each run: its numbers by their dotted keys.
+/// A row for each run: its numbers by dotted key.
 type Flat = Vec<BTreeMap<String, Value>>;
 
-/// The columns, those that name a run first, and the rows. Swept keys have no prefix; lists are JSON.
+/// The columns, beginning with those that identify a run, and the rows. Swept keys have no prefix; lists are JSON.
 fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     let mut names: Vec<String> = labels.columns().map(|column| column.name).collect();
     let mut runs = Flat::new();
@@ -137,10 +137,10 @@ fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
     }
 }
 
-/// Writes the rows of runs, in their order, as a table behind `labels`.
+/// Writes the rows of runs, in the order of the runs, as a table whose first columns are `labels`.
 ///
 /// # Errors
-/// The rows of a run cannot be read, or `to` cannot be written.
+/// When the rows of a run cannot be read, or `to` cannot be written.
 pub(super) fn write_rows<'a>(
     kind: TableKind,
     format: ExportFormat,
@@ -173,7 +173,7 @@ struct RowGroup<'a> {
     labels: &'a Labels,
     file: TableFile,
     columns: Vec<Values>,
-    /// The runs, each with its number of rows.
+    /// The runs, each with the number of its rows.
     runs: Vec<(&'a RunRecord, usize)>,
     rows: usize,
 }
@@ -203,16 +203,16 @@ impl<'a> RowGroup<'a> {
     }
 }
 
-/// The first columns of every table, equal for all rows of a run: those that name a run, then one for each swept key,
-/// under the dotted key.
+/// The first columns of every table, which have the same values in all rows of a run: the columns that identify the
+/// run, then a column for each swept key, named by the dotted key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Labels {
     swept: BTreeMap<String, Kind>,
 }
 
 impl Labels {
-    /// The labels of a study. The types follow from all values of the sweep, so that every slice of an experiment has
-    /// the same.
+    /// The labels of a study. Their types follow from all values of the sweep: every slice of an experiment has the
+    /// same types.
     pub(super) fn of(study: &Study) -> Self {
         let planned: Vec<(String, Vec<Value>)> = study
             .manifest
@@ -230,7 +230,7 @@ impl Labels {
         Self { swept }
     }
 
-    /// The columns.
+    /// The columns of the labels.
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnType> {
         let run = RUN.iter().zip([Kind::Text, Kind::Text, Kind::Seed]);
         let run = run.map(|((name, _), kind)| ((*name).to_owned(), kind, false));
@@ -275,7 +275,7 @@ mod tests {
     use serde_json::json;
     use volary_engine::results::Measured;
 
-    /// A study of two runs under distributions, with a policy whose label needs quotes.
+    /// A study of two runs whose swept values are distributions, with a policy whose label needs quotes.
     fn study(root: &Path) -> Study {
         let run = StudyDir::create(root, manifest(&["1", "2"])).unwrap();
         for (id, loss) in [("1", 0.0), ("2", 0.5)] {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_row() {
+    fn an_exported_table_has_a_row_for_each_run() {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
         let out = folder.path().join("out");
@@ -342,7 +342,7 @@ mod tests {
         assert!(error.contains("no run has finished"), "{error}");
     }
 
-    /// The jobs of a finished study of these runs: the rows, and the reader of the file.
+    /// The jobs of a finished study of `runs`: the rows, and the reader of the file.
     fn jobs(runs: &[Measured]) -> (Vec<Row>, SerializedFileReader<File>) {
         let folder = tempfile::tempdir().unwrap();
         let ids: Vec<String> = (0..runs.len()).map(|i| format!("run{i}")).collect();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_the_rows_of_all_runs_behind_labels() {
+    fn a_table_has_the_rows_of_all_runs_with_their_labels() {
         let run = |(i, (policy, count)): (usize, (&str, u32))| {
             let swept =
                 [("network.loss", json!(0.5 * i as f64)), ("service.demand", json!({"exponential": i}))];
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_run_is_written_in_groups_and_small_ones_share_theirs() {
+    fn a_large_run_fills_several_row_groups_and_small_runs_share_one() {
         let large = GROUP_ROWS as u32;
         let counts = [3, 0, large + 1, 5];
         let runs: Vec<_> =

@@ -15,17 +15,17 @@ use super::input_log;
 use super::manifest::{Manifest, RunState};
 use crate::atomic_file::{self, PARTIAL};
 
-/// Padding in the manifest of an unfinished run, for its final state and time.
+/// Bytes of padding in the manifest of an unfinished run, for its final state and end time.
 const ROOM: usize = 64;
-/// Number of attempts to take a lock, and the interval between them: readers of a run hold it for a moment to check
-/// whether it is free.
+/// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
+/// whether a run owns the folder.
 const TRIES: u32 = 20;
 const APART: Duration = Duration::from_millis(5);
 
 /// The file that is locked by the process that owns the folder.
 const LOCK: &str = ".lock";
 
-/// Locks the folder and creates it if needed. The system releases the lock when the process ends for any reason.
+/// Locks the folder, and creates it if needed. When the process ends for any reason, the system releases the lock.
 pub(super) fn lock(root: &Path) -> Result<File, Error> {
     fs::create_dir_all(root).map_err(io("create", root))?;
     let path = root.join(LOCK);
@@ -53,7 +53,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Takes a lock, with retries in case a reader checks it at the moment.
+/// Takes a lock, with retries, since a reader may hold it for a moment.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         match file.try_lock() {
@@ -64,12 +64,12 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder without a run that contains foreign files, or study directories other than `kept`, which it would
-/// hide. The beginnings of a run, hidden files, logs except those of runs and inputs, and what a file system puts into
-/// its root folder are accepted.
+/// Refuses a folder without a run that contains foreign files, or study directories that are not in `kept` and would be
+/// hidden. Files from the beginning of a run, hidden files, logs except those of runs and inputs, and the files that a
+/// file system puts into its root folder are accepted.
 ///
 /// # Errors
-/// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
+/// [`Error::Foreign`], [`Error::Collection`], or an error of reading the folder.
 pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
@@ -89,29 +89,29 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     let is_log = |name: &String| name.ends_with(".log") && ![input_log::FILE, RUNS].contains(&name.as_str());
     let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
-    // The first in alphabetical order, so that the message is always the same.
+    // The first name in alphabetical order is reported, independent of the order of the folder.
     foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))
 }
 
-/// Whether two paths lead to the same existing file or folder.
+/// Whether two paths are the same existing file or folder.
 pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
-/// Whether a process owns the folder; false if that cannot be determined.
+/// Whether a process owns the folder; false if the state of its lock is unknown.
 pub fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Appends all bytes or none, and returns the offset of the first.
+/// Appends all bytes or none; returns the offset of the first byte.
 pub(super) fn append(mut file: &File, bytes: &[u8]) -> io::Result<u64> {
     let end = file.metadata()?.len();
     file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))?;
     Ok(end)
 }
 
-/// Replaces a file by what `fill` writes; `failed` makes the error if that fails.
+/// Replaces a file by the output of `fill`; `failed` makes the error of a failure.
 pub(super) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
@@ -121,7 +121,7 @@ pub(super) fn replace<T, E>(
     filled.map(drop).map_err(failed)
 }
 
-/// Renames a damaged file, so that another one can take its place.
+/// Renames a damaged file, which makes its name free.
 pub(super) fn set_aside(path: &Path) -> Result<(), Error> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
@@ -145,7 +145,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
     let fill = |mut file: File| {
         file.write_all(text.as_bytes())?;
-        // At the end of a run the manifest is synced like its other files: readers open it first.
+        // At the end of a run the manifest is synced like its other files, since readers open the manifest first.
         if running { Ok(()) } else { file.sync_all() }
     };
     match replace(&path, fill, io("write", &path)) {
@@ -154,7 +154,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     }
 }
 
-/// Overwrites a file that is long enough, which needs no disk space.
+/// Overwrites the beginning of a file that is long enough; this needs no disk space.
 fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     if file.metadata()?.len() < bytes.len() as u64 {
@@ -173,11 +173,11 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
     atomic_file::remove(path).map_err(io("remove", path))
 }
 
-/// The study directories at `path`: itself, or, if it is a folder of study directories, those in it, by name. In a
-/// folder, `except` is left out.
+/// The study directories at `path`. If `path` is a folder of study directories, these are returned by name, without
+/// `except`.
 ///
 /// # Errors
-/// [`Error::NotARun`], or the folder cannot be read.
+/// [`Error::NotARun`], or an error of reading the folder.
 pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     if path.join(MANIFEST).exists() || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -204,20 +204,20 @@ pub enum Error {
     /// The folder already holds a run.
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its runs and run what is missing, or choose another folder with --out", path.display())]
     Occupied { path: PathBuf, experiment: String, state: RunState },
-    /// The folder holds a run of another experiment, so there is nothing to resume.
+    /// The folder holds a run of another experiment, which cannot be resumed.
     #[error("{} holds a run of another experiment, which has none of the requested cells ({differs}); name its folder with --out, or leave out --resume", path.display())]
     Another { path: PathBuf, differs: String },
     /// Another process is running in the folder.
     #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
     Locked {
         path: PathBuf,
-        /// The other process's id, if known.
+        /// Id of the other process, if it is known.
         pid: String,
     },
-    /// The folder holds something other than a run.
+    /// The folder holds other files than a run.
     #[error("{} is not a study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
-    /// The folder holds study directories, which would no longer be found through it.
+    /// The folder holds study directories, which would be hidden by a run in it.
     #[error("{} holds study directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
     Collection { path: PathBuf, run: String },
     /// The folder holds no run.
@@ -230,7 +230,7 @@ pub enum Error {
     #[error("{} is damaged at byte {at}: {why}; run again with --resume, which repeats the missing runs", path.display())]
     DamagedRun { path: PathBuf, at: u64, why: String },
     /// The file is not a log of runs.
-    #[error("{} is not a log of runs; restore it, or run again with --resume, which begins another one", path.display())]
+    #[error("{} is not a log of runs; restore it, or run again with --resume, which begins a new log", path.display())]
     ForeignLog { path: PathBuf },
     /// The log of runs was written by another version.
     #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]
@@ -239,7 +239,7 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// A table could not be written.
-    #[error("cannot make {}: {source}; check the folder's permissions and space", path.display())]
+    #[error("cannot write {}: {source}; check the folder's permissions and space", path.display())]
     Rows { path: PathBuf, source: ParquetError },
     /// Several directories do not form one experiment.
     #[error("{0}")]
@@ -258,7 +258,7 @@ fn io_remedy(source: &io::Error) -> &'static str {
     }
 }
 
-/// The remedy for a damaged file. Without a manifest there is nothing to resume.
+/// The remedy for a damaged file. Without a manifest, no run can be resumed.
 fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == MANIFEST) {
         "restore it, or run again into another folder"

@@ -150,7 +150,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
     }
 }
 
-/// Two cores that are 5 % slower than asked, one of them degraded at intervals.
+/// Stretches of two cores that are 5 % slower than asked; one core is degraded at intervals.
 fn stretches() -> Vec<CoreRow> {
     let stretch = |core: u32, i: u32| {
         let (start, asked) = (0.1 * f64::from(i), if core == 0 && i % 3 == 2 { 4.0 } else { 1.0 });
@@ -159,7 +159,7 @@ fn stretches() -> Vec<CoreRow> {
     (0..2).flat_map(|core| (0..9).map(move |i| stretch(core, i))).collect()
 }
 
-/// Ten samples of two caches.
+/// Ten samples of the caches of two receivers.
 fn looks(seed: u64) -> Vec<CacheRow> {
     let mut draws = Draws::new(seed ^ 0xfff);
     let look = |i: u32| {
@@ -181,10 +181,10 @@ fn looks(seed: u64) -> Vec<CacheRow> {
     (0..20).map(look).collect()
 }
 
-/// Core, start, end and slowdown.
+/// Degraded intervals: core, start, end and slowdown.
 type Bursts = Vec<(u32, f64, f64, f64)>;
 
-/// Ten seconds of eight cores, with one second in five degraded.
+/// The timeline of ten seconds of eight cores, each degraded for about two of these seconds.
 fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     let mut draws = Draws::new(seed ^ 0xff);
     let (mut rows, mut bursts) = (Vec::new(), Vec::new());
@@ -217,7 +217,8 @@ fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     (rows, bursts)
 }
 
-/// The launch of every execution on nodes of two cores, and the report of its end; a millisecond for each.
+/// Messages of every execution on the nodes, which have two cores each: its launch, and the report of its end. Each
+/// takes a millisecond.
 fn messages(timeline: &[CopyRow]) -> Vec<MessageRow> {
     let pair = |row: &CopyRow| {
         let (scheduler, node) = ("scheduler 0".to_owned(), format!("node {}", row.core / 2));
@@ -242,7 +243,7 @@ fn load(sample: u32) -> LoadRow {
     LoadRow { time: 0.5 * f64::from(sample), waiting: u64::from(sample % 5), busy: sample % 9 }
 }
 
-/// A manifest for these runs.
+/// A manifest for the runs `cells`.
 pub fn manifest(cells: &[&str]) -> Manifest {
     Manifest {
         schema: SCHEMA,

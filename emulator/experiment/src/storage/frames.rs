@@ -16,13 +16,13 @@ use flate2::Crc;
 pub(super) const PREFIX: u64 = 16;
 /// Bytes of a frame before its payload.
 pub(super) const HEADER: u64 = 12;
-/// The place of the section in a frame.
+/// Position of the section in a frame.
 pub(super) const SECTION: u64 = 8;
 
-/// The next part of a file.
+/// The result of reading the next frame of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextFrame {
-    /// A whole frame of this section.
+    /// A whole frame with this section.
     Whole(u32),
     /// The file ends within a frame.
     Cut,
@@ -30,12 +30,13 @@ pub(super) enum NextFrame {
     Damaged,
 }
 
-/// The first bytes of a file.
+/// The prefix of a file.
 pub(super) fn prefix(magic: [u8; 8], format: u32, vocabulary: u32) -> Vec<u8> {
     [&magic[..], &format.to_le_bytes(), &vocabulary.to_le_bytes()].concat()
 }
 
-/// Reads the prefix of a file of `size` bytes: format and vocabulary, or `None` if it begins with something else.
+/// Reads the prefix of a file of `size` bytes: format and vocabulary, or `None` if the file does not begin with
+/// `magic`.
 pub(super) fn read_prefix(file: &mut impl Read, size: u64, magic: [u8; 8]) -> io::Result<Option<(u32, u32)>> {
     let mut found = [0; 8];
     if size < PREFIX {
@@ -49,7 +50,7 @@ pub(super) fn read_prefix(file: &mut impl Read, size: u64, magic: [u8; 8]) -> io
 /// Appends one frame.
 ///
 /// # Errors
-/// When it cannot be written, or is longer than 4 GiB.
+/// When the frame cannot be written, or is longer than 4 GiB.
 pub fn frame(section: u32, payload: &[u8], out: &mut impl Write) -> io::Result<()> {
     let length = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     out.write_all(&length.to_le_bytes())?;
@@ -58,7 +59,7 @@ pub fn frame(section: u32, payload: &[u8], out: &mut impl Write) -> io::Result<(
     out.write_all(payload)
 }
 
-/// Reads the next frame, where `left` bytes are left of the file, and its payload.
+/// Reads the next frame, and its payload, from a file of which `left` bytes remain.
 pub(super) fn next_frame(file: &mut impl Read, left: u64, payload: &mut Vec<u8>) -> io::Result<NextFrame> {
     payload.clear();
     if left < HEADER {

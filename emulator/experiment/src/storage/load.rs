@@ -1,4 +1,4 @@
-//! Loading of studies: from one study directory, or from those of the slices of one experiment.
+//! Loading of studies from one study directory, or from the directories of the slices of one experiment.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ use super::study::{Study, cell_key};
 use super::tables::TableRow;
 use crate::number::plural;
 
-/// Number of runs of an experiment, from its first, whose timelines are kept in memory: one more than the timeline file
-/// shows, so that its writer sees that runs are left out.
+/// Number of runs, from the first of an experiment, whose timelines are kept in memory. The timeline file shows one run
+/// less; its writer thus sees that runs are left out.
 const TIMELINES: usize = RUNS + 1;
 
 /// The study of one study directory, finished or not.
 ///
 /// # Errors
-/// The folder holds no run, or a file in it is damaged.
+/// When the folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
     let manifest = load_manifest(root)?;
     let records = load_records(root, &manifest, TIMELINES)?;
@@ -34,7 +34,7 @@ pub fn load(root: &Path) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
-/// The manifest of a study directory. A run whose process has ended is not shown as running.
+/// The manifest of a study directory. A run whose process has ended never has the state `Running`.
 ///
 /// # Errors
 /// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
@@ -54,12 +54,12 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 }
 
 /// The finished runs of a study directory, in the manifest's order; runs of earlier plans are left out. The first
-/// `timelines` runs of the manifest keep their timelines, and so does the first of each policy in a cell: a timeline
-/// takes far more memory than the rest, and a wide sweep has many thousand runs.
+/// `timelines` runs of the manifest keep their timelines, and so does the first run of each policy in a cell. A
+/// timeline takes far more memory than the rest of a record, and a wide sweep has many thousand runs.
 fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Vec<RunRecord>, Error> {
     let store = RunStore::open(root)?;
     if let Some(damage) = store.damage(manifest.state == RunState::Running) {
-        tracing::warn!("{damage}: the missing runs are repeated with --resume");
+        tracing::warn!("{damage}: run again with --resume, which repeats the missing runs");
     }
     let early: BTreeSet<&String> = manifest.runs.iter().take(timelines).collect();
     let mut found = RecordList::default();
@@ -71,10 +71,10 @@ fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Ve
     Ok(found.records)
 }
 
-/// The records of the finished ones of the runs `ids`, in this order.
+/// The records of those runs `ids` that have finished, in this order.
 ///
 /// # Errors
-/// A record is damaged.
+/// When a record is damaged.
 pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
     RunStore::open(root)?.records(distinct(ids)).collect()
 }
@@ -82,22 +82,22 @@ pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> 
 /// The rows of a finished run.
 ///
 /// # Errors
-/// It has not finished, or is damaged.
+/// When the run has not finished, or is damaged.
 pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
     let found = records_of(root, &[id.to_owned()])?.pop();
     found.ok_or_else(|| Error::Merge(format!("run {id} has not finished")))?.rows.read()
 }
 
-/// The ids without repetitions.
+/// The ids without repetitions, in order.
 fn distinct(ids: &[String]) -> impl Iterator<Item = &String> {
     let mut seen = BTreeSet::new();
     ids.iter().filter(move |id| seen.insert(*id))
 }
 
-/// The claims of a finished study directory; empty if it has none.
+/// The claims of a finished study directory; empty if the directory has no claims.
 ///
 /// # Errors
-/// The file cannot be read.
+/// When the file cannot be read.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     let path = root.join(CLAIMS);
     if !path.exists() {
@@ -111,10 +111,10 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     }))
 }
 
-/// The failures of a study directory's runs, in its manifest's order.
+/// The failures of a study directory's runs, in the order of the manifest.
 ///
 /// # Errors
-/// A log is damaged.
+/// When a log is damaged.
 pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, Error> {
     let paths = manifest.runs.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
     paths.map(|path| read(&path)).collect()
@@ -122,18 +122,18 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
 
 /// Combines the study directories of one experiment.
 ///
-/// Runs that occur in several folders count once. A claim that holds in every folder holds, one that fails in some
-/// folder fails, and any other is not tested, since a comparison may need numbers of several folders. Callers with the
-/// experiment should evaluate the claims again over [`Study::records`].
+/// Runs that occur in several folders count once. A claim that holds in every folder holds; a claim that fails in a
+/// folder fails. Any other claim is not tested, since a comparison may need numbers of several folders. Callers with
+/// the experiment should judge the claims again on [`Study::records`].
 ///
 /// # Errors
-/// A folder cannot be read, or they are not slices of one experiment.
+/// When a folder cannot be read, or the folders are not slices of one experiment.
 pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let (first, rest) =
         folders.split_first().ok_or_else(|| Error::Merge("no study directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
     let mut union = RunUnion::default();
-    // Slices take turns, so the first runs of the experiment are the first of each.
+    // Slices take turns: the first runs of the experiment are the first runs of each slice.
     let early = TIMELINES.div_ceil(folders.len());
     for (at, record) in load_records(first, &manifest, early)?.into_iter().enumerate() {
         union.push(record, at < early);
@@ -176,7 +176,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
 
-/// Refuses slices of different plans: their runs would not add up to the experiment.
+/// Refuses slices of different plans, whose runs together are not the runs of one experiment.
 fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manifest)) -> Result<(), Error> {
     let found = differences(known, other, ["there", "here"]);
     if found.is_empty() {
@@ -190,7 +190,7 @@ fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manife
     )))
 }
 
-/// Sorts runs in the order of the experiment, where consecutive runs belong to different slices.
+/// Sorts runs into the order of the experiment, in which consecutive runs belong to different slices.
 fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
     let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
     let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
@@ -203,21 +203,21 @@ fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
     manifest.runs.sort_by_key(|id| ids.get(id.as_str()).copied().unwrap_or(usize::MAX));
 }
 
-/// Combines the plans; the result has the earlier start, the later end, and the worse state.
+/// Combines the manifests of two folders: the earlier start, the later end, and the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
     manifest.expect(other.runs);
-    // A folder without slices has all the runs.
+    // A folder without slices has all runs.
     manifest.slices = manifest.slices.take().zip(other.slices).map(|(all, more)| all.unite(more));
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);
 }
 
-/// Policy, cell and seed of a run.
+/// Policy, cell and seed, which identify a run.
 type RunKey = (PointKey, u64);
 
-/// The runs of several folders, each once.
+/// The runs of several folders, each run once.
 #[derive(Default)]
 struct RunUnion {
     records: RecordList,
@@ -232,14 +232,14 @@ impl RunUnion {
         self.records.push(record, is_early);
     }
 
-    /// Adds a record, unless it is known.
+    /// Adds a record unless its run is known.
     fn add(&mut self, record: RunRecord, is_early: bool, folder: &Path) -> Result<(), Error> {
         if self.ids.contains(&record.id) {
             return Ok(());
         }
         if self.keys.contains(&Self::key(&record.summary)) {
             return Err(Error::Merge(format!(
-                "{} ran `{}` under other settings than the folders before it; leave one of them out, or \
+                "{} ran `{}` under other settings than the folders before; leave out one of these folders, or \
                  set them side by side with `volary compare`",
                 folder.display(),
                 record.summary.name()
@@ -274,8 +274,8 @@ fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
     (policy.clone(), cell_key(cell))
 }
 
-/// Records in the order in which they were added. Timelines are kept only for runs that are drawn: of each policy in a
-/// cell the run with the first seed, and the first few runs.
+/// Records in the order in which they were added. Only runs that charts draw keep their timelines: the run with the
+/// first seed of each policy in a cell, and the first few runs.
 #[derive(Debug, Default)]
 struct RecordList {
     records: Vec<RunRecord>,
@@ -286,14 +286,14 @@ struct RecordList {
 #[derive(Clone, Copy, Debug)]
 struct FirstRun {
     seed: u64,
-    /// Its index in the list.
+    /// Index of the run in the list.
     at: usize,
-    /// Whether it keeps its timeline in any case.
+    /// Whether the run keeps its timeline in any case.
     is_early: bool,
 }
 
 impl RecordList {
-    /// Adds a record; `is_early` says whether it is one of the first few of the experiment.
+    /// Adds a record; `is_early` says whether its run is one of the first few of the experiment.
     fn push(&mut self, mut record: RunRecord, is_early: bool) {
         let run = FirstRun { seed: record.summary.seed, at: self.records.len(), is_early };
         match self.first.entry(point_key(&record.summary)) {
@@ -317,7 +317,7 @@ impl RecordList {
 /// unfinished runs of their plan. Empty if the study has every run of its experiment.
 ///
 /// # Errors
-/// A manifest cannot be read.
+/// When a manifest cannot be read.
 pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let mut says: Vec<String> = study.manifest.slices.iter().map(Slices::says).collect();
@@ -371,7 +371,7 @@ mod tests {
             list.push(record(policy, seed), is_early);
         }
         let has_one: Vec<bool> = list.records.iter().map(|record| !record.timeline.is_empty()).collect();
-        assert_eq!(has_one, [true, true, false, false, false, true], "of b the run with the lowest seed");
+        assert_eq!(has_one, [true, true, false, false, false, true], "b keeps its lowest seed");
     }
 
     #[test]

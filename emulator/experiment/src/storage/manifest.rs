@@ -23,40 +23,40 @@ pub struct Manifest {
     /// Version of the results schema.
     pub schema: u32,
     pub version: String,
-    /// Experiment file without folder `experiments` and suffix.
+    /// Path of the experiment file below `experiments/`, without suffix.
     pub experiment: String,
     pub title: String,
-    /// The paper, section or figure it reproduces, if any.
+    /// The reproduced paper, section or figure, if any.
     pub source: Option<String>,
-    /// `virtual`, `local` or `hosts`.
+    /// Runtime of the study: `virtual`, `local` or `hosts`.
     pub runtime: String,
     /// Seed of the first replication.
     pub seed: u64,
     pub spec: Value,
     /// The world of the first cell in words, as lines with their names.
     pub world: Vec<(String, String)>,
-    /// The offered load ρ of each cell.
+    /// Offered load ρ of each cell.
     pub loads: Vec<OfferedLoad>,
     pub argv: Vec<String>,
-    /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
+    /// Hosts that took part in a `hosts` run, in order of shards; null for other runtimes.
     pub hosts: Option<Vec<HostRecord>>,
-    /// Bound on the error of hosts' corrected clocks in any run, real seconds; null if there is a single clock, and
-    /// until the first run ends.
+    /// Largest bound on the error of hosts' corrected clocks in a run so far, real seconds; null with a single clock,
+    /// and before the first run ends.
     pub clock_error_s: Option<f64>,
     /// Injections by run; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injections: BTreeMap<String, Vec<Injected>>,
-    /// Program, machine and files of the processes that filled the folder, each once.
+    /// Program, machine and files of the processes that filled the folder, without repetitions.
     pub origins: Vec<Provenance>,
     /// Ids of the runs of the plan, in display order.
     pub runs: Vec<String>,
-    /// The slices of the experiment that the folder holds; absent if it has all runs.
+    /// The slices of the experiment that the folder holds; absent if the folder has all runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
     pub state: RunState,
     /// Start time, UTC, RFC 3339.
     pub started: String,
-    /// End time, in the same form.
+    /// End time, UTC, RFC 3339.
     pub ended: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct Manifest {
 pub struct OfferedLoad {
     /// Values of the swept keys.
     pub cell: Cell,
-    /// The share of the cores' time under interference that one copy of each task needs; null if it is not known.
+    /// Share of the cores' time under interference that one copy of each task needs; null if it is not known.
     pub load: Option<f64>,
 }
 
@@ -75,17 +75,17 @@ pub struct OfferedLoad {
 pub enum RunState {
     /// Every run is finished.
     Finished,
-    /// Stopped by the user, or killed; finished runs are kept.
+    /// The user stopped the run, or it was killed; finished runs are kept.
     Interrupted,
-    /// In progress, or ended without a final state.
+    /// The run is in progress, or ended without a final state.
     Running,
-    /// Some run failed; its log is in `failed/`.
+    /// A run failed; its log is in `failed/`.
     Failed,
 }
 
 impl RunState {
-    /// The state after the process of the run has ended: a run that was killed, or had no disk space left, could not
-    /// write its final state.
+    /// The state after the process of the run has ended. A process that was killed, or had no disk space left, could
+    /// not write the final state.
     pub const fn without_its_process(self) -> Self {
         if matches!(self, Self::Running) { Self::Interrupted } else { self }
     }
@@ -109,8 +109,8 @@ impl Manifest {
         self.runs.extend(ids.into_iter().filter(|id| known.insert(id.clone())));
     }
 
-    /// Adds the hosts, injections and origins of another manifest of the same experiment: an earlier one of the folder,
-    /// or that of another slice.
+    /// Adds the hosts, injections and origins of another manifest of the same experiment, which is from an earlier
+    /// process in the folder or from another slice.
     pub(super) fn unite(&mut self, other: &Self) {
         if let Some(more) = &other.hosts {
             add(self.hosts.get_or_insert_default(), more);
@@ -133,14 +133,14 @@ impl Manifest {
 pub struct PlannedPoint<'a>(&'a Value);
 
 impl Manifest {
-    /// The points in the order of the experiment, those of a cell adjacent; none if the experiment is missing.
+    /// The points in the order of the experiment, adjacent for each cell; empty if the experiment is missing.
     pub fn points(&self) -> impl Iterator<Item = PlannedPoint<'_>> {
         self.spec.get("points").and_then(Value::as_array).into_iter().flatten().map(PlannedPoint)
     }
 }
 
 impl<'a> PlannedPoint<'a> {
-    /// The label of the policy; empty if it is missing.
+    /// The label of the policy; empty if the manifest lacks it.
     pub fn label(self) -> &'a str {
         self.0["label"].as_str().unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl<'a> PlannedPoint<'a> {
         values.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// A key of the world, as a JSON pointer; `None` if it is missing.
+    /// A key of the world at a JSON pointer; `None` if the key is missing.
     pub fn world(self, pointer: &str) -> Option<&'a Value> {
         self.0["resolved"].pointer(pointer)
     }
@@ -171,7 +171,7 @@ impl<'a> PlannedPoint<'a> {
 /// A run that could not finish, or was interrupted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// Id of the run: hash of what it depends on.
+    /// Id of the run: the hash of everything its result depends on.
     #[serde(rename = "run")]
     pub id: String,
     pub policy: String,
@@ -183,18 +183,18 @@ pub struct Failure {
     /// The measurements up to the failure, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// Whether the user stopped it; absent otherwise.
+    /// Whether the user stopped the run; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
 }
 
 impl Failure {
-    /// The run in words.
+    /// The run in words: policy, cell and seed.
     pub fn name(&self) -> String {
         run_name(&self.policy, &self.cell, self.seed)
     }
 
-    /// How it ended, in one word.
+    /// The end of the run in one word.
     pub const fn fate(&self) -> &'static str {
         if self.interrupted { "interrupted" } else { "failed" }
     }
@@ -213,15 +213,15 @@ pub fn utc_now() -> String {
 /// A host that took part in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HostRecord {
-    /// Its name, as in its certificate.
+    /// Name of the host, as in its certificate.
     pub name: String,
     /// The address of its agent.
     pub address: SocketAddr,
-    /// Its share of the nodes and schedulers, relative to the others'.
+    /// Share of the nodes and schedulers that the host takes, relative to the other hosts.
     pub weight: f64,
-    /// The actors it held; runs with the same assignment share an entry.
+    /// The actors that the host held. Runs with the same assignment share an entry.
     pub held: Vec<HostShard>,
-    /// Runs in which it was lost.
+    /// Runs in which the host was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<HostLoss>,
 }
@@ -233,15 +233,14 @@ pub struct HostLoss {
     pub run: String,
     /// The reason, as far as known.
     pub why: String,
-    /// Whether all actors on the host had crashed for good by then because of the experiment's faults: such a run
-    /// continues.
+    /// Whether the experiment's faults had already crashed all actors on the host for good; such a run continues.
     pub expected: bool,
 }
 
 impl HostLoss {
     /// The text of the loss, for a host of this name.
     pub fn note(&self, host: &str) -> String {
-        let when = if self.expected { ", after all that it held had crashed for good" } else { "" };
+        let when = if self.expected { ", after all of its actors had crashed for good" } else { "" };
         format!("host {host} was lost{when}: {}", self.why)
     }
 }
@@ -249,20 +248,20 @@ impl HostLoss {
 /// The part of the emulated cluster that a host held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostShard {
-    /// Its shard of the run.
+    /// Number of the shard in the run.
     pub shard: u16,
-    /// Numbers of its nodes, as in `0-5,8`; empty for none.
+    /// Numbers of the host's nodes, such as `0-5,8`; empty for none.
     pub nodes: String,
-    /// Numbers of its schedulers, each with its client, in the same form.
+    /// Numbers of the host's schedulers, each with its client, in the same form.
     pub schedulers: String,
-    /// Numbers of the policy's auxiliary actors after their kind, as in `masters 0-3`; empty for none.
+    /// Numbers of the policy's auxiliary actors after their kind, such as `masters 0-3`; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extras: String,
-    /// Ids of the runs in which it held these actors.
+    /// Ids of the runs in which the host held these actors.
     pub runs: Vec<String>,
 }
 
-/// Adds hosts and their assignments to the known ones. If a run was repeated, its later assignment counts.
+/// Adds hosts and their assignments to the known ones. The last assignment of a repeated run counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |run: &String| more.iter().flat_map(|host| &host.held).any(|held| held.runs.contains(run));
     for host in known.iter_mut() {
@@ -298,7 +297,7 @@ pub fn of_shard<'a>(hosts: &'a [HostRecord], run: &str, shard: u16) -> Option<&'
     hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())
 }
 
-/// The commit that the program was built from, which the environment variable states at build time.
+/// The commit of the program, which the environment variable states at build time.
 const COMMIT: Option<&str> = option_env!("VOLARY_COMMIT");
 
 /// The program, the machine and the input files of one process that filled a study directory.
@@ -306,28 +305,28 @@ const COMMIT: Option<&str> = option_env!("VOLARY_COMMIT");
 pub struct Provenance {
     /// Version of the program.
     pub version: String,
-    /// The commit it was built from; null if the build did not state it in `VOLARY_COMMIT`.
+    /// The commit of the program; null if the build did not state it in `VOLARY_COMMIT`.
     pub commit: Option<String>,
     pub machine: Machine,
     /// The experiment file and every file that it names, in order of names.
     pub files: Vec<FileSum>,
 }
 
-/// The machine that the process ran on; on hosts that of the controller.
+/// The machine of the process; for a run on hosts, the machine of the controller.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Processors that the process may use.
     pub cores: usize,
-    /// Model of the first processor; null if the system does not say.
+    /// Model of the first processor; null if the system does not state it.
     pub cpu: Option<String>,
-    /// Release of the Linux kernel; null elsewhere.
+    /// Release of the Linux kernel; null on other systems.
     pub kernel: Option<String>,
     /// Operating system and architecture, such as `linux x86_64`.
     pub platform: String,
 }
 
 impl Provenance {
-    /// This process, with the files that it has read.
+    /// The origin of results of this process, with the files that it has read.
     pub fn here(files: Vec<FileSum>) -> Self {
         let (version, commit) = (env!("CARGO_PKG_VERSION").to_owned(), COMMIT.map(str::to_owned));
         Self { version, commit, machine: Machine::here(), files }
@@ -389,7 +388,7 @@ mod tests {
         add(&mut known, &[host("h1", 0, "0-5", &["b"]), host("h2", 1, "6-9", &["b"])]);
         assert_eq!(known.len(), 2);
         assert_eq!(known[0].held, host("", 0, "0-5", &["a", "b"]).held, "alike: one entry");
-        // Resumed on h2 and a new host.
+        // The run `b` is resumed on h2 and a new host.
         add(&mut known, &[host("h2", 0, "0-4", &["b"]), host("h3", 1, "5-9", &["b"])]);
         assert_eq!([0, 1].map(|shard| of_shard(&known, "a", shard)), [Some("h1"), Some("h2")]);
         assert_eq!([0, 1].map(|shard| of_shard(&known, "b", shard)), [Some("h2"), Some("h3")]);
@@ -404,12 +403,12 @@ mod tests {
             expected: false,
         };
         let mut known = vec![host("h1", 0, "0-9", &["a"])];
-        // Once before a run, and once more after it.
+        // The host is lost once before a run, and once more after it.
         add(&mut known, &[HostRecord { lost: vec![lost("a")], ..host("h1", 0, "0-9", &["a"]) }]);
         add(&mut known, &[HostRecord { lost: vec![lost("b")], ..host("h1", 0, "0-9", &["b"]) }]);
         assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));
         add(&mut known, &[host("h2", 0, "0-9", &["a"])]);
-        assert_eq!(known[0].lost, [lost("b")], "it was run again, on another host");
+        assert_eq!(known[0].lost, [lost("b")], "the run was repeated on another host");
         assert_eq!(lost("a").note("h1"), "host h1 was lost: the peer fell silent");
     }
 

@@ -1,7 +1,7 @@
 //! The study directory: one folder that a study owns, fills run by run, and can resume.
 //!
 //! ```text
-//! manifest.json               what is run, and how far it came
+//! manifest.json               the plan of the study, and its progress
 //! runs.log                    the finished runs: their records, and the rows of their tables
 //! failed/<id>.json            a run that could not finish, with its log
 //! summary.jsonl               a line per run as they finish; in the manifest's order at the end
@@ -23,18 +23,18 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `study_dir` | [`StudyDir`], which a study fills, and [`LockedDir`], in which a report is written again; the report in it; its default name |
+//! | `study_dir` | [`StudyDir`], which a study fills, and [`LockedDir`], in which a report is written again; the report; the default name of a directory |
 //! | [`run_store`], [`run_rows`] | [`RunStore`]: `runs.log`; one run in it |
 //! | `frames` | the frames of which logs consist |
 //! | [`run_record`], [`activity`] | one finished run as it is stored: its summary, and data for its charts |
 //! | [`tables`] | the tables and their columns |
 //! | `columns` | columns of tables, and files of them |
-//! | [`export`] | tables for other programs, with columns that say which run a row is of |
+//! | [`export`] | tables for other programs, with columns that identify the run of each row |
 //! | [`manifest`] | `manifest.json`, with the hosts of a run, and the program, machine and files that results come from |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
-//! | `files` | file names; files that appear whole, the folder's lock; [`Error`] |
-//! | [`slices`] | which part of an experiment a folder holds |
+//! | `files` | file names; atomic replacement, the folder's lock; [`Error`] |
+//! | [`slices`] | the slices of an experiment that a folder holds |
 //! | `load`, [`study`] | one study directory, or the slices of one experiment, as a [`Study`] |
 //! | `spec_diff` | differences between the experiments of two manifests |
 

@@ -1,10 +1,10 @@
 //! The file `timeline.perfetto-trace` for <https://ui.perfetto.dev>.
 //!
-//! One process per cell, policy and seed. In it are counters (waiting tasks, busy cores, degraded cores among those
-//! that are drawn), a group with a track for each actor that sent a message to a drawn node or received one from there,
-//! and for each drawn core a track with a slice for every execution, and below it one of the core's degraded intervals.
-//! A message is an instant on the track of its sender and one on that of its receiver, joined by a flow; flows also
-//! lead from the message that brought a copy to its node to the copy, and from the copy to the message about its end.
+//! Each cell, policy and seed is a process. It contains counters (waiting tasks, busy cores, degraded cores among the
+//! drawn ones), a group with a track for each actor that exchanged a message with a drawn node, and two tracks for each
+//! drawn core: one with a slice for every execution, and one with its degraded intervals. A message is an instant on
+//! the track of its sender and an instant on that of its receiver, joined by a flow. Flows also lead from the message
+//! that brought a copy to the copy, and from the copy to the message that reports its end.
 //!
 //! The file is cut to a size that viewers can load. `proto` has the required subset of Perfetto's `trace.proto`.
 
@@ -27,16 +27,16 @@ mod proto;
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;
 
-/// Limit on the runs that are shown: with more, the share of each would be too small to be useful.
+/// Limit on the runs that are shown: with more runs, the share of each would be too small to be useful.
 pub(in crate::storage) const RUNS: usize = 500;
 
-/// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
+/// Writes the timelines of `records`, at most `cap` bytes; returns whether the file is incomplete.
 ///
-/// Each run gets the same share of the cap, plus the unused parts of other shares; a run that does not fit is cut at
-/// the end. Runs behind the first 500 are left out.
+/// Each run gets the same share of the cap, plus the unused parts of other shares; a run that exceeds its share is cut
+/// at the end. Runs after the first 500 are left out.
 ///
 /// # Errors
-/// `to` cannot be written.
+/// When `to` cannot be written.
 pub fn write<'a, W: Write>(
     to: W,
     records: impl Iterator<Item = &'a RunRecord>,
@@ -66,14 +66,14 @@ pub fn write<'a, W: Write>(
     if cut {
         let cap_mb = cap / 1_000_000;
         tracing::warn!(
-            "the file of timelines is incomplete: its {cap_mb} MB are shared out among the runs, and the record of a run \
-             has a limit; choose fewer runs, shorten run.record.timeline, or leave it out with 0s"
+            "the file of timelines is incomplete: the runs share its {cap_mb} MB, and the record of a run \
+             has a limit; choose fewer runs, shorten run.record.timeline, or set it to 0s to leave timelines out"
         );
     }
     Ok(cut)
 }
 
-/// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit. Its flows are numbered
+/// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit. Its flows have numbers
 /// from `flow` on.
 fn encode(record: &RunRecord, pid: u32, flow: u64, share: usize) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
@@ -107,11 +107,11 @@ fn append(bytes: &mut Vec<u8>, pid: u32, timestamp: u64, data: Data) {
     bytes.extend(Trace { packet: vec![packet] }.encode_to_vec());
 }
 
-/// An event on a track, ns.
+/// An event on a track; times in ns.
 #[derive(Debug)]
 struct Event {
     at: u64,
-    /// The end of a slice; `None` for others.
+    /// End time of a slice; `None` for other events.
     end: Option<u64>,
     what: TrackEvent,
 }
@@ -153,22 +153,22 @@ fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
-/// The messages that brought and reported each execution, by index.
+/// Indices of the messages that brought each execution, and of the messages that reported its end.
 struct Links {
-    /// For each execution, the latest message about its job that its node had handled when it began.
+    /// For each execution, the latest message about its job that its node had handled when the execution began.
     brought_by: Vec<Option<usize>>,
-    /// For each execution, the message about its job that its node sent when it ended.
+    /// For each execution, the message about its job that its node sent when the execution ended.
     reported_by: Vec<Option<usize>>,
 }
 
-/// Rounding error of message times, ns: delays are known to the microsecond.
+/// Rounding error of message times, ns, since delays are rounded to microseconds.
 const ROUNDING: u64 = 1_000;
 
 impl Links {
     fn of(record: &RunRecord, tracks: &Tracks) -> Self {
         let activity = &record.activity;
         let actor = |name: String| activity.actors.iter().position(|actor| *actor == name);
-        // By actor and job: times of messages to it and from it, each in order.
+        // Times of messages by receiver and job, and by sender and job, each in order.
         let (mut to, mut from) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for (number, arrow) in activity.messages.iter().enumerate() {
             let Some(job) = arrow.job else { continue };
@@ -186,7 +186,7 @@ impl Links {
             });
             let sent = of.and_then(|of| from.get_mut(&of)).and_then(|sent| {
                 let first = sent.partition_point(|(at, _)| *at < end);
-                // A message reports one copy: copies that end at the same time take different messages.
+                // A message reports only one copy: copies that end at the same time take different messages.
                 sent.get(first).filter(|(at, _)| *at <= end + ROUNDING)?;
                 Some(sent.remove(first).1)
             });
@@ -197,7 +197,7 @@ impl Links {
     }
 }
 
-/// The two events of a message, which a flow joins.
+/// The two events of a message, joined by a flow.
 fn message(activity: &Activity, tracks: &Tracks, arrow: &Arrow, flow: u64) -> [Event; 2] {
     let [from, to, kind] = activity.named(arrow).unwrap_or_default();
     let event = |seconds: f64, own: &str, word: &str, other: &str| {
@@ -247,7 +247,7 @@ fn degraded(&(core, start, end, factor): &(u32, f64, f64, f64), tracks: &Tracks)
     Some(Event { at: nanoseconds(start), end: Some(nanoseconds(end)), what })
 }
 
-/// The event that states that later messages were left out.
+/// The event that states the number of later messages that are left out.
 fn left_out(activity: &Activity, tracks: &Tracks) -> Option<Event> {
     let last = activity.messages.last().filter(|_| activity.left_out > 0)?;
     let what = TrackEvent {
@@ -298,7 +298,7 @@ fn note(name: &str, value: Value) -> DebugAnnotation {
     DebugAnnotation { name: Some(name.to_owned()), value: Some(value) }
 }
 
-/// Seconds in nanoseconds; a negative or absent time counts as the start.
+/// Seconds in nanoseconds; a negative or missing time counts as the start.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
@@ -314,7 +314,7 @@ enum TrackKey {
     Degraded,
     /// The group of tracks with messages.
     Messages,
-    /// The messages of an actor, by its rank in the group.
+    /// The messages of the actor with this rank in the group.
     Actor(usize),
     /// The executions of a core.
     Copies(u32),
@@ -322,7 +322,7 @@ enum TrackKey {
     Bursts(u32),
 }
 
-/// The tracks of a run: a process, and what it contains.
+/// The tracks of a run, which belong to one process.
 #[derive(Debug)]
 struct Tracks {
     pid: u32,
@@ -330,12 +330,12 @@ struct Tracks {
     all: BTreeMap<TrackKey, u64>,
     /// Names of actors by rank.
     actors: Vec<String>,
-    /// Nodes of cores.
+    /// Node of each core.
     nodes: Vec<u32>,
     drawn: usize,
 }
 
-/// Ids are global to the trace: the pid is in the upper bits, and the process has zero in the lower ones.
+/// Ids are unique in the trace: the pid is in the upper bits; the lower bits are zero for the process.
 const fn uuid(pid: u32, number: usize) -> u64 {
     ((pid as u64) << 34) + number as u64
 }
@@ -387,12 +387,12 @@ impl Tracks {
         self.of(TrackKey::Actor(self.actors.iter().position(|actor| actor == name)?))
     }
 
-    /// The name of the node of a core.
+    /// The name of a core's node.
     fn node_of(&self, core: u32) -> Option<String> {
         Some(format!("node {}", self.nodes.get(core as usize)?))
     }
 
-    /// The process, then its tracks.
+    /// The descriptor of the process, then those of its tracks.
     fn descriptors(&self) -> impl Iterator<Item = TrackDescriptor> {
         let track = |(rank, (key, id)): (usize, (&TrackKey, &u64))| {
             let group = matches!(key, TrackKey::Actor(_)).then(|| self.of(TrackKey::Messages)).flatten();
@@ -426,7 +426,7 @@ impl Tracks {
     }
 }
 
-/// The sort key of actors: nodes last, actors of one role by number.
+/// The sort key of actors: nodes come last, actors of one role are sorted by number.
 fn rank(name: &str) -> (bool, String, u32) {
     let (role, number) = name.rsplit_once(' ').unwrap_or((name, ""));
     (role == "node", role.to_owned(), number.parse().unwrap_or(u32::MAX))
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(uuids.len(), tracks.len(), "track ids are unique");
     }
 
-    /// The first bytes by hand, from the field numbers of the published protocol.
+    /// The expected bytes are written by hand from the field numbers of the published protocol.
     #[test]
     fn encoded_bytes_follow_the_published_protocol() {
         let event = TrackEvent { r#type: Some(2), track_uuid: Some(5), ..TrackEvent::default() };
@@ -509,11 +509,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_timeline_keeps_its_beginning() {
+    fn a_timeline_that_is_cut_keeps_its_beginning() {
         let records = records(3);
         let mut bytes = Vec::new();
         let cap = 40_000;
-        assert!(write(&mut bytes, records.iter(), cap).unwrap(), "it says that it was cut");
+        assert!(write(&mut bytes, records.iter(), cap).unwrap(), "the result states that the trace was cut");
         assert!(bytes.len() <= cap && bytes.len() > cap / 2, "{}", bytes.len());
         let (tracks, events) = decode(&bytes);
         let begun = |record: &RunRecord| record.timeline.iter().filter(|slice| slice.0.start == 0.0).count();
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_many_runs_are_shown() {
+    fn a_trace_of_many_runs_shows_only_the_first_ones() {
         let record = records(1).remove(0);
         let short = RunRecord { timeline: record.timeline[..1].to_vec(), ..record };
         let shown = |runs: usize| {
@@ -558,7 +558,7 @@ mod tests {
         let (tracks, events) = decode(&bytes);
         let messages: usize = records.iter().map(|record| record.activity.messages.len()).sum();
         let copies: usize = records.iter().map(|record| record.timeline.len()).sum();
-        // A flow for each message, one from its launch to each copy, one from each copy to the report of its end.
+        // There is a flow for each message, from the launch to each copy, and from each copy to the report of its end.
         assert_eq!((messages, check_flows(&events)), (2 * copies, 4 * copies));
 
         let name = |id: Option<u64>| {
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_take_the_values_that_were_sampled() {
+    fn counters_have_the_sampled_values() {
         let records = records(1);
         let mut bytes = Vec::new();
         write(&mut bytes, records.iter(), CAP_BYTES).unwrap();

@@ -11,45 +11,45 @@ use crate::storage::activity::Activity;
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
 
-/// Limit on the executions of a stored timeline; a longer one is cut at the end and marked as cut.
+/// Limit on the executions of a stored timeline. A longer timeline is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
-/// A run as it is stored.
+/// The stored form of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Id of the run: hash of what it depends on.
+    /// Id of the run: the hash of everything its result depends on.
     #[serde(rename = "run")]
     pub id: String,
-    /// Offered load of its cell, if it is known.
+    /// Offered load of the run's cell, if it is known.
     pub load: Option<f64>,
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
-    /// Slowdowns of finished jobs: response time over the work of the longest task, or of the job alone.
+    /// Slowdowns of finished jobs: response time over the work of the longest task, or over the response time alone.
     pub slowdown: Sketch,
     /// Response times of finished jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, Sketch>,
     /// Executions on the first few cores, in order of core and start.
     pub timeline: Vec<Slice>,
-    /// Degraded intervals of these cores: (core, start s, end s, slowdown factor).
+    /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
-    /// Messages of the nodes of these cores, and the load of the cluster.
+    /// Messages of the nodes of the timeline's cores, and the load of the cluster.
     pub activity: Activity,
     /// Whether executions or intervals were left out to keep the record small.
     pub cut: bool,
     /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
-    /// Samples of schedulers' caches, each the mean over schedulers.
+    /// Samples of schedulers' caches, each averaged over schedulers.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
     pub notes: Vec<String>,
-    /// Its rows, which stay in the file.
+    /// The rows of the run's tables, which stay in the file.
     #[serde(skip)]
     pub rows: RunRows,
 }
 
 impl RunRecord {
-    /// Extracts from `measured` what charts need.
+    /// Extracts the data for charts from `measured`.
     pub fn new(id: &str, measured: &Measured) -> Self {
         let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
         let slowdown = measured.jobs.iter().filter_map(JobRow::slowdown);
@@ -84,7 +84,7 @@ impl RunRecord {
         }
     }
 
-    /// The time at which executions or intervals that were left out begin, s.
+    /// Start of the first execution or interval that was left out, s.
     pub fn cut_at(&self) -> Option<f64> {
         let latest = |starts: &mut dyn Iterator<Item = f64>| starts.fold(0.0, f64::max);
         let rows = (self.timeline.len() >= TIMELINE_ROWS)
@@ -94,17 +94,17 @@ impl RunRecord {
         self.cut.then(|| rows.into_iter().chain(bursts).reduce(f64::min)).flatten()
     }
 
-    /// Drops the timeline, which takes most of the memory and is only needed by charts of single runs.
+    /// Drops the timeline. It takes most of the memory, and only charts of single runs use it.
     pub(super) fn drop_timeline(&mut self) {
         (self.timeline, self.bursts, self.activity) = (Vec::new(), Vec::new(), Activity::default());
     }
 
-    /// Whether its copies burned real cores.
+    /// Whether copies of the run burned real cores.
     pub fn has_burnt(&self) -> bool {
         self.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some())
     }
 
-    /// The line in `summary.jsonl`.
+    /// The line of the run in `summary.jsonl`.
     pub fn line(&self) -> RunLine<'_> {
         let Self { id, sampled_one_in, load, summary, .. } = self;
         RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }
@@ -122,25 +122,25 @@ pub(super) struct RunHead {
 }
 
 impl RunHead {
-    /// The line in `summary.jsonl`.
+    /// The line of the run in `summary.jsonl`.
     pub(super) fn line(&self) -> RunLine<'_> {
         let Self { id, sampled_one_in, load, summary } = self;
         RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }
     }
 }
 
-/// A sample of the receivers' caches, serialized as a short JSON array in this order. Measures that a policy does
-/// not have are NaN, and null in JSON.
+/// A sample of the receivers' caches, serialized as a short JSON array in this order. A measure that the policy does
+/// not have is NaN, and null in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]
 pub struct Look {
-    /// Time, s.
+    /// Time of the sample, s.
     pub time: f64,
     /// Mean age of synchronisation, s.
     pub age: f64,
     /// Mean size of the error, s of work.
     pub error: f64,
-    /// Updates that a scheduler lacks.
+    /// Number of updates that a scheduler lacks.
     pub in_flight: f64,
 }
 
@@ -173,8 +173,8 @@ pub fn looks(rows: &[CacheRow]) -> Vec<Look> {
 
 /// A distribution, represented by at most [`SKETCH_POINTS`] of its order statistics.
 ///
-/// A small sample is kept whole; otherwise half of the ranks are evenly spaced and half are dense towards the maximum,
-/// where schedulers differ. Kept values are exact: nothing is averaged.
+/// A small sample is kept whole. Otherwise half of the kept ranks are evenly spaced, and half become denser towards the
+/// maximum, where schedulers differ. Kept values are exact, not averaged.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
     /// Number of values represented.
@@ -194,7 +194,7 @@ impl Sketch {
         Self { count: values.len() as u64, rank, value }
     }
 
-    /// The sketch with about `most` of its points, evenly spaced, and the last point.
+    /// The sketch reduced to about `most` of its points, evenly spaced, and the last point.
     pub fn thinned(&self, most: usize) -> Self {
         let step = self.rank.len().div_ceil(most.max(1)).max(1);
         let last = self.rank.len().saturating_sub(1);
@@ -205,7 +205,7 @@ impl Sketch {
 
     /// The quantile at `p`, interpolated between kept ranks; `None` if empty.
     ///
-    /// Exact (linear interpolation between order statistics) if neighbouring ranks were kept.
+    /// The result is exact (linear interpolation between order statistics) if neighbouring ranks were kept.
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let (&first, &last) = (self.value.first()?, self.value.last()?);
         let at = p.clamp(0.0, 1.0) * self.count.saturating_sub(1) as f64;
@@ -222,7 +222,7 @@ impl Sketch {
     }
 }
 
-/// The ranks kept of `count` sorted values.
+/// The ranks that are kept of `count` sorted values.
 fn ranks(count: usize) -> Vec<u64> {
     if count <= SKETCH_POINTS {
         return (0..count as u64).collect();
@@ -238,7 +238,7 @@ fn ranks(count: usize) -> Vec<u64> {
     ranks
 }
 
-/// An execution, as a short JSON array: job, task, attempt, core, start s, end s, how it ended.
+/// An execution, serialized as a short JSON array: job, task, attempt, core, start s, end s, kind of end.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "Tuple", into = "Tuple")]
 pub struct Slice(pub CopyRow);
@@ -264,7 +264,7 @@ mod tests {
     use volary_engine::results::percentile;
 
     #[test]
-    fn few_values_have_exact_quantiles() {
+    fn a_sketch_of_few_values_has_exact_quantiles() {
         let sketch = Sketch::new(vec![4.0, 1.0, 3.0, 2.0]);
         for (p, expected) in [(0.0, 1.0), (0.5, 2.5), (0.9, 3.7), (1.0, 4.0)] {
             assert!((sketch.quantile(p).unwrap() - expected).abs() < 1e-12, "{p}");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_keep_the_tail_exact() {
+    fn a_sketch_of_many_values_keeps_the_tail_exact() {
         let mut draws = Draws::new(5);
         let mut values: Vec<f64> = (0..200_000).map(|_| -(1.0 - draws.next()).ln()).collect();
         let sketch = Sketch::new(values.clone());
@@ -289,12 +289,12 @@ mod tests {
         assert_eq!(
             last,
             (0..20).map(|i| 199_999 - i).collect::<Vec<u64>>(),
-            "every one of the slowest is kept"
+            "all of the slowest jobs are kept"
         );
     }
 
     #[test]
-    fn a_record_survives_json() {
+    fn a_record_is_equal_after_a_round_trip_through_json() {
         let mut measured = measured("a", &[], 3, 1.0, 3_000);
         measured.jobs[5].response = f64::NAN;
         measured.summary.times.wait_s.p99 = f64::NAN;
@@ -303,8 +303,8 @@ mod tests {
         assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
         let json = serde_json::to_string(&record).unwrap();
         let mut back: RunRecord = serde_json::from_str(&json).unwrap();
-        assert!(back.summary.times.wait_s.p99.is_nan(), "what was not measured stays so");
-        assert!(back.looks[0].error.is_nan(), "so does what a policy has no measure of");
+        assert!(back.summary.times.wait_s.p99.is_nan(), "an unmeasured value stays NaN");
+        assert!(back.looks[0].error.is_nan(), "a missing measure stays NaN");
         for record in [&mut back, &mut record] {
             (record.summary.times.wait_s.p99, record.looks[0].error) = (0.0, 0.0);
         }

@@ -1,4 +1,4 @@
-//! The place of one run and its parts in the log of finished runs, and access to its rows.
+//! The position of one run and its parts in the log of finished runs, and access to the run's rows.
 
 use std::fs::File;
 use std::iter;
@@ -12,7 +12,7 @@ use super::files::{Error, io as failed};
 use super::tables::{TableKind, TableRow};
 use crate::codec;
 
-/// Number of parts of a frame: the record, and the rows of each table.
+/// Number of parts of a frame: the record, and one for the rows of each table.
 pub(super) const PARTS: usize = 1 + TableKind::ALL.len();
 
 /// A file of finished runs, open for reading.
@@ -22,12 +22,12 @@ pub(super) struct StoreFile {
     pub(super) file: File,
 }
 
-/// The place of a finished run.
+/// The position of a finished run in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct RunFrame {
     /// The range of the whole frame.
     pub(super) bytes: Range<u64>,
-    /// The place of the first part.
+    /// Offset of the first part.
     pub(super) first: u64,
     pub(super) parts: [u32; PARTS],
 }
@@ -53,7 +53,7 @@ impl RunFrame {
     }
 }
 
-/// The rows of a run, which stay in the file. Two records are equal wherever their rows are.
+/// The rows of a run, which stay in the file. The place of the rows does not affect the equality of two records.
 #[derive(Clone, Debug, Default)]
 pub struct RunRows(pub(super) Option<(Arc<StoreFile>, RunFrame)>);
 
@@ -64,23 +64,23 @@ impl PartialEq for RunRows {
 }
 
 impl RunRows {
-    /// The rows of a table: jobs in order of id, sampled executions in order of their ends, stretches of real cores by
-    /// core and time. None if the record was not stored.
+    /// The rows of a table: jobs by id, sampled executions by their ends, stretches of real cores by core and time.
+    /// Empty if the record was not stored.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// When the rows cannot be read.
     pub fn read<R: TableRow>(&self) -> Result<Vec<R>, Error> {
         let mut rows = Vec::new();
         for chunk in self.chunks(R::KIND)? {
-            rows.extend(R::rows(&chunk?).ok_or_else(|| self.damaged(&"no rows of this table"))?);
+            rows.extend(R::rows(&chunk?).ok_or_else(|| self.damaged(&"a part has no rows of this table"))?);
         }
         Ok(rows)
     }
 
-    /// The columns of the rows of a table, some rows at once.
+    /// The columns of the rows of a table, in chunks of rows.
     ///
     /// # Errors
-    /// They cannot be read; of an item: it is damaged.
+    /// When the rows cannot be read; an item is an error if its chunk is damaged.
     pub(super) fn chunks(
         &self,
         kind: TableKind,
@@ -92,7 +92,7 @@ impl RunRows {
         Ok(iter::from_fn(move || {
             let rest = all.get(at..).filter(|rest| !rest.is_empty())?;
             let chunk = codec::take::<Vec<Values>>(rest);
-            // Nothing is read behind damage.
+            // Nothing is read after damage.
             at = chunk.as_ref().map_or(usize::MAX, |(_, used)| at + used);
             let chunk = chunk.map_err(|why| self.damaged(&why));
             Some(chunk.and_then(|(columns, _)| {
@@ -100,7 +100,7 @@ impl RunRows {
                 let is_right = |(column, (kind, _)): (&Values, _)| column.is(kind) && column.len() == count;
                 let are_right =
                     columns.len() == kind.types().count() && columns.iter().zip(kind.types()).all(is_right);
-                are_right.then_some(columns).ok_or_else(|| self.damaged(&"no columns of this table"))
+                are_right.then_some(columns).ok_or_else(|| self.damaged(&"a part of another table"))
             }))
         }))
     }

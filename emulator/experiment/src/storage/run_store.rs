@@ -1,11 +1,12 @@
 //! The file `runs.log`: the finished runs of a study, each with its record and the rows of its tables.
 //!
-//! It consists of `frames`, one for each run, in the order in which they ended; of several frames of a run the last
-//! counts. The section of every frame is `MARK`, by which the next frame is found behind a damaged one. A payload is
-//! a `Head`, then its parts, each compressed for itself: the record as JSON, then the rows of each table.
+//! It consists of `frames`, one for each run, in the order in which the runs ended; if a run has several frames, the
+//! last one counts. Every frame has the section `MARK`: after a damaged frame, a search for this mark finds the next
+//! one. A payload is a `Head`, then its parts, each compressed separately: the record as JSON, then the rows of each
+//! table.
 //!
-//! A frame is appended at once, so a process that is killed leaves whole frames and at most a piece of one. Readers
-//! leave out what is damaged; the next process that writes to the file removes it.
+//! A frame is appended in one write: a process that is killed leaves whole frames and at most one incomplete frame.
+//! Readers ignore damaged parts; the next process that writes to the file removes them.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -30,11 +31,11 @@ use crate::{codec, parallel};
 
 /// The first bytes of the file.
 const MAGIC: [u8; 8] = *b"volaryrn";
-/// Version of the format, raised whenever frames change. The version of the tables is in the vocabulary.
+/// Version of the format, raised whenever frames change. The vocabulary includes the version of the tables.
 const FORMAT: u32 = 1;
-/// The section number of every frame, which marks its start when searching behind a damaged one.
+/// The section number of every frame, by which a search finds frames after a damaged one.
 const MARK: u32 = u32::from_le_bytes(*b"\xffrun");
-/// The level of compression: higher ones take longer than a small run.
+/// The level of compression. Higher levels take longer than a small run.
 const LEVEL: i32 = 3;
 /// Number of records that are read in parallel.
 const BATCH: usize = 256;
@@ -45,18 +46,18 @@ const SEARCHED: usize = 1 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     run: String,
-    /// Lengths of the parts; a table without rows has none.
+    /// Lengths of the parts in bytes; zero for a table without rows.
     parts: [u32; PARTS],
 }
 
 /// The finished runs of a study directory, as far as the file was read.
 #[derive(Debug)]
 pub struct RunStore {
-    /// `None` if there is no file.
+    /// The open file; `None` if there is none.
     log: Option<Arc<StoreFile>>,
     path: PathBuf,
     runs: BTreeMap<String, RunFrame>,
-    /// The end of the last whole frame.
+    /// Offset of the end of the last whole frame.
     end: u64,
     size: u64,
     /// Damaged ranges before the last whole frame.
@@ -67,7 +68,7 @@ impl RunStore {
     /// The runs of a study directory; none if there is no file yet.
     ///
     /// # Errors
-    /// The file cannot be read, is not a log of runs, or is one of another version.
+    /// When the file cannot be read, is not a log of runs, or is of another version.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let path = root.join(RUNS);
         let mut store = Self { log: None, path, runs: BTreeMap::new(), end: 0, size: 0, lost: Vec::new() };
@@ -75,10 +76,10 @@ impl RunStore {
         Ok(store)
     }
 
-    /// Reads what was added to the file since, or another file that has taken its place.
+    /// Reads the frames that were added to the file since the last call, or the whole file if another one replaced it.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn refresh(&mut self) -> Result<(), Error> {
         let unread = failed("read", &self.path);
         let file = match File::open(&self.path) {
@@ -104,7 +105,7 @@ impl RunStore {
 
     fn scan(&mut self, file: &mut (impl Read + Seek)) -> io::Result<Result<(), Error>> {
         if self.end == 0 {
-            // A shorter file is still being created, or its process was killed.
+            // A file shorter than its prefix is still being created, or its process was killed.
             if self.size < PREFIX {
                 return Ok(Ok(()));
             }
@@ -132,11 +133,11 @@ impl RunStore {
         Ok(Ok(()))
     }
 
-    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is not a log of
+    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed. A file that is not a log of
     /// runs is set aside.
     ///
     /// # Errors
-    /// The file cannot be read or written, or is of another version.
+    /// When the file cannot be read or written, or is of another version.
     pub(super) fn open_to_write(root: &Path) -> Result<Self, Error> {
         let mut store = match Self::open(root) {
             Err(error @ Error::ForeignLog { .. }) => {
@@ -147,7 +148,7 @@ impl RunStore {
             store => store?,
         };
         if let Some(damage) = store.damage(false) {
-            tracing::warn!("{damage}: it is removed, and the missing runs are repeated");
+            tracing::warn!("{damage}: the damaged part is removed, and the missing runs are repeated");
         }
         if store.end < PREFIX || !store.lost.is_empty() {
             let mut frames: Vec<&RunFrame> = store.runs.values().collect();
@@ -171,22 +172,22 @@ impl RunStore {
         let lost: u64 = self.lost.iter().map(|lost| lost.end - lost.start).sum();
         let cut = if self.end < PREFIX || is_written { 0 } else { self.size - self.end };
         let (what, bytes) =
-            if lost > 0 { ("is damaged", lost + cut) } else { ("ends with a piece of a run", cut) };
+            if lost > 0 { ("is damaged", lost + cut) } else { ("ends with an incomplete run", cut) };
         (bytes > 0)
-            .then(|| format!("{} {what} ({} of no whole run)", self.path.display(), plural(bytes, "byte")))
+            .then(|| format!("{} {what} ({} of broken runs)", self.path.display(), plural(bytes, "byte")))
     }
 
-    /// The runs, each with the bytes of its frame.
+    /// The runs, each with the byte range of its frame.
     pub fn runs(&self) -> impl Iterator<Item = (&str, Range<u64>)> {
         self.runs.iter().map(|(id, frame)| (id.as_str(), frame.bytes.clone()))
     }
 
-    /// The rows of a run, if it is there.
+    /// The rows of a run, if the run is stored.
     pub fn rows(&self, id: &str) -> Option<RunRows> {
         Some(RunRows(Some((Arc::clone(self.log.as_ref()?), self.runs.get(id)?.clone()))))
     }
 
-    /// The records of the stored ones of the runs `ids`, in this order.
+    /// The records of those runs `ids` that are stored, in this order.
     ///
     /// # Errors
     /// An item is an error if it cannot be read.
@@ -200,7 +201,7 @@ impl RunStore {
         })
     }
 
-    /// As [`records`](Self::records), but only the fields that a type has.
+    /// The fields of the stored records that `T` has; see [`records`](Self::records).
     ///
     /// # Errors
     /// An item is an error if it cannot be read.
@@ -230,10 +231,11 @@ impl RunStore {
         batches.flatten()
     }
 
-    /// Appends a finished run, all of it or nothing. Afterwards it counts as finished, and `record` refers to its rows.
+    /// Appends a finished run completely or not at all. Afterwards the run counts as finished, and `record` refers to
+    /// its rows.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// When the file cannot be written.
     pub(super) fn append(&mut self, encoded: &EncodedRun, record: &mut RunRecord) -> Result<(), Error> {
         let unwritten = failed("write", &self.path);
         let Some(log) = &self.log else { return Err(unwritten(ErrorKind::NotFound.into())) };
@@ -249,19 +251,19 @@ impl RunStore {
         Ok(())
     }
 
-    /// Waits until the file is on the disk.
+    /// Waits until the system has written the file to the disk.
     ///
     /// # Errors
-    /// The system could not write it.
+    /// When the system cannot write the file.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.log.as_ref().map_or(Ok(()), |log| log.file.sync_all().map_err(failed("write", &self.path)))
     }
 }
 
-/// Writes the runs of records, in their order, and all other runs of the existing file, which is replaced.
+/// Writes the runs of `records`, in this order, and then all other runs of the existing file, which is replaced.
 ///
 /// # Errors
-/// A file cannot be read or written.
+/// When a file cannot be read or written.
 pub(super) fn gather<'a>(root: &Path, records: impl Iterator<Item = &'a RunRecord>) -> Result<(), Error> {
     let own = RunStore::open(root)?;
     let mut others = own.runs.clone();
@@ -300,7 +302,7 @@ fn version() -> (u32, u32) {
     (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
-/// The run at `at`, if a whole frame is there. The file must be at that position, and is behind the frame afterwards.
+/// The run at offset `at`, if a whole frame begins there. The file must be at `at`; afterwards it is after the frame.
 fn whole(
     file: &mut impl Read,
     at: u64,
@@ -319,7 +321,7 @@ fn whole(
     Ok(Some((run, RunFrame { bytes: at..first + all, first, parts })))
 }
 
-/// The place of the first whole frame from `from` on.
+/// The offset of the first whole frame from `from` on.
 fn next_whole(file: &mut (impl Read + Seek), mut from: u64, size: u64) -> io::Result<Option<u64>> {
     let (mark, mut searched, mut payload) = (MARK.to_le_bytes(), Vec::new(), Vec::new());
     while from + HEADER <= size {
@@ -339,7 +341,7 @@ fn next_whole(file: &mut (impl Read + Seek), mut from: u64, size: u64) -> io::Re
     Ok(None)
 }
 
-/// A finished run as it is appended.
+/// A finished run, encoded as one frame.
 #[derive(Debug)]
 pub struct EncodedRun {
     bytes: Vec<u8>,
@@ -348,10 +350,10 @@ pub struct EncodedRun {
 }
 
 impl EncodedRun {
-    /// The record of a run, and the rows among its measurements.
+    /// Encodes the record of a run, and the rows of its measurements.
     ///
     /// # Errors
-    /// It is larger than 4 GiB.
+    /// When the run is larger than 4 GiB.
     pub(super) fn new(record: &RunRecord, measured: &Measured) -> io::Result<Self> {
         let rows = TableKind::ALL.iter().map(|kind| {
             let mut rows = Vec::new();
@@ -364,10 +366,10 @@ impl EncodedRun {
         Self::of(&record.id, iter::once(text).chain(rows))
     }
 
-    /// A run made of these parts.
+    /// Encodes a run that consists of these parts.
     ///
     /// # Errors
-    /// One of them is an error, or they are larger than 4 GiB.
+    /// When a part is an error, or the run is larger than 4 GiB.
     pub fn of(run: &str, parts: impl Iterator<Item = io::Result<Vec<u8>>>) -> io::Result<Self> {
         let (mut lengths, mut all) = ([0; PARTS], Vec::new());
         for (part, length) in parts.zip(&mut lengths) {
@@ -387,7 +389,7 @@ impl EncodedRun {
         Ok(Self { bytes, first, parts: lengths })
     }
 
-    /// Its frame.
+    /// The bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -421,7 +423,7 @@ mod tests {
         folder
     }
 
-    /// The ids of the stored runs, after a check that each run is as it was stored.
+    /// The ids of the stored runs. Each stored run is checked first.
     fn whole(root: &Path) -> Vec<String> {
         let store = RunStore::open(root).unwrap();
         let ids: Vec<String> = store.runs().map(|(id, _)| id.to_owned()).collect();
@@ -438,9 +440,9 @@ mod tests {
 
     const IDS: [&str; 3] = ["a", "bb", "ccc"];
 
-    /// A log as a kill leaves it: only the run that was being written is lost, at whatever byte the file ends.
+    /// A killed process leaves a log that may end at any byte; only the run that was being written is lost.
     #[test]
-    fn a_log_that_is_cut_anywhere_has_all_runs_before_the_cut() {
+    fn a_log_that_is_cut_has_all_runs_before_the_cut() {
         let folder = filled(&IDS);
         let root = folder.path();
         let path = root.join(RUNS);
@@ -462,14 +464,14 @@ mod tests {
                 let missing: Vec<_> = IDS.iter().filter(|id| !study.has(id)).collect();
                 assert_eq!(missing.len(), IDS.len() - there, "{length}");
                 missing.iter().for_each(|id| drop(study.store(id, &run(id)).unwrap()));
-                assert!(fs::read(&path).unwrap() == content, "{length}: it is as if it had not been cut");
+                assert!(fs::read(&path).unwrap() == content, "{length}: the log equals the original");
             }
         }
     }
 
     /// A flipped byte loses only the run of its frame. The loss is reported, and a resumed study repeats the run.
     #[test]
-    fn a_flipped_byte_loses_one_run_and_is_noticed() {
+    fn a_flipped_byte_loses_one_run_and_is_reported() {
         let folder = filled(&IDS);
         let root = folder.path();
         let path = root.join(RUNS);
@@ -498,12 +500,12 @@ mod tests {
             let lost: Vec<_> = IDS.into_iter().filter(|id| !study.has(id)).collect();
             lost.iter().for_each(|id| drop(study.store(id, &run(id)).unwrap()));
             assert_eq!((lost.len(), whole(root).len()), (1, 3), "{at}");
-            assert_eq!(RunStore::open(root).unwrap().damage(false), None, "{at}: it was removed");
+            assert_eq!(RunStore::open(root).unwrap().damage(false), None, "{at}: damage was removed");
         }
     }
 
     #[test]
-    fn a_file_that_is_no_log_is_set_aside_and_one_of_another_version_is_kept() {
+    fn a_foreign_file_is_set_aside_and_a_log_of_another_version_is_kept() {
         let folder = filled(&IDS);
         let path = folder.path().join(RUNS);
         let content = fs::read(&path).unwrap();
@@ -520,9 +522,9 @@ mod tests {
         assert!(error.contains("another format") && fs::read(&path).unwrap() == other, "{error}");
     }
 
-    /// A run that is executed again, as after an injection, takes the place of the earlier one.
+    /// A repeated run, as after an injection, replaces the earlier one.
     #[test]
-    fn the_last_of_several_frames_of_a_run_counts() {
+    fn the_last_frame_of_a_repeated_run_counts() {
         let folder = filled(&["a"]);
         let study = StudyDir::open(folder.path(), manifest(&["a"])).unwrap();
         let before = fs::metadata(folder.path().join(RUNS)).unwrap().len();
@@ -536,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_follows_a_log_that_grows_and_one_that_is_replaced() {
+    fn a_reader_follows_a_log_that_grows_or_is_replaced() {
         let folder = filled(&["a"]);
         let study = StudyDir::open(folder.path(), manifest(&IDS)).unwrap();
         let mut store = RunStore::open(folder.path()).unwrap();
@@ -561,10 +563,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// A merge concatenates the frames of several logs: in a merge the first folder counts, in a log the last
-        /// frame.
+        /// A merge concatenates the frames of several logs. A run in several folders is taken from the first folder;
+        /// within a log its last frame counts.
         #[test]
-        fn a_merge_is_a_concatenation(parts in prop::collection::vec(prop::sample::subsequence(vec!["a", "bb", "ccc", "dddd"], 0..=4), 1..4)) {
+        fn a_merge_equals_a_concatenation_of_logs(parts in prop::collection::vec(prop::sample::subsequence(vec!["a", "bb", "ccc", "dddd"], 0..=4), 1..4)) {
             let folders: Vec<_> = parts.iter().map(|ids| filled(ids)).collect();
             let roots: Vec<PathBuf> = folders.iter().map(|folder| folder.path().to_owned()).collect();
             let study = crate::storage::merge(&roots).unwrap();
@@ -580,7 +582,7 @@ mod tests {
             ids.dedup();
             prop_assert_eq!(whole(merged.path()), ids.clone());
             prop_assert_eq!(whole(joined.path()), ids);
-            // Merged again, with what is there already, nothing changes.
+            // A second merge into the same folder changes nothing.
             let before = fs::read(merged.path().join(RUNS)).unwrap();
             gather(merged.path(), study.records()).unwrap();
             prop_assert!(fs::read(merged.path().join(RUNS)).unwrap() == before);

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::{count, plural};
 
-/// `--slice I/N`: every N-th run of an experiment, beginning with the I-th, counted from one. I may be a sum, `J+1/N`,
-/// for array jobs that count from zero and cannot calculate.
+/// `--slice I/N`: every N-th run of an experiment, beginning with run I, counted from one. I may be a sum, `J+1/N`, for
+/// array jobs that count from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SweepSlice {
     pub of: u32,
@@ -43,14 +43,14 @@ pub struct Slices {
 }
 
 impl SweepSlice {
-    /// Whether run number `run` of the experiment, from 0, belongs to it.
+    /// Whether run number `run` of the experiment, from 0, belongs to the slice.
     fn has(self, run: u64) -> bool {
         run % u64::from(self.of.max(1)) + 1 == u64::from(self.index)
     }
 }
 
 impl Slices {
-    /// Number of runs of the experiment that are in none of the slices.
+    /// Number of runs of the experiment that belong to none of the slices.
     pub fn left_out(&self) -> u64 {
         (0..self.runs).filter(|&run| !self.held.iter().any(|slice| slice.has(run))).count() as u64
     }
@@ -77,7 +77,7 @@ impl Slices {
                 let is = if missing.len() == 1 { "Slice" } else { "Slices" };
                 (format!("{is} {} of {}", in_words(&missing), first.of), missing.len() == 1)
             }
-            _ => ("Slices beside these".to_owned(), false),
+            _ => ("Other slices".to_owned(), false),
         };
         format!("{what} {} missing: {runs}.", if is { "is" } else { "are" })
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_slices_are_named() {
+    fn a_study_of_some_slices_names_the_missing_slices() {
         let one = slices(&[(1, 50)], 10_000);
         assert_eq!(
             one.says(),

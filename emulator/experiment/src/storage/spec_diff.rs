@@ -8,15 +8,15 @@ use volary_engine::results::{canonical, plain, same};
 use crate::number::plural;
 use crate::storage::manifest::Manifest;
 
-/// Keys of a resolved experiment that are derived from others, or do not affect results.
+/// Keys of a resolved experiment that are derived from other keys, or do not affect results.
 const FOLLOWS: [&str; 6] = ["file", "id", "digest", "warnings", "claims", "changed"];
 /// Number of differences named in a message.
 const NAMED: usize = 3;
-/// Length in characters at which a value in the message is cut.
+/// Number of characters at which a value in the message is cut.
 const SHOWN: usize = 40;
 
-/// The differences, if the two experiments differ and have no cell in common. Slices of one experiment may share a
-/// folder without sharing cells.
+/// The differences between two experiments; `None` if they share a run, or the older experiment has no runs. Slices of
+/// one experiment may share a folder without sharing cells.
 pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     if old.runs.is_empty() || old.runs.iter().any(|id| new.runs.contains(id)) {
         return None;
@@ -33,7 +33,8 @@ pub fn summary(found: &[String]) -> String {
     found[..named].join(", ") + &rest
 }
 
-/// Every difference between the resolved experiments of two runs, as `key: there A, here B` with these two names.
+/// Every difference between the resolved experiments of two runs, as `key: there A, here B`, where `names` replaces
+/// "there" and "here".
 pub fn differences(old: &Manifest, new: &Manifest, names: [&str; 2]) -> Vec<String> {
     let mut leaves = Vec::new();
     add_leaves(&mut Vec::new(), (&old.spec, &new.spec), &mut leaves);
@@ -49,7 +50,7 @@ pub fn differences(old: &Manifest, new: &Manifest, names: [&str; 2]) -> Vec<Stri
     found
 }
 
-/// A value that differs: its path in the resolved experiment, and both values in words.
+/// A value that differs: its path in the resolved experiment, and both values as text.
 struct Leaf {
     path: Vec<String>,
     old: String,
@@ -86,8 +87,8 @@ fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut 
     }
 }
 
-/// The corresponding elements of two lists: points of one policy and cell, then the rest by position if the lists have
-/// equal length.
+/// Indices of corresponding elements of two lists: points of the same policy and cell, then the rest by position if the
+/// lists have equal length.
 fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
     let name = |point: &Value| format!("{} {}", point["label"], canonical(&point["cell"]));
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
@@ -108,7 +109,7 @@ fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The key in an experiment file for a path in the resolved experiment.
+/// The key in an experiment file that corresponds to a path in the resolved experiment.
 fn written(path: &[String], spec: &Value) -> String {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     let of_point = |point: &str, key: &str| &spec["points"][point.parse().unwrap_or(0)][key];
@@ -135,7 +136,7 @@ fn written(path: &[String], spec: &Value) -> String {
     }
 }
 
-/// A path as a dotted key, with the names of list elements where they have names.
+/// A path as a dotted key. List elements with names are written by name.
 fn dotted(path: &[&str], mut value: &Value) -> String {
     let mut key = Vec::new();
     for &part in path {
@@ -158,7 +159,7 @@ mod tests {
     use crate::storage::fixture::manifest;
 
     #[test]
-    fn keys_are_named_as_files_have_them() {
+    fn differences_have_the_keys_of_experiment_files() {
         let point = |weight: f64, nodes: u32, probes: u32, load: f64| {
             let mix = json!({"class": [{"name": "batch", "weight": 1.0}, {"name": "web", "weight": weight}]});
             let fault = json!([{"crash": {"at": format!("{nodes}s")}}]);
@@ -188,7 +189,7 @@ mod tests {
                 "workload.mix.class.web.weight",
                 "sweep.\"workload.mix.load\"",
             ],
-            "each once: {found:?}"
+            "each difference is listed once: {found:?}"
         );
         assert_eq!(found[1], "policy.s.probe_ratio: first 2, second 4");
         let more = json!({"points": [1, 2, 3]});
@@ -203,7 +204,7 @@ mod tests {
         let with = |points: &[Value]| Manifest { spec: json!({"points": points}), ..manifest(&[]) };
         let found = |a: &[Value], b: &[Value]| differences(&with(a), &with(b), ["first", "second"]);
         let (a, b) = (point("a", 1), point("b", 2));
-        assert_eq!(found(&[a.clone(), b.clone()], &[b.clone(), a.clone()]), [""; 0], "in another order");
+        assert_eq!(found(&[a.clone(), b.clone()], &[b.clone(), a.clone()]), [""; 0], "order is ignored");
         assert_eq!(
             found(&[a.clone(), b.clone()], &[point("b", 3)]),
             ["policies times cells: first 2 elements, second 1 element", "workload.jobs: first 2, second 3"]
@@ -212,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn only_another_experiment_without_a_common_cell_is_refused() {
+    fn an_experiment_without_a_common_cell_counts_as_another_one() {
         let with = |cells: &[&str], spec: Value| Manifest { spec, ..manifest(cells) };
         let old = with(&["a", "b"], json!({"seed": 1, "file": "x.toml", "run": {"speed": 1.0}}));
         let same = with(&["c"], json!({"seed": 1, "file": "./x.toml", "run": {"speed": 1.0}}));
         assert_eq!(another(&old, &same), None, "another slice");
         let other = json!({"seed": 2, "file": "x.toml", "run": {}});
         assert_eq!(another(&old, &with(&["b", "c"], other.clone())), None, "more cells");
-        assert_eq!(another(&with(&[], json!(null)), &with(&["c"], other.clone())), None, "nothing to lose");
+        assert_eq!(another(&with(&[], json!(null)), &with(&["c"], other.clone())), None, "there is no run");
         let differs = another(&old, &with(&["c"], other)).unwrap();
         assert_eq!(differs, "run.speed: there 1.0, here nothing, seed: there 1, here 2");
     }

@@ -1,4 +1,4 @@
-//! The results of one experiment, from one study directory or from those of its slices.
+//! The results of one experiment, from one study directory or from the directories of its slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::storage::run_record::RunRecord;
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
-    /// The manifest; for several slices that of the first, with the runs of all.
+    /// The manifest; for several slices the manifest of the first slice, with the runs of all.
     pub manifest: Manifest,
-    /// The folders it was loaded from.
+    /// The study directories from which the results were loaded.
     pub folders: Vec<PathBuf>,
     /// Cells in the manifest's order.
     pub cells: Vec<CellGroup>,
@@ -36,10 +36,10 @@ pub struct CellGroup {
     pub cell: Cell,
     /// Policies in the order of the experiment.
     pub policies: Vec<PolicyRuns>,
-    /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
+    /// Labels of the classes of jobs in the order of the experiment, if the experiment orders them.
     pub order: Vec<String>,
-    /// Whether it lacks runs, because another slice has them, or they failed or are missing: its policies cannot be
-    /// ranked.
+    /// Whether the cell lacks runs, because another slice has them, or they failed or are missing. The policies of a
+    /// partial cell cannot be ranked.
     pub partial: bool,
 }
 
@@ -89,7 +89,7 @@ impl Study {
         Self { manifest, folders, cells, claims, failures, missing }
     }
 
-    /// All runs: by cell, policy and seed.
+    /// All runs by cell, policy and seed.
     pub fn records(&self) -> impl Iterator<Item = &RunRecord> {
         self.cells.iter().flat_map(|group| group.policies.iter().flat_map(|runs| &runs.runs))
     }
@@ -120,7 +120,7 @@ impl Study {
         labels
     }
 
-    /// Keys that were swept, with the values that occur, in order of first appearance.
+    /// The swept keys with the values that occur, in order of first appearance.
     pub fn swept(&self) -> BTreeMap<&str, Vec<&Value>> {
         let mut keys: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (key, value) in self.cells.iter().flat_map(|group| &group.cell) {
@@ -139,8 +139,7 @@ impl Study {
     }
 }
 
-/// Marks the cells that have fewer runs than their part of the plan, and those in which a policy lacks a seed that
-/// another one has.
+/// Marks the cells with fewer runs than planned, and the cells in which a policy lacks a seed that another policy has.
 fn mark_partial(cells: &mut [CellGroup], manifest: &Manifest) {
     let mut planned: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for point in manifest.points() {
@@ -172,8 +171,8 @@ fn planned_cells(manifest: &Manifest) -> u64 {
     cells.len() as u64
 }
 
-/// Labels of classes of jobs: those of the experiment's mix, in its order, then those that result from deadlines and
-/// cutoffs.
+/// Labels of classes of jobs: the classes of the experiment's mix in its order, then those that result from deadlines
+/// and cutoffs.
 fn order_of_classes(manifest: &Manifest) -> Vec<String> {
     let classes = manifest.points().next().and_then(|point| point.world("/workload/mix/class")?.as_array());
     let named = classes.into_iter().flatten().filter_map(|class| class.get("name")?.as_str());
@@ -184,7 +183,7 @@ fn order_of_classes(manifest: &Manifest) -> Vec<String> {
 pub const INJECTED: &str = " (injected)";
 
 impl PolicyRuns {
-    /// Whether interference was injected into some of its runs.
+    /// Whether interference was injected into a run of the policy in this cell.
     pub fn is_injected(&self) -> bool {
         self.runs.iter().any(|run| !run.summary.injections.is_empty())
     }
@@ -203,17 +202,17 @@ impl PolicyRuns {
         self.runs.len() > 1 && runs().zip(runs().skip(1)).all(|(one, next)| one == next)
     }
 
-    /// Mean and interval of a number over the runs; `None` if none has it.
+    /// Mean and interval of a number over the runs; `None` if no run has the number.
     pub fn interval(&self, metric: impl Fn(&Summary) -> f64) -> Option<Interval> {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
     }
 
-    /// Mean of a number over the runs that have it; NaN if none has it.
+    /// Mean of a number over the runs that have it; NaN if no run has it.
     pub fn mean(&self, metric: impl Fn(&Summary) -> f64) -> f64 {
         self.interval(metric).map_or(f64::NAN, |interval| interval.mean)
     }
 
-    /// The numbers of two policies under each seed at which both have one.
+    /// The numbers of two policies under each seed for which both policies have a number.
     pub fn pairs(&self, other: &Self, metric: impl Fn(&Summary) -> f64) -> Vec<(f64, f64)> {
         let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
         let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
@@ -232,7 +231,7 @@ impl CellGroup {
         let of = if all { String::new() } else { format!(" to {}", names.join(", ")) };
         Some(format!(
             "seeds make no difference{of}: {seeds} replications have the same results, so there is no interval, and \
-             further ones would add nothing"
+             further replications would add nothing"
         ))
     }
 
@@ -243,13 +242,13 @@ impl CellGroup {
         Some(format!("offered load: ρ = {}", number::load(load)))
     }
 
-    /// The reason why its policies did not meet the same conditions: interference was injected into some of its runs,
-    /// or unequally. `None` if they did.
+    /// The reason why the policies met different conditions: interference was injected into some of the runs, or
+    /// unequally. `None` if the conditions were equal.
     pub fn unequal(&self) -> Option<String> {
         unequal_injections(self.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary))
     }
 
-    /// Whether its policies can be ranked: it has all runs, and all met the same conditions.
+    /// Whether the policies can be ranked: no run is missing, and all runs met the same conditions.
     pub fn is_ranked(&self) -> bool {
         !self.partial && self.unequal().is_none()
     }
@@ -309,7 +308,7 @@ pub fn json_lines(study: &Study) -> String {
     out
 }
 
-/// Only maps with keys that are not strings fail to serialize, and the results have none.
+/// Serialization fails only for maps with keys that are not strings; the results have none.
 fn push_line<T: Serialize>(out: &mut String, value: &T) {
     if let Ok(line) = serde_json::to_string(value) {
         out.push_str(&line);
@@ -326,7 +325,7 @@ mod tests {
     use crate::storage::fixture::measured;
     use volary_engine::results::{Origin, Verdict};
 
-    /// Two policies under two seeds: a cell with a missing run, or other seeds, ranks no policy.
+    /// A cell with a missing run, or with different seeds, does not rank its two policies.
     #[test]
     fn cells_that_lack_runs_are_partial() {
         let partial = |found: &[(&str, u64)]| {
@@ -341,7 +340,7 @@ mod tests {
         };
         assert!(!partial(&[("a", 1), ("a", 2), ("b", 1), ("b", 2)]));
         assert!(partial(&[("a", 1), ("a", 2), ("b", 1)]));
-        assert!(partial(&[("a", 1), ("b", 2)]), "they did not meet the same worlds");
+        assert!(partial(&[("a", 1), ("b", 2)]), "the policies ran under different seeds");
         assert!(partial(&[("a", 1), ("b", 1)]), "the second seed is missing");
         assert!(partial(&[("a", 1), ("a", 2)]), "a policy is missing");
     }

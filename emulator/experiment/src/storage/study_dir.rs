@@ -1,7 +1,7 @@
 //! The study directory: filled by a run, or locked while its final files are written again.
 //!
-//! The report consists of the page and of the cells that it loads when they are opened. The default folder of a run is
-//! `runs/<experiment>`, with a number if that is taken.
+//! The report consists of a page, and of files with the cells that the page loads when they are opened. The default
+//! folder of a run is `runs/<experiment>`, with a number if this name is taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -26,7 +26,7 @@ use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
 
-/// A study directory that this process owns. May be shared between threads.
+/// A study directory that this process owns. It can be shared between threads.
 #[derive(Debug)]
 pub struct StudyDir {
     root: PathBuf,
@@ -34,7 +34,7 @@ pub struct StudyDir {
     manifest: Mutex<Manifest>,
     /// The log of finished runs.
     runs: Mutex<RunStore>,
-    /// The file to which lines of finished runs are appended.
+    /// The file of summary lines; a finished run appends its line.
     summary: Mutex<File>,
     /// The finished runs, by id.
     finished: Mutex<BTreeMap<String, Summary>>,
@@ -47,14 +47,14 @@ impl StudyDir {
     /// Takes ownership of a folder without a run, and creates it if needed.
     ///
     /// # Errors
-    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or the folder cannot be
-    /// written.
+    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or an error of writing the
+    /// folder.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
         check_own(root, &[])?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
-            // Since the lock is ours, the earlier process has ended.
+            // This process has the lock: the earlier process has ended.
             let state = old.state.without_its_process();
             return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
         }
@@ -63,11 +63,11 @@ impl StudyDir {
 
     /// Takes ownership of a folder to continue its run, or [`create`](Self::create)s it.
     ///
-    /// Finished runs are kept independent of the manifest: their ids are hashes of what they depend on.
+    /// Finished runs are kept whatever the manifest states: their ids are hashes of everything their results depend on.
     ///
     /// # Errors
-    /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the
-    /// folder cannot be read or written.
+    /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or an error
+    /// of reading or writing the folder.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
         check_own(root, &[])?;
         let lock = lock(root)?;
@@ -126,18 +126,18 @@ impl StudyDir {
         guard(&self.finished).get(id).cloned()
     }
 
-    /// The records of the finished ones of the runs `ids`, in this order.
+    /// The records of those runs `ids` that have finished, in this order.
     ///
     /// # Errors
-    /// A record is damaged.
+    /// When a record is damaged.
     pub fn records(&self, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
         guard(&self.runs).records(ids).collect()
     }
 
-    /// Adds runs to the plan, when a stopping rule asks for more replications.
+    /// Adds runs to the plan when a stopping rule needs more replications.
     ///
     /// # Errors
-    /// The manifest cannot be written.
+    /// When the manifest cannot be written.
     pub fn expect(&self, ids: Vec<String>) -> Result<(), Error> {
         for head in guard(&self.runs).parts_of_records::<RunHead>(&ids) {
             let head = head?;
@@ -146,7 +146,7 @@ impl StudyDir {
         self.note(|manifest| manifest.expect(ids))
     }
 
-    /// Changes the manifest, if it can be written.
+    /// Changes the manifest and writes it; if writing fails, the manifest stays unchanged.
     fn note(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), Error> {
         let mut kept = guard(&self.manifest);
         let mut manifest = kept.clone();
@@ -159,7 +159,7 @@ impl StudyDir {
     /// Stores a finished run and removes the log of an earlier failure; returns the record.
     ///
     /// # Errors
-    /// The folder cannot be written. The run counts as missing, unless only its summary line could not be
+    /// When the folder cannot be written. The run then counts as missing, unless only the summary line could not be
     /// written.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
         self.clock_error(&measured.summary)?;
@@ -179,7 +179,7 @@ impl StudyDir {
     /// Stores the log of a run that could not finish.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// When the folder cannot be written.
     pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
         failure.summary.as_ref().map_or(Ok(()), |summary| self.clock_error(summary))?;
         let path = failure_path(&self.root, &failure.id);
@@ -188,12 +188,11 @@ impl StudyDir {
     }
 
     /// Writes the final files from all finished runs and closes the manifest; `render` makes the report.
-    ///
-    /// This also applies to a run that ends early: its files contain the finished runs. The manifest comes last: a run
-    /// that is killed before has been interrupted.
+    /// A run that ends early also calls this: the files contain the finished runs. The manifest is written last: a run
+    /// that is killed before this is interrupted.
     ///
     /// # Errors
-    /// The folder cannot be written; the runs stay, so `volary report` can make the files later.
+    /// When the folder cannot be written. The runs stay, and `volary report` can write the files later.
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
         let ended = Some(utc_now());
         let write = || -> Result<Study, Error> {
@@ -209,27 +208,27 @@ impl StudyDir {
         study
     }
 
-    /// Stores the logs of hosts in the folder's `logs/`.
+    /// Stores the logs of hosts in `logs/` of the folder.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// When the logs cannot be written.
     pub fn keep_logs(&self, keep_in: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
         let logs = self.root.join(LOGS);
         keep_in(&logs).map_err(failed("write", &logs))
     }
 
-    /// Records the actors that hosts hold in a run, and the hosts lost in it so far.
+    /// Records the actors that hosts hold in a run, and the hosts that the run has lost.
     ///
     /// # Errors
-    /// The manifest cannot be written.
+    /// When the manifest cannot be written.
     pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
         self.note(|manifest| manifest::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
-    /// Records the injections into a run, replacing those of an earlier attempt.
+    /// Records the injections into a run in place of those of an earlier attempt.
     ///
     /// # Errors
-    /// The manifest cannot be written.
+    /// When the manifest cannot be written.
     pub fn injected(&self, cell: &str, injections: Vec<Injected>) -> Result<(), Error> {
         if injections.is_empty() && !self.is_injected(cell) {
             return Ok(());
@@ -240,7 +239,7 @@ impl StudyDir {
         })
     }
 
-    /// Whether something was injected into a run.
+    /// Whether interference was injected into a run.
     pub fn is_injected(&self, cell: &str) -> bool {
         guard(&self.manifest).injections.contains_key(cell)
     }
@@ -256,7 +255,7 @@ impl StudyDir {
     }
 }
 
-/// A locked folder, which no run can take.
+/// A locked folder; no run can use it.
 #[derive(Debug)]
 pub struct LockedDir {
     root: PathBuf,
@@ -264,11 +263,11 @@ pub struct LockedDir {
 }
 
 impl LockedDir {
-    /// Locks the folder, and creates it if needed. Must be called before files that are to be rewritten are read. The
-    /// study directories `kept` may be in it.
+    /// Locks the folder, and creates it if needed. Must be called before reading files that are to be rewritten. The
+    /// folder may hold the study directories `kept`.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Foreign`], [`Error::Collection`], or the folder cannot be written.
+    /// [`Error::Locked`], [`Error::Foreign`], [`Error::Collection`], or an error of writing the folder.
     pub fn take(root: &Path, kept: &[PathBuf]) -> Result<Self, Error> {
         check_own(root, kept)?;
         Ok(Self { root: root.to_owned(), _lock: lock(root)? })
@@ -278,11 +277,11 @@ impl LockedDir {
         &self.root
     }
 
-    /// Writes the files that are made from runs: rows, timeline, summary and report. If the runs are in other
-    /// folders, they and the manifest are copied first, so that the folder is a study directory.
+    /// Writes the files that are made from runs: rows, timeline, summary and report. Runs in other folders, and the
+    /// manifest, are copied first: afterwards the folder is a study directory.
     ///
     /// # Errors
-    /// The folder cannot be written, or holds something else, or a part is damaged.
+    /// When the folder cannot be written, holds other files, or a part is damaged.
     pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
         let is_own = |folder: &PathBuf| is_same(folder, &self.root);
         if study.folders.iter().all(is_own) {
@@ -294,7 +293,7 @@ impl LockedDir {
         }
         gather(&self.root, study.records())?;
         self.gather_failures(study)?;
-        // The run has ended only when all its files are written.
+        // A run counts as ended only when all its files are written.
         let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
         write_manifest(&self.root, &unfinished)?;
         write_final_files(&self.root, study, render)?;
@@ -303,14 +302,14 @@ impl LockedDir {
 }
 
 impl LockedDir {
-    /// Refuses a folder that has tables but has lost the runs they were made from.
+    /// Refuses a folder that has tables, but no longer the runs from which they were made.
     fn check_runs(&self) -> Result<(), Error> {
         let [log, table] = [RUNS.to_owned(), table_name(TableKind::Jobs)].map(|name| self.root.join(name));
         if log.exists() || !table.exists() {
             return Ok(());
         }
         Err(Error::Merge(format!(
-            "{} is missing, and {} would be overwritten: restore it, or run again with --resume",
+            "{} is missing, and {} would be overwritten: restore the missing file, or run again with --resume",
             log.display(),
             table.display()
         )))
@@ -348,7 +347,7 @@ impl LockedDir {
     }
 }
 
-/// Makes the folder of failures.
+/// Creates the folder of failures.
 fn make_failed(root: &Path) -> Result<(), Error> {
     let folder = root.join(FAILED);
     fs::create_dir_all(&folder).map_err(failed("create", &folder))
@@ -387,19 +386,19 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     }
     // Removes copied failures of runs that have finished since.
     study.records().try_for_each(|record| remove(&failure_path(root, &record.id)))?;
-    // Fails if the folder is not empty.
+    // Removing fails if the folder is not empty.
     let _ = fs::remove_dir(root.join(FAILED));
     render(study).write(root)
 }
 
-/// Logs the number of finished runs of the folder that belong to an earlier plan.
+/// Logs the number of finished runs in the folder that belong to an earlier plan.
 fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let store = RunStore::open(root)?;
     let others = store.runs().filter(|(id, _)| !kept.contains(id)).count();
     if others > 0 {
         tracing::warn!(
-            "{} of an earlier plan {} not part of this one: kept in {}, but left out of the results",
+            "{} of an earlier plan {} not part of this plan: kept in {}, but left out of the results",
             plural(others as u64, "finished run"),
             if others == 1 { "is" } else { "are" },
             root.join(RUNS).display()
@@ -408,22 +407,22 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// Renders the report of a study. The renderer is in a crate that depends on this one.
+/// Function that renders the report of a study. The renderer is in a crate that depends on this one.
 pub type Render = fn(&Study) -> RenderedReport;
 
-/// A report.
+/// The report of a study.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RenderedReport {
-    /// The page.
+    /// HTML of the page; empty for no page.
     pub page: String,
-    /// Scripts with the cells for which the page has no room, each for the file `report/<n>.js` from 0; empty if the
-    /// page holds all of them.
+    /// Scripts with the cells that do not fit into the page, for the files `report/<n>.js` from 0 on; empty if the page
+    /// holds all cells.
     pub cells: Vec<String>,
 }
 
 impl RenderedReport {
-    /// Writes the report to a study directory, where it replaces an earlier one; a report without a page only removes
-    /// it.
+    /// Writes the report to a study directory in place of an earlier report. A report without a page only removes the
+    /// earlier report.
     pub(super) fn write(&self, root: &Path) -> Result<(), Error> {
         let folder = root.join(REPORT_CELLS);
         let file = |number: usize| folder.join(format!("{number}.js"));
@@ -443,19 +442,18 @@ impl RenderedReport {
             remove(&old)?;
         }
         if self.cells.is_empty() {
-            // Fails if the folder holds anything else.
+            // Removing fails if the folder holds other files.
             let _ = fs::remove_dir(&folder);
         }
         Ok(())
     }
 }
 
-/// A new folder below `runs`, which no other process has. If nothing was put into it, it is removed when this is
-/// dropped.
+/// A new folder below `runs` that no other process has. Dropping this value removes the folder if it is empty.
 #[derive(Debug)]
 pub struct NewFolder {
     path: PathBuf,
-    /// The folder of runs, if it was created too.
+    /// The folder of runs, if it was created with the new folder.
     runs: Option<PathBuf>,
 }
 
@@ -464,7 +462,7 @@ impl NewFolder {
     /// different folders.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// When the folder cannot be created.
     pub fn make(runs: &Path, experiment: &str) -> Result<Self, Error> {
         let (name, is_new) = (folder_name(experiment), !runs.exists());
         let (mut path, mut number) = (runs.join(&name), 1_u64);
@@ -490,14 +488,14 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // Fails for folders that are not empty.
+        // Removing fails for folders that are not empty.
         let _ = fs::remove_dir(&self.path);
         self.runs.iter().for_each(|runs| drop(fs::remove_dir(runs)));
     }
 }
 
-/// The folder below `runs` with the latest run of an experiment, which `--resume` continues. Of runs that started in
-/// the same second, the one with the highest number.
+/// The folder below `runs` with the latest run of an experiment, which `--resume` continues. If runs started in the
+/// same second, the folder with the highest number is the latest.
 pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
     let name = folder_name(experiment);
     let number = |path: &Path| -> Option<u32> {
@@ -544,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_run_is_found_and_a_new_run_replaces_none() {
+    fn a_new_run_replaces_no_folder_and_the_latest_run_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path();
         let run = |name: &str, experiment: &str, started: &str| {
@@ -593,10 +591,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
         drop(NewFolder::make(&runs, "e").unwrap());
-        assert!(!runs.exists(), "nor is the folder of runs left");
+        assert!(!runs.exists(), "the folder of runs is removed too");
         fs::create_dir(&runs).unwrap();
         drop(NewFolder::make(&runs, "e").unwrap());
-        assert!(runs.exists(), "it was there before");
+        assert!(runs.exists(), "an existing folder of runs is kept");
         let kept = NewFolder::make(&runs, "e").unwrap();
         fs::write(kept.path().join("a"), "").unwrap();
         drop(kept);

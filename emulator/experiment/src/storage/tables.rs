@@ -1,7 +1,6 @@
 //! The tables of a study: jobs, executions, samples of caches and decisions, and stretches of real cores.
 //!
-//! One description of each table says how its rows are kept in the log of runs, and how they are written to files for
-//! other programs.
+//! One description of each table determines its rows in the log of runs, and its files for other programs.
 
 use std::sync::Arc;
 
@@ -9,18 +8,18 @@ use volary_engine::results::{CacheRow, CopyEnd, CopyRow, CoreRow, DecisionRow, J
 
 use super::columns::{Kind, Values};
 
-/// Number of rows that are stored at once in the log of runs, and of a full row group of Parquet.
+/// Number of rows that are stored together in the log of runs, and in a full row group of Parquet.
 pub(super) const GROUP_ROWS: usize = 1 << 16;
 
 /// A row of a table.
 pub trait TableRow: Sized {
-    /// The table.
+    /// The kind of the table.
     const KIND: TableKind;
 
-    /// The columns of rows.
+    /// Columns of these rows.
     fn columns(rows: &[Self]) -> Vec<Values>;
 
-    /// The rows of columns; `None` if they are not of this table.
+    /// Rows of these columns; `None` if the columns are of another table.
     fn rows(columns: &[Values]) -> Option<Vec<Self>>;
 }
 
@@ -30,14 +29,14 @@ macro_rules! tables {
     ($($(#[doc = $doc:literal])* $table:ident $name:literal, $rows:ident: $row:ident {
         $($column:literal: $kind:ident = $field:ident, $meaning:literal;)*
     })*) => {
-        /// The kinds of rows, with a file each.
+        /// The kinds of rows; each kind has a file.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum TableKind {
             $($(#[doc = $doc])* $table,)*
         }
 
         impl TableKind {
-            /// All of them.
+            /// All kinds of rows.
             pub const ALL: &[Self] = &[$(Self::$table),*];
 
             /// Name of the file without suffix.
@@ -160,7 +159,7 @@ tables! {
         "regret_s": NUMBER = regret, "true wait at the node less that at the best node, s";
     }
 
-    /// A stretch of a real core under one slowdown, if copies burned some.
+    /// A stretch of a real core under one slowdown; only for runs whose copies burned real cores.
     Cores "cores", cores: CoreRow {
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";
@@ -174,7 +173,7 @@ tables! {
 /// A value of a row that is stored in a column.
 trait Stored: Sized {
     fn store(self, column: &mut Values);
-    /// `None` if the column is of another type.
+    /// Reads a value of a row; `None` if the column is of another type.
     fn load(column: &Values, row: usize) -> Option<Self>;
 }
 
@@ -262,14 +261,14 @@ impl TableKind {
         self.own_columns().iter().map(|(_, of, _)| *of)
     }
 
-    /// The columns that every such table has, with their meanings; columns of swept values follow the first three.
+    /// The columns of every such table with their meanings. Columns of swept values come after the first three.
     pub fn all_meanings(self) -> Vec<(&'static str, &'static str)> {
         let own = self.own_columns().iter().map(|&(name, _, meaning)| (name, meaning));
         RUN.into_iter().chain(own).collect()
     }
 }
 
-/// The columns that name a run, with their meanings.
+/// The columns that identify a run, with their meanings.
 pub(super) const RUN: [(&str, &str); 3] = [
     ("run", "id of the run, as in manifest.json and summary.jsonl"),
     ("policy", "label of the policy"),

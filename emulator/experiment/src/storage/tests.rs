@@ -76,9 +76,9 @@ fn a_finished_run_has_every_file() {
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 
-/// The tables are made again from the log of runs; if the log is missing, they are not overwritten.
+/// The tables are made again from the log of runs. If the log is missing, existing tables are not overwritten.
 #[test]
-fn lost_tables_are_made_again() {
+fn lost_tables_are_made_again_from_the_log_of_runs() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     slice(root, &[("1", "p", 1), ("2", "q", 1)], &[]);
@@ -94,9 +94,9 @@ fn lost_tables_are_made_again() {
     assert!(error.contains(RUNS) && error.contains("--resume") && jobs(root) == 20, "{error}");
 }
 
-/// A run that is killed while the final files are written has not finished.
+/// A run that is killed while its final files are written does not count as finished.
 #[test]
-fn the_end_is_noted_after_the_final_files() {
+fn a_run_is_marked_finished_only_after_its_final_files() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
@@ -109,9 +109,9 @@ fn the_end_is_noted_after_the_final_files() {
     assert_eq!(load_manifest(folder.path()).unwrap().state, RunState::Finished);
 }
 
-/// Measurements of real cores are stored for runs whose copies burned some.
+/// Measurements of real cores are stored for runs whose copies burned real cores.
 #[test]
-fn measurements_of_real_cores_have_a_file() {
+fn only_runs_on_real_cores_write_cores_parquet() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     let [mut timed, mut burnt] = ["timed", "burnt"].map(|policy| measured(policy, &[], 1, 1.0, 50));
@@ -126,7 +126,7 @@ fn measurements_of_real_cores_have_a_file() {
     assert!(load_rows::<CoreRow>(folder.path(), "none").is_err());
 }
 
-/// A killed run leaves complete runs, perhaps a partial one, and a summary that may end within a line.
+/// A killed run leaves complete runs, perhaps an incomplete run, and a summary that may end within a line.
 #[test]
 fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,12 +140,12 @@ fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
     log.write_all(b"half of b").unwrap();
     let mut lines = OpenOptions::new().append(true).open(root.join(SUMMARY)).unwrap();
     lines.write_all(b"{\"experiment\":\"pa").unwrap();
-    assert_eq!(load_manifest(root).unwrap().state, RunState::Interrupted, "nobody runs it any more");
+    assert_eq!(load_manifest(root).unwrap().state, RunState::Interrupted, "the process of the run has ended");
 
     let run = StudyDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
     assert_eq!(load_summaries(root), std::slice::from_ref(&first.summary), "the torn line is gone");
-    assert_eq!(record(&run, "a").unwrap().summary, first.summary, "to the bit");
+    assert_eq!(record(&run, "a").unwrap().summary, first.summary, "the record equals the stored one");
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
@@ -178,15 +178,15 @@ fn an_interrupted_run_is_closed_with_its_finished_runs() {
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
-/// If there is no room for a second manifest, the existing one is updated with the final state.
+/// If the disk has no room for a second manifest, the existing manifest is overwritten with the final state.
 #[test]
-fn the_end_is_noted_on_a_full_disk() {
+fn the_final_state_is_written_on_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     let partial = folder.path().join(format!("{MANIFEST}.partial"));
     fs::create_dir(&partial).unwrap();
     let many = (0..100).map(|i| format!("a run that came later, {i}")).collect();
-    assert!(run.expect(many).is_err(), "nothing else is written over");
+    assert!(run.expect(many).is_err(), "only the final state overwrites the manifest");
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);
     let manifest = load_manifest(folder.path()).unwrap();
@@ -194,7 +194,7 @@ fn the_end_is_noted_on_a_full_disk() {
     assert!(manifest.ended.is_some());
 }
 
-/// A reader of a run holds its lock for a moment, which must not prevent a run from starting.
+/// A reader of a run holds the lock for a moment. This must not prevent a run from starting.
 #[test]
 fn a_reader_does_not_prevent_a_run_from_starting() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ fn two_runs_cannot_share_a_folder() {
     let error = StudyDir::open(folder.path(), manifest(&[])).unwrap_err();
     let pid = std::process::id().to_string();
     assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
-    assert!(matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })), "nor run and report");
+    assert!(matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })), "a run has a lock");
     drop(run);
     let report = LockedDir::take(folder.path(), &[]).unwrap();
     assert!(matches!(StudyDir::open(folder.path(), manifest(&[])), Err(Error::Locked { .. })));
@@ -271,7 +271,7 @@ fn two_runs_cannot_share_a_folder() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_remedy() {
+fn errors_of_study_directories_name_place_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error = load_manifest(folder.path()).unwrap_err().to_string();
     assert!(error.contains("is not a study directory"), "{error}");
@@ -290,7 +290,7 @@ fn errors_name_the_place_and_the_remedy() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link() {
+fn a_run_writes_nothing_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
     let [root, victim] = ["run", "victim"].map(|name| folder.path().join(name));
     fs::create_dir(&root).unwrap();
@@ -304,13 +304,13 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }
 
-/// A report that holds the title and the policies.
+/// A report that contains the title and the policies.
 fn render(study: &Study) -> RenderedReport {
     let page = format!("{}: {:?}", study.manifest.title, study.policies());
     RenderedReport { page, ..RenderedReport::default() }
 }
 
-/// One slice of an experiment: runs `ids`, each with `jobs` jobs.
+/// Writes one slice of an experiment with the runs `cells` and the verdicts `claims`.
 fn slice(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
     let ids: Vec<&str> = cells.iter().map(|cell| cell.0).collect();
     let run = StudyDir::create(root, manifest(&ids)).unwrap();
@@ -343,13 +343,13 @@ fn a_folder_of_other_files_is_not_overwritten() {
 }
 
 #[test]
-fn a_file_in_place_of_the_folder_is_named() {
+fn the_error_for_a_file_in_place_of_the_folder_names_it() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = StudyDir::create(file.path(), manifest(&["a"])).unwrap_err().to_string();
     assert!(error.contains("a file is in the way"), "{error}");
 }
 
-/// A folder in which a run was about to begin, or the root of a new file system, counts as empty.
+/// A folder with only the beginnings of a run, or the root of a new file system, counts as empty.
 #[test]
 fn a_folder_with_only_the_beginnings_of_a_run_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
@@ -360,7 +360,7 @@ fn a_folder_with_only_the_beginnings_of_a_run_is_accepted() {
     StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
 }
 
-/// A run in a folder of runs would hide them.
+/// A run in a folder of study directories would hide these.
 #[test]
 fn a_folder_of_study_directories_is_refused_for_a_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,7 +396,7 @@ fn slices_merge_into_one_study() {
         &claims([Verdict::Fails, Verdict::NotTested, Verdict::OtherSize]),
     );
     let study = merge(&[a.clone(), b]).unwrap();
-    assert_eq!(study.records().count(), 3, "what both hold counts once");
+    assert_eq!(study.records().count(), 3, "a run in both slices counts once");
     assert_eq!(study.cells[0].policies[0].runs.len(), 2, "two seeds of p");
     assert_eq!(
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
@@ -433,7 +433,7 @@ fn slices_of_different_plans_are_refused() {
         root
     };
     let (first, second, other) = (slice(1, 1), slice(2, 1), slice(2, 5));
-    assert!(merge(&[first.clone(), second]).is_ok(), "files may lie elsewhere");
+    assert!(merge(&[first.clone(), second]).is_ok(), "the paths of files may differ");
     let error = merge(&[first, other]).unwrap_err().to_string();
     assert!(error.contains("another plan") && error.contains("seed: there 1, here 5"), "{error}");
 }
@@ -451,8 +451,8 @@ fn ids_depend_on_all_keys_but_not_on_their_order() {
 /// Marks the child process of the test below, which runs under the limit, and names the file to write.
 const LIMITED: &str = "VOLARY_TEST_LIMITED";
 
-/// At the limit on a file's size, the system cuts a line in the middle: earlier lines are kept, and no partial line.
-/// The limit applies to the process, so the test starts itself again with a limit.
+/// At the limit on a file's size, the system cuts a line in the middle. Earlier lines are kept, and the partial line is
+/// removed. The limit applies to a process; the test therefore starts itself again with a limit.
 #[test]
 fn a_line_that_does_not_fit_leaves_no_partial_line() {
     let line = |i: usize| format!("{{\"line\":{i:091}}}\n");

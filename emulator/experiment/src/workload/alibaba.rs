@@ -1,4 +1,4 @@
-//! Folders with Alibaba's cluster-trace-v2018: `batch_task.csv` and, if it is there, `batch_instance.csv`, plain or
+//! Folders with Alibaba's cluster-trace-v2018: `batch_task.csv` and, if present, `batch_instance.csv`, plain or
 //! compressed.
 
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use crate::files::Files;
 const TASKS: &str = "batch_task.csv";
 const INSTANCES: &str = "batch_instance.csv";
 
-/// Whether a folder holds such a trace.
+/// Whether a folder holds a trace of Alibaba.
 pub(super) fn is_alibaba(folder: &Path) -> bool {
     names(folder, TASKS).next().is_some()
 }
 
-/// Whether this is `batch_instance.csv`, which is useless without `batch_task.csv`.
+/// Whether a file is `batch_instance.csv`, which is useless without `batch_task.csv`.
 pub(super) fn is_instances(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix(INSTANCES).is_some_and(|packed| PACKED.contains(&packed))
 }
 
-/// The error for the table of instances that is read by itself.
+/// The error for the table of instances if it is read alone.
 pub(super) fn alone(instances: &Path) -> WorkloadError {
     WorkloadError::Trace(format!(
         "{}: Alibaba's table of instances cannot be read alone, because it has no header and needs the table of \
@@ -32,10 +32,10 @@ pub(super) fn alone(instances: &Path) -> WorkloadError {
     ))
 }
 
-/// Reads the first `jobs` jobs of such a folder, all if `None`.
+/// Reads the first `jobs` jobs of a folder of Alibaba's tables; all jobs if `None`.
 ///
 /// # Errors
-/// When a table is there twice or not at all, cannot be read, is damaged or malformed.
+/// When a table is missing or occurs twice, cannot be read, is damaged or malformed.
 pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
     let opened = |name: PathBuf| open(files, &name).map(|input| (name, input));
     let Some(tasks) = find(folder, TASKS)? else {
@@ -45,18 +45,18 @@ pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Tr
     Trace::parse_alibaba(folder, opened(tasks), instances, jobs)
 }
 
-/// The files of a table: plain, or in one of the packings.
+/// The possible file names of a table: plain and compressed.
 fn names(folder: &Path, table: &str) -> impl Iterator<Item = PathBuf> {
     PACKED.iter().map(move |packed| folder.join(format!("{table}{packed}"))).filter(|name| name.is_file())
 }
 
-/// The file of a table, if it is there.
+/// The file of a table; `None` if it is missing.
 fn find(folder: &Path, table: &str) -> Result<Option<PathBuf>, WorkloadError> {
     let mut names = names(folder, table);
     let first = names.next();
     if let (Some(first), Some(second)) = (&first, names.next()) {
         let names = [first, &second].map(|name| name.display().to_string()).join(" and ");
-        return Err(WorkloadError::Trace(format!("{names} are the same table; delete one")));
+        return Err(WorkloadError::Trace(format!("{names} are the same table; delete one of the files")));
     }
     Ok(first)
 }
@@ -72,11 +72,11 @@ mod tests {
     use super::super::{Reference, describe, is_trace_folder};
     use super::*;
 
-    /// The second job arrives first; its task R2_1 waits for M1.
+    /// Tasks of two jobs. The second job arrives first; its task R2_1 waits for M1.
     const TWO_JOBS: &str = "task_x,3,j_1,1,Terminated,200,260,100,0.5\n\
         M1,2,j_2,1,Terminated,100,110,50,0.2\n\
         R2_1,1,j_2,1,Terminated,110,140,200,0.2\n";
-    /// No instance of R2_1 is known.
+    /// Instances of the tasks of [`TWO_JOBS`]; no instance of R2_1 is known.
     const FIVE_INSTANCES: &str = "i1,task_x,j_1,1,Terminated,200,230,m_1,1,1,10,20,0.1,0.1\n\
         i2,M1,j_2,1,Terminated,100,104,m_1,1,1,,,,\n\
         i3,task_x,j_1,1,Terminated,210,260,m_1,1,1,10,20,0.1,0.1\n\
@@ -109,7 +109,7 @@ mod tests {
         super::super::read(path, None, None).unwrap_err().to_string()
     }
 
-    /// The trace of one table of tasks.
+    /// Reads a trace that has only this table of tasks.
     fn tasks(text: &str) -> Trace {
         let folder = tempfile::tempdir().unwrap();
         table(folder.path(), TASKS, text);
@@ -132,7 +132,7 @@ mod tests {
             (Time(100_000_000_000), 3, Some(&[10.0f32, 10.0, 30.0][..]))
         );
         assert!((job.mean.as_secs_f64() - 50.0 / 3.0).abs() < 1e-8);
-        // Every task takes the same time.
+        // Every task has the same duration.
         let (job, durations) = (trace.jobs()[1], trace.durations(first));
         assert_eq!((job.tasks, job.mean, durations), (3, Span::from_secs(60), None));
         assert_eq!([second, first].map(|job| trace.cores(job)), [Some(3.0), Some(3.0)]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_give_no_duration_are_counted_by_reason() {
+    fn rows_without_a_duration_are_counted_by_reason() {
         let trace = tasks(
             "M1,1,a,1,Terminated,5,9,,\nM2,1,a,1,Failed,3,4,100,1\nM3,1,a,1,Terminated,0,4,100,1\n\
              M4,1,a,1,Terminated,4,0,100,1\nM5,1,a,1,Terminated,9,4,100,1\nM6,,a,1,Terminated,4,6,100,1\n\
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_rows_are_named() {
+    fn the_error_for_a_malformed_row_names_line_and_field() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         for (text, parts) in [
@@ -256,7 +256,7 @@ mod tests {
         assert!(trace.notes().iter().any(|note| note.contains("3 of batch_task that repeat another row")));
         // A task of the same name with other times is another one.
         assert_eq!(tasks(&format!("{TWO_JOBS}M1,2,j_2,1,Terminated,100,111,50,0.2\n")).tasks(), 8);
-        // Instances belong to one of the rows.
+        // Instances belong to only one of the repeated rows.
         table(here, INSTANCES, FIVE_INSTANCES);
         assert_eq!(read_all(here).tasks(), 5);
     }
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// The file has more instances than a trace may have tasks with durations of their own.
+    /// The file has more instances than a trace may have tasks with their own durations.
     #[test]
     fn instances_that_take_the_same_time_are_only_counted() {
         let equal: String =
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_by_itself_is_read_or_explained() {
+    fn a_table_read_alone_gives_a_trace_or_an_explanation() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         table(here, "batch_task.csv.gz", TWO_JOBS);
@@ -328,7 +328,7 @@ mod tests {
 
     /// Published facts do not count each instance as a task.
     #[test]
-    fn alibaba_is_recognised_and_compared_only_with_facts_about_the_same_tasks() {
+    fn alibaba_is_compared_only_with_facts_about_the_same_tasks() {
         let trace = tasks(TWO_JOBS);
         for reference in [None, Some(Reference::Alibaba)] {
             let description = describe(&trace, reference, None);

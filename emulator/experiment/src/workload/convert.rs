@@ -13,16 +13,16 @@ use super::text::Seconds;
 use crate::atomic_file;
 use crate::files::Files;
 
-/// Compression levels: the defaults of the tools, which favour reasonable speed.
+/// Compression level, the default of the tool, which favours reasonable speed.
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes the content of a file.
+/// A function that writes the content of a file.
 type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
-/// Writes a content in one of the packings.
+/// A function that writes a content, compressed in its way.
 type Pack = fn(&Content<'_>, BufWriter<File>) -> io::Result<()>;
 
-/// The packings by the end of a file's name.
+/// The ways of compression by suffix of the file name.
 const PACKINGS: [(&str, Pack); 4] = [
     ("", |content, mut out| {
         content(&mut out)?;
@@ -45,13 +45,13 @@ const PACKINGS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and the other details that the
-/// trace states (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files
-/// are replaced when everything is written.
+/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. Writes the other details that
+/// the trace states (features, outcomes, cores, waits) to a file beside it, whose path is returned. With `force`,
+/// existing files are replaced when everything is written.
 ///
 /// # Errors
-/// When the name has another suffix, a file is there already, another file there would be read as the features of these
-/// jobs, or a file cannot be written.
+/// When the name has another suffix, a file exists, another file beside it would be read as the features of these jobs,
+/// or a file cannot be written.
 pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, WorkloadError> {
     let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let packing = |(packed, pack): &(&'static str, Pack)| {
@@ -68,13 +68,14 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
         features_of(&Files::of_disk(), to).into_iter().find(|other| Some(other) != beside.as_ref())
     {
         let (other, to) = (other.display(), to.display());
-        let why =
-            format!("would be read as features of the jobs of {to}; move it away, or choose another name");
+        let why = format!(
+            "would be read as features of the jobs of {to}; move the file away, or choose another name"
+        );
         return Err(WorkloadError::Trace(format!("{other}: {why}")));
     }
     let there = [Some(to), beside.as_deref()].into_iter().flatten().find(|file| !force && file.exists());
     if let Some(there) = there {
-        let why = "exists and is not overwritten: choose another name, or replace it with --force";
+        let why = "exists and is not overwritten: choose another name, or replace the file with --force";
         return Err(WorkloadError::Trace(format!("{} {why}", there.display())));
     }
     if let Some(beside) = &beside {
@@ -84,14 +85,14 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
     Ok(beside)
 }
 
-/// Replaces a file by one with this content.
+/// Replaces a file by a file with `content`.
 fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadError> {
     let written = atomic_file::replace_shared(to, |file| pack(content, BufWriter::new(file))).flatten();
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
 /// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days, and to 0.2 µs as dates since
-/// 1970, since readers parse seconds as 64-bit floats. Durations have their stored precision.
+/// 1970, since readers parse seconds as 64-bit floats. Durations keep their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
@@ -104,7 +105,7 @@ fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The details about its jobs that a source states, apart from their shape.
+/// The details that a source states about its jobs, beside tasks and durations.
 struct Stated {
     features: Vec<Feature>,
     outcomes: bool,
@@ -141,11 +142,11 @@ impl Stated {
         self.features.is_empty() && self.marks.is_empty() && matches!(others, [false, false, false, false])
     }
 
-    /// Writes comments about the trace, a header and one row per job. Unknown values are blank; words of the source
-    /// become numbers, equal for equal words.
+    /// Writes comments about the trace, a header and one row per job. Unknown values are blank. Words of the source
+    /// become numbers; equal words have equal numbers.
     ///
     /// # Errors
-    /// Errors of `out`.
+    /// The errors of `out`.
     pub(super) fn write(&self, trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         for mark in &self.marks {
             writeln!(out, "# {mark}")?;
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
     }
 
-    /// Everything that the source states about a job.
+    /// All details that the source states about a job.
     fn details(trace: &Trace, job: u32) -> (Vec<u32>, Option<Outcome>, Option<f32>, Option<Span>) {
         let job = JobId(job);
         let features = Feature::ALL.map(|feature| trace.feature(job, feature));
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    /// A description of the written jobs equals that of the source.
+    /// A description of the written jobs equals the description of the source.
     #[test]
     fn unknown_details_of_the_source_stay_unknown() {
         let folder = tempfile::tempdir().unwrap();
@@ -317,7 +318,7 @@ mod tests {
         assert!(write(&trace, &to, false).unwrap().is_some());
     }
 
-    /// The features of other jobs must not become those of the new ones.
+    /// The features of other jobs must not become features of the new jobs.
     #[test]
     fn a_file_with_features_of_other_jobs_is_refused() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn rigid_jobs_are_written_task_by_task() {
+    fn rigid_jobs_are_written_with_one_duration_per_task() {
         let mut trace = Trace::new(Path::new("a.swf"), Format::Swf);
         trace.push_rigid(Time(0), Span::from_secs(7), 3);
         let mut text = Vec::new();

@@ -12,34 +12,34 @@ use crate::files::Files;
 
 const JOBS: &str = "job_events";
 const TASKS: &str = "task_events";
-/// Number of missing parts that an error lists.
+/// Limit on the missing parts that an error lists.
 const LISTED: usize = 12;
 
-/// Whether a folder holds such a trace.
+/// Whether a folder holds Google's trace of 2011.
 pub(super) fn is_google(folder: &Path) -> bool {
     folder.join(JOBS).is_dir()
 }
 
-/// Whether a file has the name of a part of a table of Google's, such as `part-00000-of-00500.csv.gz`.
+/// Whether a file is named like a part of Google's tables, such as `part-00000-of-00500.csv.gz`.
 pub(super) fn is_part(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     numbers(name).is_some_and(|(_, of)| of.is_some())
 }
 
-/// The error for a part that is read by itself.
+/// The error for a part that is read alone.
 pub(super) fn alone(part: &Path) -> WorkloadError {
     WorkloadError::Trace(format!(
         "{}: one part of Google's event tables cannot be read alone, because it has no header and jobs span several \
-         parts; put the parts for jobs into FOLDER/{JOBS}/ and those for tasks into FOLDER/{TASKS}/, and run \
+         parts; put the parts for jobs into FOLDER/{JOBS}/ and the parts for tasks into FOLDER/{TASKS}/, and run \
          `volary trace describe FOLDER`, or `volary trace convert FOLDER X.tr` to make a trace for experiments",
         part.display()
     ))
 }
 
-/// Reads the jobs of such a folder.
+/// Reads the first `jobs` jobs of a folder of Google's tables; all jobs if `None`.
 ///
 /// # Errors
-/// When parts are missing between others, cannot be read, are damaged or malformed.
+/// When parts between others are missing, or a part cannot be read, is damaged or malformed.
 pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
     let of_jobs = Parts::find(&folder.join(JOBS))?;
     let tasks = folder.join(TASKS);
@@ -57,9 +57,9 @@ pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Tr
 /// The parts of a table.
 struct Parts {
     folder: PathBuf,
-    /// In order.
+    /// Files of the parts, in order.
     files: Vec<PathBuf>,
-    /// Number of parts that the names state.
+    /// Number of all parts, as the file names state it.
     of: Option<usize>,
 }
 
@@ -75,12 +75,12 @@ impl Parts {
             of = of.max(all);
             if let Some(other) = found.insert(number, path.clone()) {
                 let names = [&other, &path].map(|path| path.display().to_string()).join(" and ");
-                return Err(WorkloadError::Trace(format!("{names} are the same part; delete one")));
+                return Err(WorkloadError::Trace(format!("{names} are the same part; delete a file")));
             }
         }
         let missing = missing(&found);
         if found.is_empty() {
-            let why = io::Error::new(io::ErrorKind::NotFound, "there is no file part-*.csv.gz in it");
+            let why = io::Error::new(io::ErrorKind::NotFound, "the folder has no file part-*.csv.gz");
             return Err(io(why));
         }
         if !missing.is_empty() {
@@ -88,7 +88,7 @@ impl Parts {
                 missing.iter().take(LISTED).map(|part| format!("part-{part:05}")).collect();
             let more = if missing.len() > LISTED { ", …" } else { "" };
             return Err(WorkloadError::Trace(format!(
-                "{}: lacks {} of its parts: {}{more}; fetch them from Google's cluster-data, or delete the parts after \
+                "{}: lacks {} of its parts: {}{more}; fetch these parts from Google's cluster-data, or delete the parts after \
                  the first gap",
                 folder.display(),
                 missing.len(),
@@ -98,20 +98,20 @@ impl Parts {
         Ok(Self { folder: folder.to_owned(), files: found.into_values().collect(), of })
     }
 
-    /// A remark about parts that are missing at the end.
+    /// A note on parts that are missing at the end.
     fn note(&self) -> Option<String> {
         let of = self.of.filter(|&of| of > self.files.len())?;
         Some(format!("{} has the first {} of {of} parts", self.folder.display(), self.files.len()))
     }
 }
 
-/// The numbers that are missing before the last one.
+/// The numbers of missing parts before the last existing one.
 fn missing(found: &BTreeMap<usize, PathBuf>) -> Vec<usize> {
     let last = found.keys().next_back().copied().unwrap_or(0);
     (0..last).filter(|part| !found.contains_key(part)).collect()
 }
 
-/// The number of a part, and the number of parts: `part-00003-of-00500.csv.gz`.
+/// The number of a part and the number of parts in a file name: `part-00003-of-00500.csv.gz`.
 fn numbers(name: &str) -> Option<(usize, Option<usize>)> {
     let (numbers, suffix) = name.strip_prefix("part-")?.split_once('.')?;
     let known = ["csv", "csv.gz", "csv.xz", "csv.zst"].contains(&suffix);
@@ -119,7 +119,7 @@ fn numbers(name: &str) -> Option<(usize, Option<usize>)> {
         Some((number, of)) => (number, Some(of.parse().ok()?)),
         None => (numbers, None),
     };
-    // Five digits, so that a stray name cannot ask for billions of parts.
+    // Numbers have at most five digits: a stray name cannot ask for billions of parts.
     let number = number.parse().ok().filter(|&number: &usize| known && number < 100_000)?;
     Some((number, of))
 }
@@ -153,7 +153,7 @@ mod tests {
         9000000,,2,1,8,4,bob,1,9,0.25,0.1,0,0\n\
         9000000,,9,1,8,4,bob,1,9,0.25,0.1,0,0\n";
 
-    /// Writes a part, compressed.
+    /// Writes a compressed part.
     fn part(folder: &Path, name: &str, text: &str) {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -187,7 +187,7 @@ mod tests {
             (Some(Span::from_secs(1)), Some(Outcome::Finished))
         );
         assert_eq!(trace.cores(second), Some(8.0));
-        // Evicted, submitted again and killed: its last run counts.
+        // A job that was evicted, submitted again and killed: its last run counts.
         assert_eq!((trace.run(third), trace.outcome(third)), (Span::from_secs(1), Some(Outcome::Killed)));
         assert_eq!((trace.wait(third), trace.cores(third)), (Some(Span::from_secs(8)), None));
         let of = |feature| [second, third].map(|job| trace.feature(job, feature));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_by_itself_is_explained() {
+    fn the_error_for_a_part_read_alone_explains_the_folders() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("part-00000-of-00500.csv");
         fs::write(&file, JOBS_0).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_damaged_parts_are_named() {
+    fn errors_name_missing_and_damaged_parts() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         fs::create_dir(here.join("job_events")).unwrap();

@@ -18,8 +18,7 @@ pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, Workl
     files.stream(file).and_then(decompress).map_err(io)
 }
 
-/// The content of a file that may be compressed, recognised by its first bytes; damage is an error of the kind
-/// `InvalidData`.
+/// The content of a file, decompressed if its first bytes say so; damage is an error of the kind `InvalidData`.
 ///
 /// # Errors
 /// When the first bytes cannot be read.
@@ -41,13 +40,13 @@ pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     Ok(Box::new(text))
 }
 
-/// U+FEFF in UTF-8.
+/// The byte order mark, U+FEFF in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The content of all members of a gzip file, which zeros may follow, as tapes and some tools pad files: `gzip` accepts
+/// The content of all members of a gzip file. Zeros may follow, since tapes and some tools pad files; `gzip` accepts
 /// them too.
 struct GzMembers<R> {
-    /// `None` between members and at the end.
+    /// The current member; `None` between members and at the end.
     member: Option<GzDecoder<R>>,
     rest: Option<R>,
 }
@@ -57,7 +56,7 @@ impl<R: BufRead> GzMembers<R> {
         Self { member: Some(GzDecoder::new(file)), rest: None }
     }
 
-    /// Begins the next member, if there is one.
+    /// Begins the next member; returns false at the end.
     fn next_member(&mut self) -> io::Result<bool> {
         let Some(mut rest) = self.rest.take() else { return Ok(false) };
         loop {
@@ -95,12 +94,12 @@ impl<R: BufRead> Read for GzMembers<R> {
     }
 }
 
-/// A decoder that reports damage as `InvalidData`.
+/// A decoder that reports damage as an error of the kind `InvalidData`.
 struct Decoder<R>(R);
 
 impl<R: Read> Read for Decoder<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Decoders report damage as one of these kinds; a failing disk reports others.
+        // Decoders report damage as one of these kinds; a failing disk reports other kinds.
         let damage = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::Other];
         self.0.read(buffer).map_err(|error| {
             if damage.contains(&error.kind()) {

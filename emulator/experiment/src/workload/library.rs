@@ -1,5 +1,4 @@
-//! The search for traces, and the cache of parsed ones: each file is parsed once and shared by all
-//! cells.
+//! The search for traces, and a cache of parsed traces: each file is parsed once and shared by all cells.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,10 +38,10 @@ impl Traces {
         Self { files: files.clone(), folders, parsed: Mutex::default() }
     }
 
-    /// The path of `file`.
+    /// The path at which `file` is found.
     ///
     /// # Errors
-    /// [`WorkloadError::Missing`] with every path that was tried.
+    /// [`WorkloadError::Missing`] with every path that was searched.
     pub fn find(&self, file: &Path) -> Result<PathBuf, WorkloadError> {
         let looked: Vec<PathBuf> = if file.is_absolute() {
             vec![file.to_owned()]
@@ -60,7 +59,7 @@ impl Traces {
 impl TraceSource for Traces {
     fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
         let key = Key { file: self.find(file)?, jobs };
-        // Held while parsing, so that concurrent cells do not parse the same file twice.
+        // The lock is held while parsing: concurrent cells do not parse the same file twice.
         let mut parsed = guard(&self.parsed);
         if let Some(trace) = parsed.get(&key) {
             return Ok(Arc::clone(trace));
@@ -71,7 +70,7 @@ impl TraceSource for Traces {
     }
 }
 
-/// Reads the first `jobs` jobs of a file, all if `None`, and the features beside it. `columns` gives the meanings of
+/// Reads the first `jobs` jobs of a file (all if `None`), and the features beside it. `columns` gives the meanings of
 /// the columns of a `.csv` file.
 ///
 /// # Errors
@@ -80,7 +79,7 @@ pub fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> Re
     load(&Files::of_disk(), file, jobs, columns)
 }
 
-/// Whether a folder is a trace by itself: one with Google's event tables or with Alibaba's batch tables.
+/// Whether a folder is a trace: a folder with Google's event tables, or with Alibaba's batch tables.
 pub fn is_trace_folder(folder: &Path) -> bool {
     google::is_google(folder) || alibaba::is_alibaba(folder)
 }
@@ -122,7 +121,7 @@ fn load(
     })
 }
 
-/// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.
+/// Suffixes of files with the features of jobs. They replace the suffix of a `.tr` file.
 const BESIDE: [&str; 3] = [FEATURES, "_features.csv", "_meta.csv"];
 /// The suffix of the file that volary writes.
 pub(super) const FEATURES: &str = ".features.csv";
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_parsed_once() {
+    fn a_trace_that_several_cells_use_is_parsed_once() {
         let (folder, traces) = with_file("a.tr", "10 1 2 2\n11 1 2 2\n");
         let first = traces.open("a.tr".as_ref(), None).unwrap();
         std::fs::write(folder.path().join("a.tr"), "garbage").unwrap();
@@ -187,14 +186,14 @@ mod tests {
         let trace = traces.open("a.tr".as_ref(), None).unwrap();
         let of = |feature| [0, 1].map(|job| trace.feature(JobId(job), feature));
         assert_eq!((of(Feature::User), of(Feature::Priority)), ([1, 2], [1, 1]));
-        // One job is enough of a longer file.
+        // If the experiment reads one job, a longer file of features is accepted.
         assert_eq!(traces.open("a.tr".as_ref(), Some(1)).unwrap().jobs().len(), 1);
         beside("a_meta.csv", "line,priority\n1,9\n");
         let error = read(&folder.path().join("a.tr"), None, None).unwrap_err().to_string();
         assert!(error.contains("a_meta.csv: has 1 rows for the 2 jobs"), "{error}");
     }
 
-    /// A file of a few kB that expands to gigabytes of zeros.
+    /// A small compressed file may expand to gigabytes of zeros.
     #[test]
     fn compressed_zeros_are_refused_at_the_first_byte() {
         let zeros = compressed(&vec![0; 64 << 20]);
@@ -214,7 +213,7 @@ mod tests {
         Trace::parse(Path::new(name), decompress(Cursor::new(data.into())).map_err(io)?, None)
     }
 
-    /// `data` compressed in each supported way.
+    /// The content `data` in each supported compression, with its suffix.
     fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
         xz.write_all(data).unwrap();
@@ -232,12 +231,12 @@ mod tests {
         let text = "7.527 2 15.9 6.4 25.4\n15.092 1 8.7 8.7\n";
         let plain = parse("a.tr", text).unwrap();
         for (suffix, bytes) in compressed(text.as_bytes()) {
-            // The file name claims another compression, as for files that were renamed.
+            // The file name claims another compression, as the name of a renamed file may do.
             assert_eq!(parse("a.tr", bytes).unwrap(), plain, "{suffix}");
         }
     }
 
-    /// Zeros as tapes and block devices append them; `gzip -t` accepts them.
+    /// Tapes and block devices append zeros; `gzip -t` accepts them.
     #[test]
     fn zeros_after_a_gzip_file_are_accepted() {
         let text = "7.527 2 15.9 6.4 25.4\n15.092 1 8.7 8.7\n";
@@ -246,7 +245,7 @@ mod tests {
         for bytes in [gz.clone(), [gz.clone(), zeros(1)].concat(), [gz.clone(), zeros(100_000)].concat()] {
             assert_eq!(parse("a.tr", bytes).unwrap(), plain);
         }
-        // Two members are one file, also with padding between them.
+        // Two members are one file, even with padding between them.
         for between in [0, 512] {
             let twice = parse("a.tr", [gz.clone(), zeros(between), gz.clone()].concat()).unwrap();
             assert_eq!(twice.jobs().len(), 4);
@@ -264,7 +263,8 @@ mod tests {
         for (suffix, bytes) in compressed(text.as_bytes()) {
             for keep in [bytes.len() / 2, bytes.len() - 3] {
                 let error = parse(&format!("a.tr.{suffix}"), &bytes[..keep]).unwrap_err().to_string();
-                // Half a line may end the readable part; the decoder's error takes precedence over that of the line.
+                // The readable part may end with half a line; the decoder's error takes precedence over the error for
+                // the line.
                 assert!(
                     error.contains("breaks off or is damaged") && error.contains("fetch"),
                     "{suffix}: {error}"

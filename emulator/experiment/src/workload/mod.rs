@@ -2,12 +2,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `library`, `input` | the search for traces, parsed ones, and their decompression |
+//! | `library`, `input` | the search for traces, the cache of parsed traces, decompression |
 //! | [`mod@describe`] | `volary trace describe` |
-//! | `convert` | `volary trace convert`: jobs, and the features beside them |
-//! | `google`, `alibaba` | folders with Google's trace of 2011, and with Alibaba's of 2018 |
+//! | `convert` | `volary trace convert`: conversion of jobs and their features |
+//! | `google`, `alibaba` | folders with Google's trace of 2011, and with Alibaba's trace of 2018 |
 //! | [`predict`] | `volary trace predict` |
-//! | `text` | tables and numbers of their reports |
+//! | `text` | tables and numbers in reports about traces |
 
 mod alibaba;
 mod convert;

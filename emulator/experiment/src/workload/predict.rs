@@ -1,5 +1,5 @@
-//! Evaluation of predictors of run times: a predictor processes the jobs of a trace as a scheduler would (Park's
-//! thesis, section 3.6). The result is shown as text for a terminal.
+//! Evaluation of predictors of run times: a predictor processes the jobs of a trace in the order of a scheduler (Park's
+//! thesis, section 3.6). The result is text for a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,20 +12,20 @@ use volary_engine::workload::{Outcome, Trace};
 
 use super::text::{percent, plain, to_the_right};
 
-/// The accuracy of a predictor on the run times of a trace. Shares are of the jobs that were predicted.
+/// Accuracy of a predictor on the run times of a trace. Shares are of the predicted jobs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Evaluation {
     pub file: PathBuf,
     pub predictor: &'static str,
-    /// The features; each counts alone and in a pair with each other one.
+    /// Features of jobs. Each feature is used alone and in a pair with each other feature.
     pub features: Vec<&'static str>,
-    /// Whether only jobs that finished are counted; the history holds all jobs.
+    /// Whether only finished jobs are counted; the history holds all jobs.
     pub only_finished: bool,
-    /// All jobs.
+    /// Accuracy over all jobs.
     pub overall: Accuracy,
-    /// The weeks of the trace, by the submission of jobs; empty unless requested.
+    /// Accuracy in each week of the trace, by submission of jobs; empty unless requested.
     pub weeks: Vec<Accuracy>,
-    /// The trusted experts, most frequent first.
+    /// Experts that were trusted, most frequent first.
     pub experts: Vec<ExpertShare>,
     /// Number of values of features and pairs that have a history.
     pub values: usize,
@@ -38,28 +38,28 @@ pub struct Evaluation {
 pub struct Accuracy {
     /// Jobs with an estimate.
     pub jobs: u64,
-    /// Jobs without one, because no job had ended before they were submitted.
+    /// Jobs without an estimate, because no job had ended before their submission.
     pub without_estimate: u64,
-    /// Estimates between half of the run time and twice the run time.
+    /// Share of the estimates between half of the run time and twice the run time.
     pub within_factor_two: f64,
-    /// Estimates within 5 % of the run time.
+    /// Share of the estimates within 5 % of the run time.
     pub within_5_percent: f64,
-    /// Estimates below the run time.
+    /// Share of the estimates below the run time.
     pub under: f64,
-    /// Estimates below half of the run time.
+    /// Share of the estimates below half of the run time.
     pub under_half: f64,
-    /// Estimates above the run time.
+    /// Share of the estimates above the run time.
     pub over: f64,
-    /// Estimates above twice the run time.
+    /// Share of the estimates above twice the run time.
     pub over_twice: f64,
     /// Errors by the nearest multiple of 10 %, from −100 % to 90 %, and the tail of 95 % and more (thesis, Fig. 3.10
     /// and 4.2d).
     pub errors: Vec<ErrorBucket>,
-    /// Fit of the predicted distributions; only for a predictor that gives some.
+    /// Fit of the predicted distributions; `None` if the predictor gives no distributions.
     pub distribution: Option<DistributionFit>,
 }
 
-/// Estimates with about the same error.
+/// Group of estimates with about the same error.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct ErrorBucket {
     /// Error in per cent, the middle of the bucket; `None` for the tail of 95 % and more.
@@ -71,21 +71,21 @@ pub struct ErrorBucket {
 /// Positions of run times in the distributions that were predicted for them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DistributionFit {
-    /// Share of the run times above the largest one of the history: the under-estimates of a scheduler that uses
+    /// Share of the run times above the largest one in the history: the under-estimates of a scheduler that uses
     /// distributions (thesis, section 4.3.2).
     pub above_maximum: f64,
-    /// Share of the run times between the 10th and the 90th percentile; 80 % if distributions are right.
+    /// Share of the run times between the 10th and the 90th percentile of their distribution; 80 % for a perfect fit.
     pub in_middle_80: f64,
-    /// Shares of the run times in each tenth of the distribution; 10 % each if distributions are right.
+    /// Share of the run times in each tenth of their distribution; 10 % each for a perfect fit.
     pub tenths: [f64; 10],
 }
 
-/// Share of a feature and an estimator among the trusted ones.
+/// Share of a feature and an estimator among the trusted experts.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExpertShare {
-    /// Feature or pair, such as `user+class`; `all jobs` if there was no similar job.
+    /// Feature or pair of features, such as `user+class`; `all jobs` if there was no similar job.
     pub feature: String,
-    /// The estimator.
+    /// Name of the estimator.
     pub estimator: &'static str,
     /// Share of the estimates.
     pub share: f64,
@@ -98,14 +98,14 @@ pub struct Question {
     pub features: Vec<Feature>,
     /// Count only jobs that finished.
     pub only_finished: bool,
-    /// Also count each week by itself.
+    /// Also evaluate each week separately.
     pub by_week: bool,
 }
 
 const WEEK: Span = Span::from_secs(7 * 86_400);
 
-/// Predicts each job when it is submitted, from the jobs that had ended by then, and compares the estimate with its run
-/// time, which is the duration of its longest task.
+/// Predicts each job at its submission from the jobs that had ended by then, and compares the estimate with the run
+/// time. The run time is the duration of the job's longest task.
 pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     let combinations = Combination::singles_and_pairs(&question.features);
     let mut predictor = Predictor::new(question.predictor, &combinations);
@@ -138,13 +138,13 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     }
 }
 
-/// The notes of the reader, and one if jobs may count as ended before they have ended.
+/// The notes of the reader, and a note if jobs may count as ended too early.
 fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = trace.notes().to_vec();
     let unknown = trace.unknown_waits();
     if unknown > 0 {
         notes.push(format!(
-            "{} not state how long they waited: their ends are computed as without a wait",
+            "{} not state a waiting time: ends of jobs are computed without waiting",
             if unknown == 1 { "1 job does".to_owned() } else { format!("{unknown} jobs do") }
         ));
     }
@@ -160,7 +160,7 @@ struct Count {
     by_week: bool,
     all: Tally,
     weeks: Vec<Tally>,
-    /// Trusted estimates by combination and estimator; the last entry is for estimates from all jobs.
+    /// Number of trusted estimates by combination and estimator; the last entry is for estimates from all jobs.
     trusted: Vec<[u64; Estimator::ALL.len()]>,
 }
 
@@ -202,13 +202,13 @@ impl Count {
     }
 }
 
-/// Limit on weeks that are counted by themselves: a single wrong time must not fill the memory.
+/// Limit on the weeks that are evaluated separately: a single wrong time must not fill the memory.
 const MOST_WEEKS: usize = 53 * 30;
 
 /// Buckets of errors from −100 % to 90 % in steps of 10 %, and the tail.
 const BUCKETS: usize = 21;
 
-/// Counts of jobs by the error of their estimates.
+/// Number of jobs by the error of their estimates.
 #[derive(Clone, Default)]
 struct Tally {
     jobs: u64,
@@ -245,8 +245,8 @@ impl Tally {
         }
     }
 
-    /// Counts the position of the run time in the predicted distribution. A run time that has a probability of its own
-    /// is spread over all tenths that it covers.
+    /// Counts the position of the run time in the predicted distribution. A run time with a probability of its own is
+    /// spread over all tenths that it covers.
     fn place(&mut self, histogram: &Histogram, run: f64) {
         self.distributions += 1;
         self.above += u64::from(histogram.range().is_some_and(|(_, most)| run > most));
@@ -282,8 +282,8 @@ impl Tally {
     }
 }
 
-/// The part of the interval from `low` to `high` within a window of [0, 1]. A single point is within it or not; the
-/// last window includes its end.
+/// The part of the interval from `low` to `high` that is within a window of [0, 1]. A single point is inside or
+/// outside; the last window includes its end.
 fn part(low: f64, high: f64, from: f64, to: f64) -> f64 {
     if high > low {
         return (high.min(to) - low.max(from)).max(0.0) / (high - low);
@@ -292,12 +292,12 @@ fn part(low: f64, high: f64, from: f64, to: f64) -> f64 {
     f64::from(from <= low && (low < to || is_last))
 }
 
-/// The bucket of an estimate's error: the nearest multiple of 10 %.
+/// The bucket of the error of an estimate: the nearest multiple of 10 %.
 fn bucket(estimate: f64, run: f64) -> usize {
     if estimate == run {
         return 10;
     }
-    // Infinite for a job that took no time, which counts in the last bucket.
+    // The error is infinite for a job that took no time; the job counts in the last bucket.
     let error = 100.0 * (estimate - run) / run;
     if error >= 95.0 { BUCKETS - 1 } else { ((error + 100.0) / 10.0).round().min(19.0) as usize }
 }
@@ -332,7 +332,7 @@ impl fmt::Display for Evaluation {
     }
 }
 
-/// A row for all jobs, and one for each week.
+/// The table of accuracy: a row for all jobs, and a row for each week.
 fn table(evaluation: &Evaluation) -> String {
     let mut table = plain();
     table.set_header([
@@ -367,7 +367,7 @@ fn table(evaluation: &Evaluation) -> String {
     table.trim_fmt()
 }
 
-/// The errors as bars.
+/// The histogram of errors as bars.
 fn errors(accuracy: &Accuracy) -> String {
     let mut table = plain();
     table.set_header(["error", "jobs", ""]);
@@ -428,19 +428,19 @@ mod tests {
 
     #[test]
     fn each_job_is_predicted_from_jobs_that_ended_before_it() {
-        // The job of 100 s is submitted at 0 and ends at 110 s, after a wait of 10 s.
+        // The job of 100 s is submitted at 0 and ends at 110 s, since it waits 10 s.
         let trace = parse("0,10000,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         let all = evaluate(&trace, &question(&[Feature::User])).overall;
-        assert_eq!((all.jobs, all.without_estimate), (1, 2), "the second began before the first had ended");
+        assert_eq!((all.jobs, all.without_estimate), (1, 2), "job 2 began before job 1 had ended");
         assert_eq!((all.within_factor_two, all.within_5_percent), (1.0, 1.0));
-        // Without the wait, the first job ends before the second begins.
+        // Without the wait, the first job ends before the second job begins.
         let trace = parse("0,0,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         assert_eq!(evaluate(&trace, &question(&[Feature::User])).overall.without_estimate, 1);
     }
 
     #[test]
-    fn errors_are_counted_by_size() {
-        // Two jobs of each name, one after the other: the run time of the first is the estimate of the second.
+    fn estimates_are_counted_by_the_size_of_their_errors() {
+        // Two jobs of each name, one after the other: the run time of the first job is the estimate of the second job.
         let pairs =
             [(100, 100), (51, 100), (49, 100), (200, 100), (201, 100), (96, 100), (0, 0), (5, 0), (4, 100)];
         let rows: String = (0..)
@@ -455,12 +455,12 @@ mod tests {
             question.by_week = true;
             evaluate(&parse(&rows), &question)
         };
-        // The second job of each pair is the one that finished.
+        // The second job of each pair finished.
         let second = of_names(true).overall;
         assert_eq!((second.jobs, second.without_estimate), (9, 0));
         let ninths = |share: f64| (9.0 * share).round() as u32;
         let sides = [second.under, second.under_half, second.over, second.over_twice].map(ninths);
-        assert_eq!(sides, [4, 2, 3, 2], "51, 49, 96 and 4 are too low, 200, 201 and 5 too high");
+        assert_eq!(sides, [4, 2, 3, 2], "51, 49, 96 and 4 are too low; 200, 201 and 5 are high");
         assert_eq!([second.within_factor_two, second.within_5_percent].map(ninths), [5, 3]);
         let buckets = second.errors.iter().filter(|bucket| bucket.share > 0.0);
         let buckets: Vec<_> = buckets.map(|bucket| (bucket.percent, ninths(bucket.share))).collect();
@@ -468,7 +468,7 @@ mod tests {
 
         let all = of_names(false);
         assert_eq!((all.weeks.as_slice(), all.values), (std::slice::from_ref(&all.overall), 9));
-        assert_eq!((all.overall.jobs, all.overall.without_estimate), (17, 1), "only the very first has none");
+        assert_eq!((all.overall.jobs, all.overall.without_estimate), (17, 1), "only job 1 has no estimate");
         let of = |feature: &str| -> f64 {
             all.experts.iter().filter(|expert| expert.feature == feature).map(|expert| expert.share).sum()
         };
@@ -476,8 +476,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_the_nearest_decile() {
-        // The estimate is 100, and the run times give errors just below and above the edges of buckets.
+    fn an_error_is_counted_in_the_nearest_bucket() {
+        // The estimate is 100. The run times give errors just below and above the edges of buckets.
         for (run, percent) in
             [(100.0, Some(0)), (96.0, Some(0)), (94.0, Some(10)), (110.0, Some(-10)), (51.5, Some(90))]
         {
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_are_checked_by_the_positions_of_run_times() {
+    fn predicted_distributions_are_checked_by_the_positions_of_run_times() {
         let rows: String =
             (0..200).map(|k| format!("{},0,{},F,1,1\n", k * 10_000, 1000 + k * 37 % 100)).collect();
         let mut question = question(&[Feature::User]);
@@ -508,7 +508,7 @@ mod tests {
         assert!((fit.in_middle_80 - 0.8).abs() < 0.05 && fit.above_maximum < 0.1, "{fit:?}");
         assert!((fit.tenths.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         assert!(evaluation.to_string().contains("above the maximum"));
-        // A run time that always repeats lies in every tenth to an equal part.
+        // A run time that always repeats counts equally in every tenth.
         let rows: String = (0..50).map(|k| format!("{},0,10000,F,1,1\n", k * 20_000)).collect();
         let evaluation = evaluate(&parse(&rows), &question);
         let fit = evaluation.overall.distribution.as_ref().unwrap();
@@ -516,7 +516,7 @@ mod tests {
         assert!(fit.tenths.iter().all(|tenth| (tenth - 0.1).abs() < 1e-9), "{fit:?}");
     }
 
-    /// The jobs of a generated mix of one class, which has these keys, in the order of a trace. Few run at a time.
+    /// The jobs of a generated mix of one class with these keys, as a trace. Few jobs run at the same time.
     fn generated(keys: &str) -> Trace {
         let mix = format!(
             "jobs = 2000\ninterarrival = \"60s\"\n[[class]]\nname = \"a\"\nweight = 1\n{keys}\n\
@@ -536,26 +536,26 @@ mod tests {
         trace.finish()
     }
 
-    /// Generated jobs are predictable as far as they recur and are similar.
+    /// Generated jobs are predictable in the share of jobs that recur, within their spread.
     #[test]
-    fn generated_jobs_are_as_predictable_as_their_mix_states() {
+    fn generated_jobs_are_predictable_if_their_mix_makes_them_recur() {
         let of = |keys: &str| evaluate(&generated(keys), &question(&[Feature::User, Feature::Name])).overall;
-        // Some 1,600 jobs have one of 20 names. The first job of a name has no history, and the second is predicted
-        // without its name, which has no record yet; a few of the other jobs are hit by chance.
+        // About 1,600 jobs have one of 20 names. The first job of a name has no history, and the second job is
+        // predicted without its name, which has no record yet. A few of the other jobs are predicted well by chance.
         let exact = of("names = 20\nusers = 4\nrecurrence = 0.8").within_5_percent;
         assert!((0.74..0.84).contains(&exact), "{exact}");
         let unique = of("names = 20\nusers = 4\nrecurrence = 0");
         assert!(unique.within_5_percent < 0.08 && unique.within_factor_two < 0.6, "{unique:?}");
         let spread = of("names = 20\nusers = 4\nrecurrence = 0.8\nspread = 0.5");
         assert!(spread.within_5_percent < 0.3 && spread.within_factor_two > unique.within_factor_two + 0.15);
-        // Users have several names, whose means differ.
+        // Each user has several names, whose means differ.
         let keys = "names = 20\nusers = 4";
         let by_user = evaluate(&generated(keys), &question(&[Feature::User])).overall.within_factor_two;
         assert!(of(keys).within_factor_two > 0.95 && by_user < 0.7, "{by_user}");
     }
 
     #[test]
-    fn shares_of_no_jobs_are_dashes() {
+    fn shares_without_jobs_are_shown_as_dashes() {
         let none = evaluate(&parse("0,0,1000,F,1,1\n"), &question(&[Feature::User]));
         assert_eq!((none.overall.jobs, none.overall.without_estimate), (0, 1));
         let text = none.to_string();
@@ -563,7 +563,7 @@ mod tests {
             text.contains("no job had an estimate") && !text.contains("0.0 %") && text.contains('–'),
             "{text}"
         );
-        // A week without jobs, among others.
+        // A later week without jobs is among other weeks.
         let later =
             parse("0,0,1000,F,1,1\n100000,0,1000,F,1,1\n700000000,0,1000,F,1,1\n1400000000,0,1000,F,1,2\n");
         let weeks = evaluate(&later, &Question { by_week: true, ..question(&[Feature::User]) });

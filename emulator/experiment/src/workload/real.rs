@@ -1,9 +1,9 @@
 //! Tests of readers and facts on real traces in the folders of `VOLARY_TRACES`. The traces may not be redistributed, so
 //! these tests are ignored by default.
 //!
-//! Some check what Park's thesis (sections 3.2 and 3.6) claims about the traces of the ATLAS repository, which are
-//! published at ftp.pdl.cmu.edu/pub/datasets/ATLAS. They need the files in the folder `atlas` of `VOLARY_TRACES`:
-//! `mustang.csv`, `trinity.csv` and `twosigma.csv`, plain or as `.gz`, `.xz` or `.zst`.
+//! Some tests check claims of Park's thesis (sections 3.2 and 3.6) on the traces of the ATLAS repository, which are
+//! published at ftp.pdl.cmu.edu/pub/datasets/ATLAS. These tests need the files in the folder `atlas` of
+//! `VOLARY_TRACES`: `mustang.csv`, `trinity.csv` and `twosigma.csv`, plain or as `.gz`, `.xz` or `.zst`.
 
 use std::env;
 
@@ -35,7 +35,7 @@ fn close(what: &str, got: f64, want: f64, tolerance: f64) {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn yahoo_reads_as_published() {
+fn the_yahoo_trace_has_the_published_characteristics() {
     let d = describe("yahoo/YH_recon.tr.xz");
     assert_eq!(
         (d.jobs, d.tasks, d.fan_out.max, d.reference),
@@ -56,7 +56,7 @@ fn yahoo_reads_as_published() {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
+fn the_yahoo_generator_has_the_spread_of_tasks_of_the_trace() {
     let real = describe("yahoo/YH1_sub.tr.xz").within_job.unwrap();
     let spec = Like {
         jobs: Some(24_262),
@@ -94,7 +94,7 @@ fn lines(workload: &Workload) -> String {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn google_is_recognised_in_both_excerpts() {
+fn both_excerpts_of_the_google_trace_are_recognised() {
     for (file, jobs, tasks, long) in [
         ("google2011/GOOG_subtrace.tr.xz", 10_000, 312_558, 0.0905),
         ("google2011/google2011_first19h.tr.xz", 14_803, 408_867, 0.1004),
@@ -108,7 +108,7 @@ fn google_is_recognised_in_both_excerpts() {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn cloudera_reads_from_job_level_csv() {
+fn the_cloudera_trace_is_read_from_a_csv_of_jobs() {
     let d = describe("cloudera_c/cc_c_jobs_first10000_synthfanout.csv.xz");
     assert_eq!((d.jobs, d.reference), (10_000, Some(Reference::Cloudera)));
     close("mean p50", d.mean_s.p50, 47.79, 0.001);
@@ -129,13 +129,14 @@ fn traces_of_alibaba_and_swf_are_read_completely() {
     let d = describe("swf/NASA-iPSC-1993-3.1-cln.swf.xz");
     assert_eq!((d.jobs, d.fan_out.max, d.reference), (18_239, 128.0, None));
     assert!(d.users.unwrap().users > 30);
-    // By the hour of the day, without Unix clocks: the log begins at midnight.
+    // The hours are counted by the log, which begins at midnight and has no Unix time.
     let (peak, trough) = d.arrivals.peak_and_trough().unwrap();
     assert!((8..18).contains(&peak.hour) && !(8..18).contains(&trough.hour), "{peak:?} {trough:?}");
 }
 
-/// Park's thesis: 86 % within a factor of two (section 3.6), 92 % of the jobs that finished (section 4.1), 11.7 % under
-/// half; 80 % of the jobs under 12 min, 44 to 62 % of the gaps under one second, 58 % finished.
+/// Park's thesis states: 86 % of the estimates are within a factor of two (section 3.6), 92 % for jobs that finished
+/// (section 4.1), and 11.7 % are under half; 80 % of the jobs last under 12 min, 44 to 62 % of the gaps are under one
+/// second, 58 % of the jobs finished.
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn google_jobs_are_as_predictable_as_published() {
@@ -176,7 +177,7 @@ fn features_beside_the_google_excerpt_are_read() {
 
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
-fn a_real_trace_survives_conversion() {
+fn a_converted_real_trace_has_the_same_jobs() {
     let file = traces().find("alibaba2018/alibaba_10k_HEAD.tr.xz".as_ref()).unwrap();
     let trace = read(&file, None, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -187,7 +188,7 @@ fn a_real_trace_survives_conversion() {
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
 }
 
-/// The trace of that name; if it is missing, the error says where it is published.
+/// The trace of this name. If it is missing, the error says where it is published.
 fn open(name: &str) -> std::sync::Arc<Trace> {
     let folders = env::var_os("VOLARY_TRACES").expect("set VOLARY_TRACES to the folders of published traces");
     let traces = Traces::new(env::split_paths(&folders).collect());

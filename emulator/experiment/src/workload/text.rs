@@ -8,7 +8,7 @@ pub(super) fn plain() -> Table {
     table
 }
 
-/// Aligns all columns but the first to the right.
+/// Aligns all columns except the first to the right.
 pub(super) fn to_the_right(table: &mut Table) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -19,7 +19,7 @@ pub(super) fn percent(share: f64) -> String {
     unsigned_zero(format!("{:.1} %", 100.0 * share))
 }
 
-/// The text of a number; zero has no minus sign, although an empty sum of floats is −0.
+/// The text of a number without the minus sign of zero: an empty sum of floats is −0.
 pub(super) fn unsigned_zero(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) if !rest.contains(|c: char| ('1'..='9').contains(&c)) => rest.to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn unsigned_zero(text: String) -> String {
     }
 }
 
-/// Four significant digits; whole numbers are written in full.
+/// A number with four significant digits; whole numbers are written in full.
 pub(super) fn number(x: f64) -> String {
     if x == x.round() && x.abs() < 1e9 {
         return unsigned_zero(format!("{x}"));

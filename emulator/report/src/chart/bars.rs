@@ -11,21 +11,21 @@ pub struct Bar {
     pub label: String,
     /// The colour of parts without a colour of their own.
     pub hue: Hue,
-    /// From left to right.
+    /// Parts of the bar, from left to right.
     pub parts: Vec<BarPart>,
-    /// The text behind the bar.
+    /// Text after the bar.
     pub total: String,
 }
 
 /// A part of a bar.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarPart {
-    /// Class of the style sheet of charts: `fill`, `progress`, `waste` or `idle`.
+    /// Class in the style sheet of charts: `fill`, `progress`, `waste` or `idle`.
     pub class: &'static str,
-    /// Its colour, if it differs from the colour of the bar.
+    /// Colour of the part, if it differs from the colour of the bar.
     pub hue: Option<Hue>,
     pub size: f64,
-    /// Tooltip.
+    /// Text of the tooltip.
     pub title: String,
 }
 
@@ -36,7 +36,8 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 
-/// Bars over a common axis, with a legend of kinds. The axis ends at the largest bar, or at 100 % for shares.
+/// A chart of bars over a common axis, with a legend of kinds. The axis ends at the largest bar, or at 100 % for
+/// shares.
 pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]) -> Picture {
     let bottom = TOP + ROW * bars.len() as f64;
     let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom, edge: WIDTH };
@@ -77,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_stand_side_by_side() {
+    fn the_parts_of_a_bar_are_side_by_side() {
         let part = |class, size| BarPart { class, hue: None, size, title: String::new() };
         let parts =
             vec![part("fill", 1.0), part("idle", 0.0), part("waste", 3.0), part("progress", f64::NAN)];
         let bar = Bar { label: "x".into(), hue: Hue::Policy(0), parts, total: "4".into() };
         let svg = stacked("t", TickUnit::Number, &[bar], &[(Hue::Kind(0), "first")]).in_page().into_string();
-        // 274 px for a total of 4: 68.5 px, then 205.5 px.
+        // 274 px show a total of 4: the parts are 68.5 px and 205.5 px wide.
         assert!(svg.contains("class=\"fill\" x=\"150\" y=\"32\" width=\"68.5\""), "{svg}");
         assert!(svg.contains("class=\"waste\" x=\"218.5\" y=\"32\" width=\"205.5\""), "{svg}");
         assert!(

@@ -7,23 +7,23 @@ use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
 use super::svg::{Picture, Point};
 
-/// Limit on the points drawn of a curve.
+/// Limit on the points with which a curve is drawn.
 const POINTS: usize = 400;
 /// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve<'a> {
     pub label: String,
     pub colour: usize,
-    /// One sketch per replication, with the number of jobs submitted.
+    /// A sketch for each replication, with the number of jobs submitted.
     pub runs: Vec<(&'a Sketch, u64)>,
 }
 
 /// Share of submitted jobs that finished within a time, on a logarithmic axis.
 ///
-/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz, which assumes independent jobs. Jobs in a
-/// queue are not independent, so the band is too narrow, and the report says so. With several replications the curve
-/// is the mean of their quantiles, and the band its 95 % interval over replications. A curve that ends below 100 % has
-/// unfinished jobs.
+/// With one replication, the band is by Dvoretzky, Kiefer and Wolfowitz, for independent jobs. Jobs in a queue are not
+/// independent: the band is too narrow, and the report says so. With several replications, the curve is the mean of
+/// their quantiles, and the band is its 95 % interval over replications. A curve that ends below 100 % has unfinished
+/// jobs.
 pub fn distribution(
     title: &str,
     x_label: &str,
@@ -38,16 +38,16 @@ pub fn distribution(
     Plot { title: title.into(), x, y, series, size }.picture()
 }
 
-/// Share of submitted jobs that took longer than a time; both axes are logarithmic, which shows the tail.
+/// Share of submitted jobs that took longer than a time. Both axes are logarithmic, which shows the tail.
 ///
-/// With one replication the band is Wilson's for each point, since a band for the whole function is meaningless in the
-/// last per cent.
+/// With one replication, the band has Wilson's interval at each point: a band for the whole function would be
+/// meaningless in the last per cent.
 pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], size: Point) -> Picture {
     let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
     for series in &mut series {
-        // The curve is invisible once it has left the picture at the bottom.
+        // Below the picture, a curve is invisible; it is cut there.
         let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
         series.points.truncate(left + 1);
     }
@@ -68,10 +68,10 @@ const BODY: Shape = Shape {
     band: |share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0)),
 };
 
-/// A share of zero has no logarithm: it is drawn at the lower edge.
+/// The tail. A share of zero has no logarithm, and is drawn at the lower edge.
 const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: wilson };
 
-/// A curve and its band.
+/// A policy's curve with its band.
 fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
     let mut series = Series { label: curve.label.to_owned(), colour: curve.colour, ..Series::default() };
     if let [(sketch, submitted)] = curve.runs[..] {
@@ -96,7 +96,7 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
         let share = (shape.drawn)(level * finished.mean);
         series.points.push((interval.mean, share));
         if let Some(half) = interval.half_width {
-            // An edge at or below zero cannot be drawn on a logarithmic axis: it is placed at the far left.
+            // An edge at or below zero has no place on a logarithmic axis, and is drawn at the far left.
             series.band.low.push(((interval.mean - half).max(interval.mean / 1e3), share));
             series.band.high.push((interval.mean + half, share));
         }
@@ -104,7 +104,7 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
     series
 }
 
-/// Points (value, share of finished jobs at or below it) of a sketch, thinned for drawing.
+/// Points (value, share of finished jobs at or below the value) of a sketch, thinned for drawing.
 fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
     let every = sketch.rank.len().div_ceil(POINTS).max(1);
     let last = sketch.rank.len().saturating_sub(1);
@@ -141,12 +141,12 @@ mod tests {
         let series = trace(&curve, &BODY);
         let (value, share) = series.points[50];
         assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
-        // Standard deviation 46, t(2) = 4.3027.
+        // The standard deviation is 46, and t(2) = 4.3027.
         assert!((series.band.high[50].0 - value - 4.302_65 * 46.0 / 3f64.sqrt()).abs() < 0.01);
     }
 
     #[test]
-    fn tails_end_at_the_edge() {
+    fn a_tail_ends_at_the_lower_edge_of_its_chart() {
         let runs =
             [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
         let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
@@ -163,7 +163,7 @@ mod tests {
             .collect();
         assert!(
             down.last().unwrap() > &0.0 && down.iter().all(|dy| *dy >= 0.0),
-            "no line along the bottom: {path}"
+            "the curve must not follow the bottom edge: {path}"
         );
     }
 

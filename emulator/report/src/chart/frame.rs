@@ -1,4 +1,4 @@
-//! The frame that all charts share: the title, the axis below, and the legend.
+//! The common frame of all charts: the title, the horizontal axis, and the legend.
 
 use super::scale::{Scale, TickUnit};
 use super::svg::{Anchor, BOLD, Mark, Picture, Point, fitted, line, text, width};
@@ -6,7 +6,7 @@ use super::theme::Hue;
 
 /// Height of a row of the legend.
 const LEGEND_ROW: f64 = 18.0;
-/// Space between two labels of an axis.
+/// Minimum space between two labels of an axis, px.
 pub(super) const APART: f64 = 10.0;
 
 /// A chart's frame: the edges of its drawing area in px.
@@ -22,22 +22,21 @@ pub(super) struct Frame {
 
 /// An entry of a legend.
 pub(super) struct LegendEntry<'a> {
-    /// Its colour, if its mark has none.
+    /// Colour of the entry, if its mark has none.
     pub(super) hue: Option<Hue>,
-    /// Class of its mark: `curve` for a line, `arrow` for an arrow, any other for a box.
+    /// Class of the mark: `curve` for a line, `arrow` for an arrow, any other for a box.
     pub(super) mark: &'static str,
     pub(super) name: &'a str,
 }
 
 impl Frame {
-    /// Grid lines at the ticks of the axis below, at least `apart` px from each other, with their labels.
+    /// Grid lines with labels at the ticks of the horizontal axis, at least `apart` px from each other.
     pub(super) fn x_axis(&self, scale: &Scale, unit: TickUnit, apart: f64) -> Vec<Mark> {
         let ticks = scale.ticks(unit, ((self.right - self.left) / apart) as usize);
         self.x_labels(scale, ticks.into_iter().map(|value| (value, scale.tick(unit, value))))
     }
 
-    /// Grid lines at values, with labels. A label that would touch the one before it, or the edge, is moved or left
-    /// out.
+    /// Grid lines with labels at values. A label that would touch the previous label or the edge is moved or left out.
     pub(super) fn x_labels(&self, scale: &Scale, ticks: impl Iterator<Item = (f64, String)>) -> Vec<Mark> {
         let (mut marks, mut taken) = (Vec::new(), f64::NEG_INFINITY);
         for (value, label) in ticks {
@@ -54,7 +53,7 @@ impl Frame {
     }
 }
 
-/// A picture of `size` with its title at `head`, `content`, and a legend below it that begins at `left`.
+/// A picture of `size` with its title at `head`, its content, and a legend below, which begins at `left`.
 pub(super) fn framed(
     (wide, height): Point,
     (head, title): (f64, &str),
@@ -82,7 +81,7 @@ pub(super) fn framed(
                 title: String::new(),
             }
         } else {
-            // The opacity of a typical burst.
+            // The legend shows the opacity of a typical burst.
             let opacity = (entry.mark == "burst").then_some(0.4);
             let title = String::new();
             Mark::Rect { class: entry.mark, hue: None, at: (x, y), size: (mark, mark), opacity, title }
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
     use crate::chart::scale::AxisScale;
 
-    /// The texts of marks with their left and right ends.
+    /// The texts of marks with their left and right edges.
     fn extents(marks: &[Mark]) -> Vec<(f64, f64, String)> {
         let of = |mark: &Mark| {
             let Mark::Text { at, anchor: Anchor::Middle, text, .. } = mark else { return None };
@@ -131,6 +130,6 @@ mod tests {
         let entries: Vec<_> =
             names.iter().map(|name| LegendEntry { hue: Some(Hue::Policy(0)), mark: "curve", name }).collect();
         let picture = framed((378.0, 100.0), (10.0, "t"), Vec::new(), (10.0, &entries));
-        assert_eq!(picture.size.1, 100.0 + 5.0 * LEGEND_ROW, "one a row");
+        assert_eq!(picture.size.1, 100.0 + 5.0 * LEGEND_ROW, "each row has one entry");
     }
 }

@@ -1,7 +1,7 @@
 //! A table with cells shaded by value.
 //!
-//! In a page it is HTML: it scrolls and wraps, is accessible to screen readers, and can be copied. In a figure it is a
-//! picture.
+//! In a page the table is HTML: it scrolls and wraps, is accessible to screen readers, and can be copied. In a figure
+//! the table is a picture.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use super::theme::{self, Hue};
 pub struct Heat {
     /// Headings of the columns that identify a row, with tooltips.
     pub keys: Vec<(String, String)>,
-    /// Groups of shaded columns: heading, and each column's class and heading.
+    /// Groups of shaded columns: the heading of the group, and the class and heading of each column.
     pub groups: Vec<(String, Vec<(String, String)>)>,
     pub rows: Vec<HeatRow>,
 }
@@ -21,11 +21,11 @@ pub struct Heat {
 /// A row of a shaded table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HeatRow {
-    /// The identifying values, one per key.
+    /// Values that identify the row, one per key.
     pub names: Vec<String>,
-    /// Element id that the names link to; empty for none.
+    /// Element id to which the names link; empty for none.
     pub link: String,
-    /// One per column of all groups; `None` if nothing was measured.
+    /// Cells of the row, one per column of all groups; `None` if nothing was measured.
     pub cells: Vec<Option<Shade>>,
 }
 
@@ -35,13 +35,13 @@ pub struct Shade {
     /// Depth of the shade, from 0 (none) to 1 (darkest).
     pub depth: f64,
     pub text: String,
-    /// Small text after `text`.
+    /// Small text after the main text.
     pub small: String,
-    /// Tooltip.
+    /// Text of the tooltip.
     pub title: String,
     /// The series whose colour is used; `None` for the common colour.
     pub series: Option<usize>,
-    /// Element id that the text links to; empty for none.
+    /// Element id to which the text links; empty for none.
     pub link: String,
 }
 
@@ -53,9 +53,9 @@ impl Shade {
 }
 
 impl Heat {
-    /// The table as HTML: one table, or one per group if the groups are too wide side by side.
+    /// The table as HTML: a single table, or one per group if the groups are too wide side by side.
     ///
-    /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
+    /// Shades are limited to half the depth: text keeps its contrast on light and dark backgrounds.
     pub fn html(&self) -> Markup {
         let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
         if columns <= SIDE_BY_SIDE || self.groups.len() < 2 {
@@ -64,7 +64,7 @@ impl Heat {
         html! { @for group in 0..self.groups.len() { (self.part(group).table()) } }
     }
 
-    /// A table of one of the groups.
+    /// A table with only this group of columns.
     fn part(&self, group: usize) -> Self {
         let before: usize = self.groups[..group].iter().map(|group| group.1.len()).sum();
         let columns = before..before + self.groups[group].1.len();
@@ -107,15 +107,15 @@ impl Heat {
 /// Number of columns that fit side by side.
 const SIDE_BY_SIDE: usize = 6;
 
-/// Height of a row of a picture.
+/// Height of a row of a picture, px.
 const ROW: f64 = 22.0;
-/// Space left of the names.
+/// Space at the left of names, px.
 const INDENT: f64 = 3.0;
-/// Space around a text in a cell.
+/// Space around a text in a cell, px.
 const PAD: f64 = 6.0;
 
 impl Heat {
-    /// Whether all numbers fit their cells in a picture `wide` px wide; a number that is cut would be misread.
+    /// Whether all numbers fit into their cells in a picture `wide` px wide. A number that is cut would be misread.
     pub fn fits(&self, wide: f64) -> bool {
         let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
         let each = (wide - self.key_widths(wide).iter().sum::<f64>()) / columns.max(1) as f64;
@@ -123,7 +123,7 @@ impl Heat {
         numbers.map(|shade| width(&shade.text)).fold(0.0, f64::max) + PAD <= each
     }
 
-    /// The table as a picture, `wide` px wide: names that do not fit are cut.
+    /// The table as a picture, `wide` px wide. Names that do not fit are cut.
     pub fn picture(&self, title: &str, wide: f64) -> Picture {
         let columns: Vec<&str> =
             self.groups.iter().flat_map(|group| &group.1).map(|column| column.1.as_str()).collect();
@@ -132,7 +132,7 @@ impl Heat {
         let each = (wide - left) / columns.len().max(1) as f64;
         let mut marks =
             vec![text("head", (INDENT, 14.0), Anchor::Start, &fitted(title, (wide - INDENT) / BOLD))];
-        // Small texts are shown where all of them fit.
+        // Small texts are shown only if all of them fit.
         let shades = || self.rows.iter().flat_map(|row| &row.cells).flatten();
         let with_small = shades().all(|shade| width(&shade.whole()) * 1.06 + PAD <= each);
         let mut y = ROW;
@@ -175,7 +175,7 @@ impl Heat {
         Picture { size: (wide, y + 2.0), label: title.to_owned(), marks }
     }
 
-    /// The widths of the columns that identify a row: as wide as their text, but at most half of the picture together.
+    /// Widths of the columns that identify a row: the width of their text, but at most half of the picture in total.
     fn key_widths(&self, wide: f64) -> Vec<f64> {
         let widest = |at: usize| {
             let names = self.rows.iter().filter_map(|row| row.names.get(at)).chain([&self.keys[at].0]);
@@ -213,7 +213,7 @@ impl HeatRow {
     }
 }
 
-/// A text that links to the element `id`, unless that is empty.
+/// A text that links to the element `id`; plain text if `id` is empty.
 fn linked(text: &str, id: &str) -> Markup {
     html! { @if id.is_empty() { (text) } @else { a href={ "#" (id) } { (text) } } }
 }
@@ -222,7 +222,7 @@ fn cell(shade: Option<&Shade>, class: &str) -> Markup {
     let Some(shade) = shade else { return html! { td class=(class) { "–" } } };
     let own = shade.series.map(|series| format!("{class} own {}", theme::series(series)));
     let depth = (48.0 * shade.depth.clamp(0.0, 1.0)).round();
-    // Where columns have headings, text and heading say what the tooltip does. Sweeps have thousands of such cells.
+    // Where columns have headings, text and heading replace the tooltip: sweeps have thousands of these cells.
     let title = own.as_ref().map(|_| &shade.title);
     html! {
         td class=(own.as_deref().unwrap_or(class)) title=[title] style={ "--d:" (depth) "%" } {
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shades_follow_depth_and_gaps_stay_gaps() {
+    fn a_shade_has_the_depth_of_its_cell_and_a_gap_has_none() {
         let series = None;
         let shade = |depth| {
             let (title, link) = (String::new(), "c2".to_owned());

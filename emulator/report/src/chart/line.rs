@@ -13,17 +13,17 @@ use super::theme::Hue;
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlotAxis {
     pub label: String,
-    /// Spacing of values.
+    /// Spacing of values on the axis.
     pub spread: AxisScale,
     /// Format of ticks.
     pub unit: TickUnit,
-    /// Smallest and largest value, on a logarithmic axis of the values above zero; `None` to fit the data.
+    /// Smallest and largest value of the axis; on a logarithmic axis, of the values above zero. `None` to fit the data.
     pub range: Option<(f64, f64)>,
-    /// Whether a logarithmic axis has a place for zero even if no point of the chart is there.
+    /// Whether a logarithmic axis has a place for zero even if no point of the chart needs it.
     pub zero: bool,
-    /// Names of the values 0, 1, 2 … of an axis without numbers; empty for numbers.
+    /// Names of the values 0, 1, 2 … of an axis without numbers; empty for an axis of numbers.
     pub names: Vec<String>,
-    /// Values that have ticks; empty for round ones.
+    /// Values that have ticks; empty for ticks at round values.
     pub ticks: Vec<f64>,
 }
 
@@ -48,7 +48,7 @@ impl PlotAxis {
         Self { range, names, ..axis }
     }
 
-    /// The title of the axis, which says whether it is logarithmic.
+    /// The title of the axis; a logarithmic axis is marked as such.
     fn title(&self) -> String {
         if self.spread == AxisScale::Log { format!("{} (log)", self.label) } else { self.label.clone() }
     }
@@ -65,15 +65,15 @@ impl PlotAxis {
     }
 }
 
-/// A curve.
+/// A curve of a chart.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
     pub label: String,
-    /// Index of its colour and dash.
+    /// Index of the colour and dash of the curve.
     pub colour: usize,
-    /// Points in order of x.
+    /// Points of the curve, in order of x.
     pub points: Vec<Point>,
-    /// Confidence band; empty for none.
+    /// Confidence band of the curve; empty for none.
     pub band: Band,
     /// Whether the curve is constant up to the next point.
     pub steps: bool,
@@ -82,7 +82,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds a mean with its interval, if it has one.
+    /// Adds a mean, with its interval if it has one.
     pub fn push(&mut self, at: f64, interval: &Interval) {
         self.points.push((at, interval.mean));
         if let Some(half) = interval.half_width {
@@ -92,7 +92,7 @@ impl Series {
     }
 }
 
-/// A confidence band: two edges in order of x.
+/// A confidence band: a lower and an upper edge, each in order of x.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Band {
     pub low: Vec<Point>,
@@ -106,11 +106,11 @@ pub struct Plot {
     pub x: PlotAxis,
     pub y: PlotAxis,
     pub series: Vec<Series>,
-    /// Width and height in px, without the legend.
+    /// Width and height without the legend, px.
     pub size: Point,
 }
 
-/// Room for the title of the axis at the left, and between labels and axis.
+/// Space for the title of the left axis, and between labels and axis, px.
 const AXIS_TITLE: f64 = 24.0;
 const LABEL_GAP: f64 = 7.0;
 const RIGHT: f64 = 14.0;
@@ -120,8 +120,8 @@ const BOTTOM: f64 = 44.0;
 const ZERO_ROOM: Point = (36.0, 22.0);
 
 impl Plot {
-    /// The chart. Values that are not finite, or negative on a logarithmic axis, are left out; zero has a place of its
-    /// own there, beyond a break.
+    /// The picture of the chart. Values that are not finite, or negative on a logarithmic axis, are left out. Zero has
+    /// its place on a logarithmic axis below a break.
     pub fn picture(&self) -> Picture {
         let (wide, high) = self.size;
         let bottom = high - BOTTOM;
@@ -160,7 +160,7 @@ impl Plot {
             let (low, high) = bounds(points.iter().copied().filter(on_axis));
             let bands = self.series.iter().flat_map(|s| [values(&s.band.low), values(&s.band.high)]);
             let edges = bounds(bands.flatten().filter(on_axis));
-            // A wide band must not compress the curves.
+            // A wide band must not compress the curves: the range grows to include bands only within limits.
             match axis.spread {
                 _ if !low.is_finite() => (0.1, 1.0),
                 AxisScale::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
@@ -203,7 +203,7 @@ impl Plot {
         marks
     }
 
-    /// Grid lines and labels of the axis below.
+    /// Grid lines and labels of the horizontal axis.
     fn x_ticks(&self, frame: Frame, x: &Scale) -> Vec<Mark> {
         let PlotAxis { names, ticks, unit, spread, .. } = &self.x;
         if !names.is_empty() {
@@ -249,9 +249,10 @@ impl Plot {
 }
 
 impl Plot {
-    /// The intervals of points, drawn one by one: bands would hide each other.
+    /// The intervals of points, drawn one by one, since bands would hide each other.
     fn whiskers(&self, series: &Series, x: &Scale, y: &Scale) -> Vec<Mark> {
-        // An edge at or below zero has no place on a logarithmic axis: it is drawn at the far end, with an arrow.
+        // An edge at or below zero has no place on a logarithmic axis. It is drawn at the end of the axis, with an
+        // arrow.
         let is_log = self.y.spread == AxisScale::Log;
         let clipped = |edge: &Point| (edge.0, if is_log { edge.1.max(f64::MIN_POSITIVE) } else { edge.1 });
         let lows = series.band.low.iter().map(clipped);
@@ -268,7 +269,7 @@ impl Plot {
     }
 }
 
-/// Half the width of the arrow head at the end of an interval that continues beyond the axis.
+/// Half the width of the arrow head at the end of an interval that continues beyond the axis, px.
 const HEAD: f64 = 4.0;
 
 /// The two strokes of an arrow head whose tip is at a point; it opens downwards if `size` is positive.
@@ -276,8 +277,8 @@ fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
     [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
 }
 
-/// Names that fit `most` px each: whole; by their last words if only these differ and are numbers, such as the means of
-/// one distribution; or cut in the middle.
+/// Names that are each at most `most` px wide. Names are kept whole if they fit. If only their last words differ and
+/// are numbers, such as the means of one distribution, these words are used. Other names are cut in the middle.
 fn abridged(names: &[String], most: f64) -> Vec<String> {
     let parts: Option<Vec<_>> = names.iter().map(|name| name.rsplit_once(' ')).collect();
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -302,13 +303,14 @@ fn abridged(names: &[String], most: f64) -> Vec<String> {
     }
 }
 
-/// The end of a text in at most `most` px, after an ellipsis if it is cut.
+/// The end of a text, at most `most` px wide, after an ellipsis if it is cut.
 fn end_of(text: &str, most: f64) -> String {
     let ends = text.char_indices().skip(1).map(|(at, _)| format!("…{}", &text[at..]));
     iter::once(text.to_owned()).chain(ends).find(|end| width(end) <= most).unwrap_or_else(|| "…".to_owned())
 }
 
-/// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
+/// Two strokes across an axis at its break. Half of a stroke is `(dx, dy)` long; the strokes are `apart` from each
+/// other.
 fn axis_break((x, y): Point, (dx, dy): Point, apart: Point) -> [Mark; 2] {
     [-0.5, 0.5].map(|side| {
         let (x, y) = (x + side * apart.0, y + side * apart.1);
@@ -316,7 +318,7 @@ fn axis_break((x, y): Point, (dx, dy): Point, apart: Point) -> [Mark; 2] {
     })
 }
 
-/// With `steps`, inserts points so that each value is held to the right.
+/// With `steps`, inserts points that hold each value up to the next point.
 fn stepped(points: Vec<Point>, steps: bool) -> Vec<Point> {
     if !steps {
         return points;
@@ -342,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_at_their_values() {
+    fn dots_are_drawn_at_the_positions_of_their_values() {
         let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)])
             .picture()
             .in_page()
             .into_string();
         assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
-        // In the middle of 156..30, right of the labels.
+        // The middle of the axis from 156 to 30, right of the labels.
         assert!(svg.contains("cy=\"93\" r=\"3.5\"><title>a&lt;b: 2.00 at 5</title>"), "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains("t &amp; t"), "{svg}");
     }
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_hold_their_value() {
+    fn a_step_holds_its_value_up_to_the_next_point() {
         assert_eq!(stepped(vec![(0.0, 1.0), (2.0, 3.0)], true), [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]);
     }
 
@@ -386,9 +388,9 @@ mod tests {
         assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
     }
 
-    /// 100 ± 500: from -400 on a linear axis; with arrows at both ends on a logarithmic one.
+    /// The interval 100 ± 500 begins at -400 on a linear axis, and has arrows at both ends on a logarithmic axis.
     #[test]
-    fn intervals_with_zero_begin_below_it() {
+    fn intervals_that_contain_zero_begin_below_zero() {
         for (spread, arrows) in [(AxisScale::Linear, 0), (AxisScale::Log, 4)] {
             let mut series = Series { dots: true, ..Series::default() };
             series.push(1.0, &Interval { mean: 100.0, half_width: Some(500.0), replications: 3 });
@@ -423,7 +425,7 @@ mod tests {
         assert!(abridged(&mixed, 60.0)[..2].iter().all(|name| name.contains('…')));
     }
 
-    /// Two values of a sweep are two labels, however little room there is.
+    /// Two values of a sweep have different labels, however small the room for them is.
     #[test]
     fn cut_names_remain_distinct() {
         let laws = ["exponential 5ms", "exponential 50ms", "uniform 1ms 9ms"].map(str::to_owned);
@@ -484,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_that_go_on_beyond_an_axis_have_arrows() {
+    fn intervals_that_exceed_an_axis_end_with_arrows() {
         let mut plot = plot(vec![]);
         plot.y.range = Some((1.0, 10.0));
         let mut drawn = |low, high| {
@@ -500,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_intervals_of_their_own() {
+    fn each_point_without_a_band_shows_its_interval() {
         let mut plot = plot(Vec::new());
         let interval = |mean, half| Interval { mean, half_width: Some(half), replications: 3 };
         plot.series[0].push(0.0, &interval(2.0, 1.0));

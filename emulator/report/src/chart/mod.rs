@@ -8,10 +8,10 @@
 //! | [`heat`] | a table with cells shaded by value |
 //! | [`timeline`] | executions on cores, with interference shaded; cores as tiles at one moment |
 //! | `frame` | title, axis and legend |
-//! | [`scale`], [`svg`], [`theme`] | ticks; marks, text and files of a picture; colours |
+//! | [`scale`], [`svg`], [`theme`] | axes and ticks; marks, text and files of a picture; colours |
 //!
-//! In a page, colours come as CSS variables ([`theme::css`]), so a chart follows the page's dark mode; a file has them
-//! as attributes. A policy has the same colour and dash in every chart. Values are shown as tooltips (`<title>`).
+//! In a page, colours are CSS variables ([`theme::css`]), with which a chart follows the page's dark mode; in a file,
+//! they are attributes. A policy has the same colour and dash in every chart. Values are shown as tooltips (`<title>`).
 
 pub mod bars;
 pub mod cdf;

@@ -7,15 +7,15 @@ use volary_experiment::number;
 /// Spacing of values on an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AxisScale {
-    /// Evenly.
+    /// Even spacing.
     Linear,
-    /// Logarithmic; values must be positive.
+    /// Logarithmic spacing; values must be positive.
     Log,
 }
 
 impl AxisScale {
-    /// The spacing that suits values: logarithmic if those that are not zero are positive and span more than a factor
-    /// of twenty.
+    /// The spacing that suits values: logarithmic if all nonzero values are positive and span more than a factor of
+    /// twenty.
     pub fn suited(values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = bounds(values.into_iter().filter(|value| *value != 0.0 && value.is_finite()));
         if low > 0.0 && high > 20.0 * low { Self::Log } else { Self::Linear }
@@ -34,7 +34,7 @@ pub enum TickUnit {
 }
 
 impl TickUnit {
-    /// `value` with its unit, three digits.
+    /// A value with its unit, to three digits.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Seconds => number::seconds(value),
@@ -43,14 +43,14 @@ impl TickUnit {
         }
     }
 
-    /// The unit in which ticks of an axis up to `high` are round.
+    /// The unit, in s, in which ticks of an axis up to `high` are round.
     fn base(self, high: f64) -> f64 {
         if self == Self::Seconds { number::time_unit(high).max(1.0) } else { 1.0 }
     }
 
-    /// `value` as a tick label, without trailing zeros.
+    /// A value as a tick label, without trailing zeros.
     pub fn tick(self, value: f64) -> String {
-        // 1 000 s are no round number of minutes.
+        // 1 000 s are not a round number of minutes.
         let hundredths = 100.0 * value / number::time_unit(value);
         let is_whole = (value - value.round()).abs() < 1e-9 * value.abs();
         if self == Self::Seconds
@@ -76,18 +76,18 @@ pub struct Scale {
     spread: AxisScale,
     values: (f64, f64),
     pixels: (f64, f64),
-    /// The pixel of zero on a logarithmic axis, if zero has a place there.
+    /// Pixel of zero on a logarithmic axis; `None` if zero has no place there.
     zero: Option<f64>,
 }
 
-/// The least and the largest value; `(∞, -∞)` if there is none.
+/// The least and the largest value; `(∞, -∞)` without values.
 pub fn bounds(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(value), b.max(value)))
 }
 
 impl Scale {
-    /// A mapping of the values `low..high` to pixels. An empty range is widened, to values of the same sign; a
-    /// logarithmic one is made positive.
+    /// A mapping of the values `low..high` to pixels. An empty range is widened by values of the same sign; a
+    /// logarithmic range is made positive.
     pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
             AxisScale::Linear if high > low => (low, high),
@@ -102,7 +102,7 @@ impl Scale {
         Self { spread, values: (low, high), pixels, zero: None }
     }
 
-    /// The mapping with a place for zero before the first value of a logarithmic axis, which starts `room` px later.
+    /// The mapping with a place for zero on a logarithmic axis, whose first value moves by `room` px.
     pub fn with_zero(self, room: f64) -> Self {
         let (first, last) = self.pixels;
         let room = room.copysign(last - first);
@@ -114,7 +114,7 @@ impl Scale {
         self.zero.map(|zero| f64::midpoint(zero, self.pixels.0))
     }
 
-    /// The order of a value and the range: `Less` below it, `Greater` above it, `Equal` within it.
+    /// Position of a value relative to the range: `Less` below it, `Greater` above it, `Equal` within it.
     pub fn beyond(&self, value: f64) -> Ordering {
         let (low, high) = self.values;
         if value < low - 1e-9 * low.abs() && self.zero.is_none_or(|_| value != 0.0) {
@@ -140,7 +140,8 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// About `about` ticks at values that are round in their unit, after a tick at zero if zero has a place of its own.
+    /// About `about` ticks at values that are round in their unit, preceded by a tick at zero if zero has its own
+    /// place.
     pub fn ticks(&self, unit: TickUnit, about: usize) -> Vec<f64> {
         let ticks = match self.spread {
             AxisScale::Linear => {
@@ -153,7 +154,7 @@ impl Scale {
         self.zero.map(|_| 0.0).into_iter().chain(ticks).collect()
     }
 
-    /// The label of a tick: times on a linear axis have the unit that suits the end of the axis.
+    /// The label of a tick. Times on a linear axis have the unit that suits the end of the axis.
     pub fn tick(&self, unit: TickUnit, value: f64) -> String {
         let base = unit.base(self.values.1);
         match base as u32 {
@@ -185,7 +186,7 @@ fn decades(low: f64, high: f64) -> impl Iterator<Item = f64> {
     (low.log10().floor() as i32..=high.log10().ceil() as i32).map(|exponent| 10f64.powi(exponent))
 }
 
-/// Steps of 1, 2 or 5 times a power of ten.
+/// Ticks at steps of 1, 2 or 5 times a power of ten.
 fn linear_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
     let raw = (high - low) / about.max(1) as f64;
     let power = 10f64.powf(raw.log10().floor());
@@ -193,11 +194,11 @@ fn linear_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
         [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= raw * 0.999).unwrap_or(raw);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    // Rounded, so that 3 × 0.1 gives 0.3.
+    // Values are rounded: 3 × 0.1 gives 0.3.
     (first..=last).map(|i| i as f64 * step).map(|v| (v / power * 10.0).round() * power / 10.0).collect()
 }
 
-/// Powers of ten, thinned; over few decades also 2 and 5 times a power of ten.
+/// Ticks at powers of ten, thinned; over few decades, also at 2 and 5 times a power of ten.
 fn log_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
     let span = (high / low).log10();
     let every = (span / about.max(1) as f64).ceil().max(1.0) as i32;
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round() {
+    fn ticks_are_at_round_values() {
         for (spread, range, about, expected) in [
             (AxisScale::Linear, (0.0, 1.0), 5, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
             (AxisScale::Linear, (0.0, 0.3), 3, vec![0.0, 0.1, 0.2, 0.3]),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_round_in_the_unit_shown() {
+    fn ticks_of_times_are_round_in_the_shown_unit() {
         let labels = |spread, range| -> Vec<String> {
             let scale = Scale::new(spread, range, (0.0, 100.0));
             let ticks = scale.ticks(TickUnit::Seconds, 4);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_range_gives_a_logarithmic_axis() {
+    fn a_wide_range_of_positive_values_gives_a_logarithmic_axis() {
         assert_eq!(AxisScale::suited([0.0, 0.001, 3.0]), AxisScale::Log);
         assert_eq!(AxisScale::suited([0.0, 1.0, 3.0, f64::NAN]), AxisScale::Linear);
         assert_eq!(AxisScale::suited([]), AxisScale::Linear);
@@ -267,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn values_are_mapped_to_pixels() {
+    fn a_scale_maps_values_to_pixels() {
         let log = Scale::new(AxisScale::Log, (1.0, 100.0), (0.0, 200.0));
         assert!((log.at(10.0) - 100.0).abs() < 1e-9);
-        assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "the edges hold what lies outside");
+        assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "values outside are placed on the edges");
         let down = Scale::new(AxisScale::Linear, (0.0, 1.0), (90.0, 10.0));
         assert!((down.at(0.25) - 70.0).abs() < 1e-9);
         let empty = Scale::new(AxisScale::Linear, (5.0, 5.0), (0.0, 10.0));
@@ -279,7 +280,7 @@ mod tests {
             let scale = Scale::new(AxisScale::Linear, (nothing, nothing), (0.0, 10.0));
             assert!(
                 scale.ticks(TickUnit::Seconds, 4).iter().all(|tick| *tick >= 0.0),
-                "nothing is less than no time: {scale:?}"
+                "an axis of times begins at zero or above: {scale:?}"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! Pictures: marks with a place and a class, as SVG in a page or in a file of its own, and as PDF and PNG.
+//! Pictures: marks with a position and a class, as SVG in a page or in a separate file, and as PDF and PNG.
 //!
-//! In a page, classes and CSS variables give marks their colours, so that a chart follows the page's dark mode. A file
-//! has the same marks with attributes.
+//! In a page, classes and CSS variables give marks their colours: a chart follows the page's dark mode. A file has the
+//! same marks with attributes.
 //!
-//! The width of text is computed from the advance widths of the font that figures are set in. In formats for machines
-//! without that font, text is drawn as outlines, so that a figure is the same on every machine.
+//! The width of text is computed from the advance widths of the figures' font. In formats for machines without that
+//! font, text is drawn as outlines: a figure is the same on every machine.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub enum Anchor {
     End,
 }
 
-/// An element of a picture. Classes are those of the style sheet of charts.
+/// An element of a picture. Its class is defined in the style sheet of charts.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Mark {
     Line {
@@ -37,7 +37,7 @@ pub(super) enum Mark {
         from: Point,
         to: Point,
     },
-    /// With the colour of a hue instead of that of its group, and a tooltip unless `title` is empty.
+    /// A rectangle in the colour of `hue` if given, or else of its group; it has a tooltip unless `title` is empty.
     Rect {
         class: &'static str,
         hue: Option<Hue>,
@@ -51,7 +51,7 @@ pub(super) enum Mark {
         at: Point,
         title: String,
     },
-    /// A line through points, or an area if it is closed.
+    /// A line through points, or an area if the path is closed.
     Path {
         class: &'static str,
         points: Vec<Point>,
@@ -70,7 +70,7 @@ pub(super) enum Mark {
         hue: Hue,
         marks: Vec<Self>,
     },
-    /// Marks that are moved right and down.
+    /// Marks shifted to the right and down.
     Moved {
         by: Point,
         marks: Vec<Self>,
@@ -100,8 +100,8 @@ impl Picture {
         }
     }
 
-    /// The picture as a file of its own on white, `inches` wide; its text is 8 points high if the picture is [`px_of`]
-    /// px wide.
+    /// The picture as a separate file on white, `inches` wide. Its text is 8 points high if the picture is [`px_of`] px
+    /// wide.
     pub fn file(&self, inches: f64, letters: Letters) -> String {
         let (width, height) = self.size;
         let high = inches * height / width;
@@ -148,9 +148,9 @@ pub fn px_of(inches: f64) -> f64 {
 /// The form of the text in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Letters {
-    /// As text, in a font of the reader's machine.
+    /// Text in a font of the reader's machine.
     Text,
-    /// As outlines.
+    /// Outlines of the glyphs.
     Outlines,
 }
 
@@ -158,7 +158,7 @@ pub enum Letters {
 enum Styling {
     /// Classes, which the style sheet of a page colours.
     Page,
-    /// Attributes of each mark, in a file; marks in a group have its hue.
+    /// Attributes of each mark in a file; marks in a group have the hue of the group.
     File(Letters, Option<Hue>),
 }
 
@@ -178,7 +178,7 @@ impl Styling {
     }
 }
 
-/// Attributes of an element: names that are known to be safe, and any values.
+/// Attributes of an element: names that are known to be safe, with any values.
 struct Attributes(Vec<(&'static str, String)>);
 
 impl Attributes {
@@ -191,7 +191,7 @@ impl Attributes {
         self
     }
 
-    /// An element with these attributes and a content.
+    /// An element with the attributes `self` and a content.
     fn element(&self, name: &'static str, content: &Markup) -> Markup {
         let mut tag = format!("<{name}");
         for (attribute, value) in &self.0 {
@@ -250,11 +250,11 @@ impl Mark {
     }
 }
 
-/// The place of a text.
+/// Position, alignment and direction of a text.
 struct TextPlace {
     at: Point,
     anchor: Anchor,
-    /// Whether it reads upwards.
+    /// Whether the text reads upwards.
     upright: bool,
 }
 
@@ -310,19 +310,19 @@ pub(super) fn upright(at: Point, text: &str) -> Mark {
     Mark::Text { class: "", at, anchor: Anchor::Middle, upright: true, text: text.to_owned() }
 }
 
-/// A coordinate to a tenth of a pixel, which prints without trailing zeros.
+/// A coordinate rounded to a tenth of a pixel, which prints without trailing zeros.
 fn px(value: f64) -> f64 {
     let tenths = if value.is_finite() { (value * 10.0).round() / 10.0 } else { 0.0 };
     tenths + 0.0 // −0 prints as 0
 }
 
-/// A length in inches, to a thousandth.
+/// A length in inches, rounded to a thousandth.
 fn rounded(inches: f64) -> f64 {
     (inches * 1_000.0).round() / 1_000.0
 }
 
-/// Path data: the first point is absolute, the others relative to the previous one, in tenths of a pixel without
-/// accumulated rounding errors. Points closer than a third of a pixel to the previous one are left out.
+/// Path data. The first point is absolute; each other point is relative to the previous one, in tenths of a pixel
+/// without accumulated rounding errors. Points closer than a third of a pixel to the previous one are left out.
 fn data(points: &[Point]) -> String {
     let mut out = String::with_capacity(8 * points.len());
     let tenth = |value: f64| (value * 10.0).round() as i64;
@@ -348,8 +348,8 @@ fn data(points: &[Point]) -> String {
 /// Size of text in px.
 const SIZE: f64 = 12.0;
 
-/// Advance widths of the characters from space to `~` in thousandths of the size: those of Helvetica, which Arial,
-/// Liberation Sans and Arimo share.
+/// Advance widths of the characters from space to `~`, in thousandths of the font size. Helvetica, Arial, Liberation
+/// Sans and Arimo share these widths.
 const ADVANCES: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556,
     556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278,
@@ -358,7 +358,7 @@ const ADVANCES: [u16; 95] = [
     278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// Width of a character that the table lacks, in thousandths: that of a wide Latin letter, or of a square sign.
+/// Width of a character that the table lacks, in thousandths: the width of a wide Latin letter, or of a square sign.
 const fn other(c: char) -> u16 {
     match c {
         '\u{202f}' => 200,
@@ -379,7 +379,7 @@ pub(super) fn width(text: &str) -> f64 {
 /// Upper bound of the ratio of widths of bold and regular text, for ordinary words.
 pub(super) const BOLD: f64 = 1.12;
 
-/// The text cut in the middle, so that it is at most `most` px wide.
+/// The text cut in the middle to at most `most` px.
 pub(super) fn fitted(text: &str, most: f64) -> String {
     let mut size = text.chars().count();
     let mut cut = text.to_owned();
@@ -395,11 +395,11 @@ pub(super) fn fitted(text: &str, most: f64) -> String {
 const REGULAR: &[u8] = include_bytes!("fonts/Arimo-Regular.ttf");
 const BOLD_FONT: &[u8] = include_bytes!("fonts/Arimo-Bold.ttf");
 
-/// Path data of a line of text that begins at the origin, and its width in px. Characters that the font lacks are
-/// boxes.
+/// Path data of a line of text that begins at the origin, and its width in px. Characters that the font lacks are drawn
+/// as boxes.
 fn outline(text: &str, size: f64, bold: bool) -> (String, f64) {
     let mut pen = Pen::default();
-    // The fonts are part of the program, and tested.
+    // The fonts are part of the program, and a test parses them.
     let Ok(face) = Face::parse(if bold { BOLD_FONT } else { REGULAR }, 0) else { return Default::default() };
     pen.scale = size / f64::from(face.units_per_em());
     for c in text.chars() {
@@ -475,7 +475,7 @@ const CSS_DPI: f32 = 96.0;
 /// The picture as a PDF of one page, `inches` wide.
 ///
 /// # Errors
-/// When the converter does not understand the picture.
+/// When the converter cannot parse the picture.
 pub fn pdf(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
     let (conversion, page) = (svg2pdf::ConversionOptions::default(), svg2pdf::PageOptions { dpi: CSS_DPI });
     let tree = tree(picture, inches)?;
@@ -484,8 +484,8 @@ pub fn pdf(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
     Ok(in_order(&bytes))
 }
 
-/// The PDF with adjacent references of a dictionary in order: the converter writes them in the order of a hash table,
-/// which differs between runs. No offset of an object changes.
+/// The PDF with adjacent references of a dictionary in sorted order: the converter writes them in the order of a hash
+/// table, which differs between runs. Object offsets do not change.
 fn in_order(pdf: &[u8]) -> Vec<u8> {
     let is_reference = |line: &[u8]| line.trim_ascii_start().starts_with(b"/") && line.ends_with(b" 0 R");
     let mut lines: Vec<&[u8]> = pdf.split(|byte| *byte == b'\n').collect();
@@ -497,7 +497,7 @@ fn in_order(pdf: &[u8]) -> Vec<u8> {
 /// The picture as a PNG of 300 pixels an inch, `inches` wide.
 ///
 /// # Errors
-/// When the converter does not understand the picture, or it is too large.
+/// When the converter cannot parse the picture, or the picture is too large.
 pub fn png(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
     let tree = tree(picture, inches)?;
     let scale = PNG_DPI / CSS_DPI;
@@ -512,7 +512,7 @@ pub fn png(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
 /// Bytes of a PNG before its second chunk: the signature and the header.
 const PNG_HEAD: usize = 33;
 
-/// The PNG with a chunk pHYs behind its header, which gives it a width in print.
+/// The PNG with a chunk pHYs after its header, which states the width in print.
 fn sized(png: &[u8]) -> Vec<u8> {
     let per_metre = (f64::from(PNG_DPI) / 0.0254).round() as u32;
     let [a, b, c, d] = per_metre.to_be_bytes();
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped() {
+    fn names_in_a_picture_are_escaped() {
         let evil = "\"><script>alert(1)</script>'&\u{1b}]]>";
         let file = picture(evil).file(1.0, Letters::Text);
         assert_eq!(file.matches("&lt;script&gt;").count(), 4, "label, title, tooltip, text: {file}");
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_stand_in_rows() {
+    fn pictures_beside_each_other_are_placed_in_rows() {
         let all = Picture::beside("all", vec![picture("a"), picture("b"), picture("c")], 2);
         assert_eq!(all.size, (60.0, 50.0));
         let places =
@@ -606,7 +606,7 @@ mod tests {
         }
         assert!(
             outline(&ascii, SIZE, true).1 < BOLD * width(&ascii),
-            "titles are fitted with that much room"
+            "BOLD is the ratio by which titles are fitted"
         );
         let (line, _) = outline("l", 10.0, false);
         assert!(line.starts_with('M') && line.ends_with('Z') && line.contains(" -7."), "upright: {line}");
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signs_of_reports_have_glyphs() {
+    fn the_font_has_glyphs_for_all_signs_of_reports() {
         let face = Face::parse(REGULAR, 0).unwrap();
         for c in "×µ±≤≥–−…≈→²äéßΩλЖ".chars() {
             assert!(face.glyph_index(c).is_some(), "{c}");
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_drawn_as_outlines() {
+    fn pdf_and_png_files_draw_the_letters_of_a_text() {
         let of = |words: &str| Picture {
             size: (96.0, 24.0),
             label: "t".into(),

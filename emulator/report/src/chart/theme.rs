@@ -1,24 +1,27 @@
-//! Colours that remain distinguishable with colour vision deficiency, on white and on black: each means one thing.
+//! Colours that remain distinguishable with colour vision deficiency, on white and on black. Each colour has one
+//! meaning.
 //!
-//! Policies have saturated colours (after Okabe and Ito), kinds of messages and of work pale ones (after Tol), ends of
-//! copies greys and earth, and what is slow is crimson. Pages use them as CSS variables; files have those of a light
-//! page as attributes of every mark, because other programs know neither the page's style sheet nor its variables.
+//! Policies have saturated colours (after Okabe and Ito); kinds of messages and of work have pale colours (after Tol).
+//! Ends of copies are grey or brown; crimson marks slow parts. Pages use the colours as CSS variables. Files have the
+//! colours of a light page as attributes of every mark, because other programs know neither the page's style sheet nor
+//! its variables.
 
 use std::fmt::Write;
 
-/// Number of colours of policies, and of kinds. Further ones repeat the colours; policies then have other dashes.
+/// Number of colours of policies, and of kinds. Further policies and kinds repeat the colours; policies then have other
+/// dashes.
 pub const COLOURS: usize = 8;
 
-/// The colour of a mark whose class has none.
+/// The colour of a mark whose class has no colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hue {
     /// The n-th policy.
     Policy(usize),
-    /// The n-th kind of something, such as of messages.
+    /// The n-th kind of an object, such as of messages.
     Kind(usize),
 }
 
-/// A colour: its name as a CSS variable, on a light page, and on a dark one.
+/// A colour: its name as a CSS variable, its value on a light page, and its value on a dark page.
 type Colour = (&'static str, &'static str, &'static str);
 
 /// All colours.
@@ -65,7 +68,7 @@ fn light(name: &str) -> &'static str {
     PALETTE.iter().find(|colour| colour.0 == name).map_or("#000000", |colour| colour.1)
 }
 
-/// Dashes of the lines of policies, which tell them apart in black and white.
+/// Dashes of the lines of policies, which distinguish policies in black and white.
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
 /// The dash of the n-th policy: it differs from the dash of the previous policy, and of policies with the same colour.
@@ -73,7 +76,7 @@ const fn dash(i: usize) -> usize {
     (i + i / COLOURS) % DASHES.len()
 }
 
-/// Classes of the n-th policy: colour, dash, and a class by which the policy is hidden.
+/// Classes of the n-th policy: colour, dash, and a class that hides the policy.
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
 }
@@ -99,7 +102,7 @@ impl Hue {
         }
     }
 
-    /// The dashes of a line; empty for a solid one.
+    /// The dashes of a line; empty for a solid line.
     fn dash(self) -> &'static str {
         match self {
             Self::Policy(i) => DASHES[dash(i)],
@@ -181,7 +184,7 @@ mod tests {
         for name in variables.filter(|name| *name != "c") {
             assert!(PALETTE.iter().any(|colour| colour.0 == name), "--{name} has no colour");
         }
-        // The sheet's own selectors: classes of colours are those of policies, patterns and dashes.
+        // The style sheet's own selectors, without the classes of policies, patterns and dashes.
         let selectors = sheet.split('.').skip(1);
         let words =
             selectors.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next());

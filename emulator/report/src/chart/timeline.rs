@@ -1,5 +1,5 @@
-//! Timelines of cores: a row for each core, a block for each execution, interference shaded behind; and cores as tiles
-//! at one moment: shaded by their slowdown, with a smaller square while they run a copy.
+//! Timelines of cores: a row for each core, a block for each execution, and shades for interference. Cores at one
+//! moment are drawn as tiles, shaded by their slowdown, with a smaller square in a core that runs a copy.
 
 use volary_engine::results::{CopyEnd, CopyRow};
 use volary_experiment::number;
@@ -13,10 +13,10 @@ use super::theme::Hue;
 
 /// Limit on the cores drawn.
 const CORES: usize = 16;
-/// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
+/// Limit on the blocks and shades of a readable timeline. Callers shorten the window to keep it.
 pub const BLOCKS: usize = 700;
 
-/// Limit of the window, as a multiple of the start of the last execution.
+/// Limit on the length of the window, as a multiple of the start of the last execution.
 const FAR: f64 = 3.0;
 
 const LEFT: f64 = 62.0;
@@ -24,16 +24,16 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// Interference that is drawn: bursts as (core, from s, until s, slowdown), and injections as (core, from s, until s),
-/// a frame around the executions.
+/// Interference in a timeline: bursts as (core, from s, until s, slowdown), and injections as (core, from s, until s),
+/// which are drawn as frames around the executions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shades<'a> {
     pub bursts: &'a [(u32, f64, f64, f64)],
     pub injected: &'a [(u32, f64, f64)],
 }
 
-/// A timeline of the first `end` seconds, `wide` px wide, from slices in order of core; `None` if there is nothing to
-/// draw.
+/// A timeline of the first `end` seconds, `wide` px wide, from slices in order of core; `None` if there are no
+/// executions.
 pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wide: f64) -> Option<Picture> {
     let cores = cores(slices);
     if cores.is_empty() || end <= 0.0 {
@@ -51,7 +51,7 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wid
     Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
 }
 
-/// The legend of the marks that begin on the cores before `end`.
+/// The legend of the marks that begin on `cores` before `end`.
 fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<LegendEntry<'static>> {
     let is_drawn = |core: u32, start: f64| start < end && cores.binary_search(&core).is_ok();
     let copies = || slices.iter().map(|slice| &slice.0).filter(|copy| is_drawn(copy.core, copy.start));
@@ -66,7 +66,7 @@ fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<
     legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
 }
 
-/// Bursts, the executions over them, and the frames of injections.
+/// Marks of bursts, of the executions over them, and of the frames of injections.
 fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f64) -> Vec<Mark> {
     let top_of = |core: u32| cores.binary_search(&core).ok().map(|row| TOP + ROW * row as f64);
     let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
@@ -95,7 +95,7 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
     bursts.chain(copies).chain(arrows).chain(injected).collect()
 }
 
-/// The opacity of the shade of a slowdown: light for a factor of two, darkest for ten or more.
+/// The opacity of the shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
 fn burst_opacity(factor: f64) -> f64 {
     0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
 }
@@ -126,12 +126,12 @@ pub struct Extent {
     pub last: f64,
     /// Start of the last execution, s.
     pub begun: f64,
-    /// Time at which the number of blocks exceeds the limit, s; infinite if it never does.
+    /// Time at which the number of blocks exceeds the limit, s; infinite if the number stays within the limit.
     pub fits: f64,
 }
 
 impl Extent {
-    /// The extent of a timeline of which at most `blocks` blocks are drawn.
+    /// The extent of a timeline with a limit of `blocks` on the drawn blocks.
     pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> Self {
         let cores = cores(slices);
         let drawn = |core: u32| cores.binary_search(&core).is_ok();
@@ -144,8 +144,8 @@ impl Extent {
         Self { last, begun, fits: starts.get(blocks).copied().unwrap_or(f64::INFINITY) }
     }
 
-    /// The common window of several timelines: to the end of the last execution of any, unless that is far beyond the
-    /// start of the last one, or there would be too many blocks.
+    /// The end of the common window of several timelines: the latest end of an execution. The window is shorter if this
+    /// end is far beyond the start of the last execution, or if there would be too many blocks.
     pub fn common(extents: impl Iterator<Item = Self>) -> f64 {
         let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY };
         let all = extents.fold(none, |a, b| Self {
@@ -173,20 +173,20 @@ const fn words(end: CopyEnd) -> &'static str {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tile {
     pub core: u32,
-    /// Whether it runs a copy.
+    /// Whether the core runs a copy.
     pub busy: bool,
-    /// Factor by which it is slowed down, at least 1; `None` while its node is down or paused.
+    /// Factor by which the core is slowed down, at least 1; `None` while its node is down or paused.
     pub slowdown: Option<f64>,
 }
 
-/// Side of a tile, of the square in it, and distance between tiles, px.
+/// Side of a tile, side of the square in a tile, and distance between tiles, px.
 const SIDE: f64 = 12.0;
 const INNER: f64 = 6.0;
 const STEP: f64 = 14.0;
 const TILES_LEFT: f64 = 8.0;
 const TILES_TOP: f64 = 26.0;
 
-/// The tiles in rows, `wide` px wide, with the squares in the colour of a policy.
+/// A picture of tiles in rows, `wide` px wide, with squares in the colour of a policy.
 pub fn tiles(title: &str, tiles: &[Tile], policy: usize, wide: f64) -> Picture {
     let columns = (((wide - TILES_LEFT) / STEP) as usize).max(1);
     let place =
@@ -234,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_shades_lie_on_their_core() {
+    fn blocks_and_shades_are_in_the_row_of_their_core() {
         let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
         let bursts = [(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)];
         let shades = Shades { bursts: &bursts, injected: &[(3, 2.5, 99.0)] };
         let svg = timeline("t", &slices, shades, 10.0, 1_060.0).unwrap().in_page().into_string();
-        // 984 px for 10 s; the second row begins 20 px lower.
+        // 984 px show 10 s; the second row begins 20 px lower.
         for block in [
             "class=\"first\" x=\"62\" y=\"33\" width=\"492\"",
             "class=\"first\" x=\"554\" y=\"53\" width=\"492\"",
@@ -257,12 +257,12 @@ mod tests {
         let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
         let marks =
             |end| legend(&[3], &slices, shades, end).iter().map(|entry| entry.mark).collect::<Vec<_>>();
-        assert_eq!(marks(2.0), ["first", "injected"], "the burst begins later, or on another core");
+        assert_eq!(marks(2.0), ["first", "injected"], "other cores and later bursts are left out");
         assert_eq!(marks(5.5), ["first", "burst", "injected", "arrow"]);
     }
 
     #[test]
-    fn the_window_reaches_the_last_end_of_all() {
+    fn the_window_ends_with_the_last_execution_of_all_timelines() {
         let common =
             |slices: &[&[Slice]]| Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], BLOCKS)));
         let (short, long) = (&[slice(0, 9.0, 11.5)][..], &[slice(0, 9.0, 15.0)][..]);
@@ -277,16 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn the_window_shrinks_until_it_fits() {
+    fn the_window_is_shortened_to_the_limit_of_blocks() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
         let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS)].into_iter());
         let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
-        assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
+        assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks, and the legend");
         assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());
     }
 
     #[test]
-    fn each_state_looks_different() {
+    fn tiles_distinguish_the_states_of_cores() {
         let tile = |core, busy, slowdown| Tile { core, busy, slowdown };
         let all = [tile(0, false, Some(1.0)), tile(1, true, Some(16.0)), tile(2, false, None)];
         let svg = tiles("t", &all, 1, 400.0).in_page().into_string();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_row_is_followed_by_another() {
+    fn tiles_beyond_a_full_row_begin_another_row() {
         let all: Vec<Tile> = (0..30).map(|core| Tile { core, busy: false, slowdown: Some(1.0) }).collect();
         let svg = tiles("t", &all, 0, 150.0).in_page().into_string();
         assert!(svg.contains("x=\"8\" y=\"40\"") && svg.contains("x=\"134\" y=\"26\""), "{svg}");

@@ -1,6 +1,6 @@
-//! Snapshots of a study directory, whether its run has ended or is in progress in another process.
+//! Snapshots of a study directory, of a run that has ended or is in progress in another process.
 //!
-//! A folder states which runs have ended, and how; the progress of a run before its end is known only to its process.
+//! A folder has only the ended runs with their results; only the process of a run knows its progress.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,28 +40,29 @@ pub struct RunFolder {
 struct FolderReading {
     stamp: Stamp,
     store: RunStore,
-    /// Data about the runs that have ended, by id.
+    /// Data of the ended runs, by id.
     ended: BTreeMap<String, FolderRun>,
     snapshot: Snapshot,
-    /// Start of the run, and its end unless it is in progress.
+    /// Start of the study, and its end unless it is in progress.
     times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
     /// Earliest time of the next reading.
     next: Instant,
 }
 
-/// Sizes and times of the files that change while a run goes on, and whether its process lives.
+/// Sizes and times of the files that change during a study, and whether its process lives.
 type Stamp = ([Option<(u64, SystemTime)>; 3], bool);
 
 impl RunFolder {
     /// The study directory `root`.
     ///
     /// # Errors
-    /// It holds no run, or a file in it is damaged.
+    /// When the folder holds no run, or a file in it is damaged.
     pub fn open(root: &Path) -> Result<Self, Error> {
         Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
     }
 
-    /// The current content of the folder; or its content at the last successful reading, and why later ones failed.
+    /// The current content of the folder. After a failed reading, the content at the last successful reading, with the
+    /// reason.
     pub fn snapshot(&self) -> Snapshot {
         let mut latest = guard(&self.latest);
         if Instant::now() >= latest.next {
@@ -75,8 +76,8 @@ impl RunFolder {
 }
 
 impl FolderReading {
-    /// Reads the folder again if it has changed. A file that is being replaced, or is damaged, may be whole at the next
-    /// reading.
+    /// Reads the folder again if it has changed. A file that is being replaced, or is damaged, may be complete at the
+    /// next reading.
     fn update(&mut self, root: &Path) {
         let began = Instant::now();
         let outdated = if stamp(root) == self.stamp {
@@ -92,7 +93,7 @@ impl FolderReading {
     }
 
     fn of(root: &Path) -> Result<Self, Error> {
-        load_manifest(root)?; // nothing else is read of a folder that holds no run
+        load_manifest(root)?; // fails for a folder without a run
         let (began, store) = (Instant::now(), RunStore::open(root)?);
         let (snapshot, times) = (Snapshot::default(), (None, None));
         let stamp = ([None; 3], false);
@@ -103,7 +104,7 @@ impl FolderReading {
     }
 
     fn read(&mut self, root: &Path) -> Result<(), Error> {
-        // The stamp is taken first: changes during the reading are noticed at the next one.
+        // The stamp is taken first: changes during this reading are noticed at the next reading.
         let stamp = stamp(root);
         let manifest = load_manifest(root)?;
         self.read_ended()?;
@@ -130,7 +131,7 @@ impl FolderReading {
     }
 }
 
-/// The earliest time of the next reading, if the last reading began then and has just ended.
+/// The earliest time of the next reading, after a reading that began at `began` and has just ended.
 fn next_reading(began: Instant) -> Instant {
     Instant::now() + (began.elapsed() * READING).max(LEAST)
 }
@@ -146,12 +147,12 @@ fn stamp(root: &Path) -> Stamp {
 /// A run that has ended.
 #[derive(Debug)]
 struct FolderRun {
-    /// Its place in the log of runs, in the order in which they ended.
+    /// Position of the run in the log of runs, which is in the order in which runs ended.
     at: u64,
     summary: EndedSummary,
 }
 
-/// The part of a run's record that the page uses.
+/// The fields of a run's record that the page uses.
 #[derive(Deserialize)]
 struct EndedRecord {
     run: String,
@@ -203,12 +204,12 @@ impl FolderReading {
     }
 }
 
-/// The planned runs with the data of those that have ended. The policy and cell of a run that has not ended follow from
-/// its position in the plan, if the folder has every run of the plan and all points have the same number of runs.
+/// The planned runs, with the data of those that have ended. The policy and cell of another run follow from its
+/// position in the plan, if the folder has every run of the plan and all points have the same number of runs.
 fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunEntry> {
     let points: Vec<_> = manifest.points().collect();
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
-    // Replications that a stopping rule adds come after those of all points.
+    // Replications that a stopping rule adds come after the replications of all points.
     let fixed = manifest.slices.is_none() && manifest.spec["repeat"] != "auto";
     let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
     let entry = |(at, id): (usize, &String)| match ended.get(id) {
@@ -240,7 +241,7 @@ fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
     labels
 }
 
-/// The cell of the run that ended last.
+/// The view of the cell whose run ended last.
 fn cell(
     store: &RunStore,
     manifest: &Manifest,
@@ -264,7 +265,7 @@ fn cell(
     Ok(CellView { cell: cell.clone(), curves: CurveView::of_ended(distributions.into_iter()), run })
 }
 
-/// The faults that a run met.
+/// The faults of the experiment that a run met.
 fn faults(manifest: &Manifest, record: &RunRecord) -> Vec<Disturbance> {
     let Summary { policy, cell, .. } = &record.summary;
     let point = manifest.points().find(|point| point.label() == policy && point.cell() == *cell);

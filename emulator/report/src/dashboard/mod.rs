@@ -2,13 +2,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`snapshot`] | what the page shows at one moment, in one form for all runtimes, with ended runs, faults and injections |
-//! | `state` | [`Dashboard`]: what runs report, from which snapshots are taken |
-//! | `sampler` | one run while it goes on |
+//! | [`snapshot`] | the content of the page at one moment, in one form for all runtimes |
+//! | `state` | [`Dashboard`]: the reports of runs, from which snapshots are made |
+//! | `sampler` | samples of a run in progress |
 //! | `folder` | [`RunFolder`]: snapshots of a study directory |
 //! | `sections` | the page, and a snapshot as its sections |
-//! | `streams` | the viewers of the page, and what each is sent |
-//! | `server` | [`Server`]: the socket, and HTTP by hyper; [`SnapshotSource`]: where snapshots come from; which requests are answered |
+//! | `streams` | the viewers of the page, and their events |
+//! | `server` | [`Server`]: the socket, HTTP by hyper and its routes; [`SnapshotSource`], a source of snapshots |
 
 mod folder;
 mod sampler;

@@ -1,8 +1,8 @@
-//! Samples of a run in progress: the only source of the live page, in virtual time, in one process and on hosts.
+//! Samples of a run in progress: the source of the live page in virtual time, in one process and on hosts.
 //!
-//! A sample reads what the recorder has; the order of events does not depend on it. Counts are sampled always, details
-//! only while there are viewers. The interval between two samples grows with the duration of a sample, so that samples
-//! take at most half a per cent of the time of a run without viewers, and at most a fortieth otherwise.
+//! A sample reads the recorder and does not affect the order of events. Counts are always sampled, details only while
+//! there are viewers. The interval between two samples grows with the duration of a sample: samples take at most half a
+//! per cent of the time of a run without viewers, and at most a fortieth with viewers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,9 +22,9 @@ use super::state::Dashboard;
 
 /// Minimum real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Minimum real time between two samples of a page without viewers, as a multiple of the duration of the last one.
+/// Minimum real time between two samples without viewers, as a multiple of the duration of the last sample.
 const UNSEEN: u32 = 200;
-/// Minimum real time between two samples of a page with viewers, as a multiple of the duration of the last one.
+/// Minimum real time between two samples with viewers, as a multiple of the duration of the last sample.
 const SEEN: u32 = 40;
 /// Maximum number of jobs whose response times are in a sample.
 const JOBS: u32 = 20_000;
@@ -33,14 +33,14 @@ const CORES: u32 = 600;
 /// Maximum number of points of a history.
 const HISTORY: usize = 400;
 
-/// Samples one run.
+/// A sampler of one run.
 #[derive(Debug)]
 pub(super) struct Sampler<'a> {
     dashboard: &'a Dashboard,
     /// Id of the run.
     run: String,
     world: &'a World,
-    /// The cores of the world without copies, from which slowdowns are computed, and the injections applied to them;
+    /// Cores of the world without copies, from which slowdowns are computed, and the injections applied to these cores;
     /// `None` before the first detailed sample.
     cores: Option<(Cores, Vec<Injection>)>,
     history: History,
@@ -54,7 +54,7 @@ impl<'a> Sampler<'a> {
         Self { dashboard, run, world, cores: None, history, due: Instant::now() }
     }
 
-    /// Takes a sample of the records until `now`, if one is due.
+    /// Takes a sample of the records until `now`, if a sample is due.
     fn sample(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted) {
         let began = Instant::now();
         if began < self.due {
@@ -166,7 +166,7 @@ impl RunObserver for Sampler<'_> {
     }
 }
 
-/// Messages by the names of their kinds.
+/// Numbers of messages by the names of their kinds.
 pub(super) fn messages(counted: &Counted) -> BTreeMap<String, u64> {
     let named = (0..).zip(&counted.by_kind).filter(|(_, count)| **count > 0);
     named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
@@ -183,11 +183,11 @@ fn shards(counted: &Counted) -> Vec<ShardView> {
     counted.shards.iter().map(view).collect()
 }
 
-/// A history of bounded length: in a long run, only every second, fourth, eighth … sample is kept.
+/// A history of bounded length: a long run keeps only every second, fourth, eighth … sample.
 #[derive(Debug)]
 struct History {
     points: Vec<HistoryPoint>,
-    /// Number of samples taken, and number of samples per kept one.
+    /// Number of samples taken, and number of samples per kept sample.
     taken: usize,
     stride: usize,
 }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_history_is_thinned_evenly() {
+    fn a_long_history_keeps_evenly_spaced_samples() {
         let mut history = History::default();
         for i in 0..10_000 {
             history.add(HistoryPoint { at_s: f64::from(i), copies_running: 1, tasks_waiting: 0 });

@@ -1,8 +1,7 @@
-//! The page, and a snapshot as its sections, each as HTML.
+//! The page, and the sections of a snapshot, as HTML.
 //!
-//! The server draws the charts, with the functions of the report; the page only puts the sections in place. It is one
-//! HTML file with its style and script, which loads nothing else. Every name of an experiment goes through `maud`,
-//! which escapes it.
+//! The server draws the charts with the functions of the report; the page only puts the sections in place. The page is
+//! one HTML file with its style and script, and loads nothing else. Every name of an experiment is escaped by `maud`.
 //!
 //! The grid of a sweep has a row for each cell and a column for each policy.
 
@@ -39,16 +38,16 @@ pub(super) const SECTIONS: [(&str, &str); 9] = [
 
 /// Size of a chart, px.
 const CHART: Point = (520.0, 310.0);
-/// Size of a smaller one.
+/// Size of a smaller chart, px.
 const SMALL: Point = (520.0, 220.0);
-/// Width of the tiles.
+/// Width of the picture of tiles, px.
 const TILES: f64 = 520.0;
 /// Maximum number of message kinds that are drawn.
 const KINDS: usize = 8;
 /// Maximum number of failures that are listed.
 const FAILURES: usize = 50;
 
-/// The HTML of every section, in the order of [`SECTIONS`]; empty if there is nothing to show.
+/// The HTML of every section, in the order of [`SECTIONS`]; empty for a section without data.
 pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
     let Snapshot { header, cell, .. } = snapshot;
     let run = cell.as_ref().and_then(|cell| cell.run.as_ref());
@@ -87,7 +86,7 @@ fn progress(snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// The share of all jobs that is done, if all runs have equally many jobs.
+/// Share of all jobs that have finished, if all runs have the same number of jobs.
 fn share(runs: &[RunEntry]) -> f64 {
     let done = |run: &RunEntry| match run.stage {
         RunStage::Finished | RunStage::Failed => 1.0,
@@ -151,8 +150,8 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
             }
             @if cell.curves.iter().any(|curve| curve.running) {
                 p.hint {
-                    "Dashed: a run in progress. Its curve ends at the share of jobs that have finished; short jobs \
-                     finish first, so it moves to the right as it grows."
+                    "Dashed curves: a run in progress. Its curve ends at the share of jobs that have finished; short jobs \
+                     finish first, and the curve moves to the right."
                 }
             }
         }
@@ -168,7 +167,7 @@ fn label(view: &CurveView) -> String {
     if view.running { format!("{} (running)", view.policy) } else { view.policy.clone() }
 }
 
-/// The colour of a curve. A run in progress has the colour of its policy, with another dash.
+/// The colour of a curve. A run in progress has the colour of its policy and another dash.
 fn colour_of(header: &PageHeader, view: &CurveView) -> usize {
     header.colour(&view.policy) + if view.running { COLOURS } else { 0 }
 }
@@ -272,7 +271,7 @@ fn over_time(
     Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL }.picture()
 }
 
-/// The most frequent kinds, and the others together.
+/// A chart of the most frequent kinds of messages, and of all other kinds together.
 fn messages(run: &RunView) -> Picture {
     let mut kinds: Vec<(&str, u64)> =
         run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent)).collect();
@@ -348,7 +347,7 @@ fn shard_row(shard: &ShardView) -> Markup {
     }
 }
 
-/// The page of an experiment. Its sections are empty: they come as events.
+/// The page of an experiment. Its sections are empty and arrive as events.
 pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
     let title = if header.title.is_empty() { &header.experiment } else { &header.title };
     let page = html! {
@@ -358,7 +357,7 @@ pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { (title) " – volary" }
-                // Without it browsers ask for /favicon.ico.
+                // Without this link browsers request /favicon.ico.
                 link rel="icon" href="data:,";
                 style nonce=(nonce) { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
             }
@@ -393,7 +392,7 @@ pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
 }
 
 /// The content security policy of an answer. A page may load its own style and script, which carry its nonce, and
-/// events of this server; other answers may load nothing.
+/// events of this server. Other answers may load nothing.
 pub(super) fn policy(nonce: Option<&str>) -> String {
     let page = nonce.map_or_else(String::new, |nonce| {
         format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; ")
@@ -401,14 +400,14 @@ pub(super) fn policy(nonce: Option<&str>) -> String {
     format!("default-src 'none'; {page}base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 }
 
-/// Maximum number of cells that are shown, around the displayed one.
+/// Maximum number of cells shown in the grid, around the displayed cell.
 const ROWS: usize = 60;
 
 /// The runs of the plan by cell and policy.
 struct Grid<'a> {
-    /// Cells in the order in which they appear.
+    /// Cells in order of first appearance.
     cells: Vec<&'a Cell>,
-    /// Runs by the place of their cell and their policy.
+    /// Runs by the index of their cell and their policy.
     runs: BTreeMap<(usize, &'a str), Vec<&'a RunEntry>>,
     /// Number of runs whose cell and policy are not known.
     unknown: usize,
@@ -423,7 +422,7 @@ impl<'a> Grid<'a> {
                 grid.unknown += 1;
                 continue;
             }
-            // Runs of a cell mostly follow each other.
+            // Runs of a cell are mostly consecutive.
             let last = grid.cells.last().filter(|cell| **cell == &run.cell);
             let place = match last {
                 Some(_) => grid.cells.len() - 1,
@@ -478,7 +477,7 @@ fn section(snapshot: &Snapshot) -> Markup {
             }
         }
         @if grid.unknown > 0 {
-            p.hint { "and " (plural(grid.unknown as u64, "run")) " about which nothing is stored yet" }
+            p.hint { "and " (plural(grid.unknown as u64, "run")) " of an unknown cell and policy" }
         }
     }
 }
@@ -487,7 +486,7 @@ fn row_name(cell: &Cell) -> String {
     if cell.is_empty() { "all runs".to_owned() } else { cell_name(cell) }
 }
 
-/// The replications of a policy in a cell.
+/// A field of the grid: the replications of a policy in a cell.
 fn tile(runs: &[&RunEntry]) -> Markup {
     let stage = |stage: RunStage| runs.iter().filter(move |run| run.stage == stage).count();
     let (ended, failed, running) =
@@ -524,7 +523,7 @@ fn goes_on(runs: &[&RunEntry]) -> Markup {
     }
 }
 
-/// Median and 99th percentile, mean over the replications.
+/// Median and 99th percentile of response times, each the mean over replications.
 fn result(runs: &[&RunEntry]) -> Markup {
     let both: Vec<(f64, f64)> = runs.iter().filter_map(|run| run.response_s).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;

@@ -1,10 +1,10 @@
-//! The server of the live page: a socket of this machine, HTTP by hyper, on a thread of its own.
+//! The server of the live page: a socket of this machine, HTTP by hyper, on a separate thread.
 //!
-//! While there is no viewer the thread sleeps. Sections are rendered once a second for all viewers together.
+//! The thread sleeps while there are no viewers. Sections are rendered once a second for all viewers together.
 //!
-//! The requests that are answered are `GET`, addressed to this host, with the token. A page of another site that a
-//! browser has open can send requests to this machine as well, and a name of its own can resolve to `127.0.0.1`. It
-//! knows neither the token nor can it forge the `Host` header of its requests.
+//! The server answers only `GET` requests that are addressed to this host and have the token. A page of another site in
+//! a browser can also send requests to this machine, and a name of that site can resolve to `127.0.0.1`. Such a page
+//! neither knows the token nor can forge the `Host` header of its requests.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ use super::streams::{Reply, ViewerStreams};
 
 /// Real time between two renderings.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time limit of a request and its answer, except for a stream of events.
+/// Real time limit of a request and its answer, except for a stream of events.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Time limit for a client to send the head of its request.
 const HEAD: Duration = Duration::from_secs(5);
@@ -45,19 +45,19 @@ const HEAD: Duration = Duration::from_secs(5);
 const LAST: Duration = Duration::from_secs(1);
 /// Maximum size of the head of a request, bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Maximum number of connections; beyond it the oldest one without an answer is closed.
+/// Maximum number of connections. At the limit, the oldest connection without an answer is closed.
 const CONNECTIONS: usize = 64;
 /// Bytes that the system buffers for a client that does not read.
 const SEND_BUFFER: usize = 256 << 10;
 
-/// The reason why there is no live page.
+/// The reason why the live page cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// Another process has the port.
-    #[error("port {0} is in use by another process: give another one, or none for any that is free")]
+    #[error("port {0} is in use by another process: choose another port, or give none to take any free one")]
     InUse(u16),
     /// The user has no permission for the port.
-    #[error("port {0} is for root only: give one from 1024 on, or none for any that is free")]
+    #[error("port {0} is for root only: choose a port from 1024 on, or give none to take any free one")]
     Privileged(u16),
     /// The system refuses a socket, a thread or randomness.
     #[error("cannot serve a page on 127.0.0.1: {0}")]
@@ -76,11 +76,11 @@ impl LiveError {
     }
 }
 
-/// A page that is served until this is dropped.
+/// A page that is served until this value is dropped.
 #[derive(Debug)]
 pub struct Server {
     url: String,
-    /// Sends the last event to viewers.
+    /// Sends the text of the last event for viewers.
     stop: Option<oneshot::Sender<String>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -89,7 +89,7 @@ impl Server {
     /// Serves a source on a port of 127.0.0.1, or on any free port if `port` is 0.
     ///
     /// # Errors
-    /// The port cannot be used.
+    /// When the port cannot be used.
     pub fn start(port: u16, source: Arc<dyn SnapshotSource>) -> Result<Self, LiveError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| LiveError::of(error, port))?;
@@ -111,7 +111,7 @@ impl Server {
         &self.url
     }
 
-    /// Shows viewers the last state, marked as the last, and ends.
+    /// Shows viewers the last state, marked as the last, and ends the server.
     pub fn end(mut self, says: &str) {
         self.stop(says);
     }
@@ -138,11 +138,11 @@ struct Site {
     token: Token,
     address: SocketAddr,
     streams: Mutex<ViewerStreams>,
-    /// Wakes the rendering when there is a viewer.
+    /// Wakes the rendering when a viewer arrives.
     arrived: Notify,
 }
 
-/// Accepts connections and renders until stopped.
+/// Accepts connections and renders snapshots until stopped.
 async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Receiver<String>) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -159,7 +159,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
                 Ok((stream, _)) => {
                     if connections.len() >= CONNECTIONS {
                         cut_oldest(&mut waiting);
-                        // Lets the connection that was cut end.
+                        // This lets the closed connection end.
                         yield_now().await;
                         while connections.try_join_next().is_some() {}
                     }
@@ -169,7 +169,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
                         connections.spawn(connect(stream, Arc::clone(&site), connected));
                     }
                 }
-                // The error may pass, as for too many open files.
+                // The error may be temporary, such as too many open files.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -181,7 +181,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
     let _ = timeout(LAST, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-/// Closes the oldest connection that is no stream of events, so that connections without requests do not block others.
+/// Closes the oldest connection that is not a stream of events: connections without requests must not block others.
 fn cut_oldest(waiting: &mut VecDeque<Weak<Connected>>) {
     let is_answered = |connected: &Arc<Connected>| connected.streams.load(Ordering::Relaxed);
     while let Some(oldest) = waiting.pop_front() {
@@ -207,13 +207,13 @@ async fn render(site: Arc<Site>) {
 #[derive(Debug, Default)]
 struct Connected {
     cut: Arc<Notify>,
-    /// Whether it has become a stream of events, which may last.
+    /// Whether the connection has become a stream of events, which may last.
     streams: AtomicBool,
 }
 
-/// Answers the one request of a connection.
+/// Answers the single request of a connection.
 async fn connect(stream: TcpStream, site: Arc<Site>, connected: Arc<Connected>) {
-    // Buffers are limited so that a client that does not read is noticed; the defaults work as well.
+    // Small buffers reveal a client that does not read; the default sizes work as well.
     let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request: Request<Incoming>| {
@@ -241,7 +241,7 @@ async fn connect(stream: TcpStream, site: Arc<Site>, connected: Arc<Connected>) 
 struct Content {
     kind: &'static str,
     body: Reply,
-    /// The nonce of a page's style and script; other answers have none.
+    /// The nonce of a page's style and script; `None` for other answers.
     nonce: Option<Token>,
 }
 
@@ -252,7 +252,7 @@ impl Content {
 }
 
 impl Site {
-    /// Renders the source for all viewers.
+    /// Renders the current snapshot for all viewers.
     fn show(&self) {
         guard(&self.streams).show(&self.source.snapshot());
     }
@@ -304,7 +304,7 @@ impl Site {
         }
     }
 
-    /// The current snapshot. From the first request on, the source also measures details.
+    /// The current snapshot. Each request also makes the source measure details for some seconds.
     fn snapshot(&self) -> Snapshot {
         self.source.request_details();
         self.source.snapshot()
@@ -315,7 +315,7 @@ impl Site {
 pub trait SnapshotSource: Send + Sync {
     /// Takes a snapshot.
     fn snapshot(&self) -> Snapshot;
-    /// Asks for details during the next seconds.
+    /// Requests details during the next seconds.
     fn request_details(&self);
 }
 
@@ -334,14 +334,14 @@ impl SnapshotSource for RunFolder {
         Self::snapshot(self)
     }
 
-    /// Does nothing, because the files contain all details.
+    /// Does nothing, since the files contain all details.
     fn request_details(&self) {}
 }
 
 /// Bytes of randomness in a token.
 const TOKEN: usize = 16;
 
-/// A random text of 128 bits, for the page's address and as the nonce of a page.
+/// A random text of 128 bits, used in the page's address and as a nonce.
 #[derive(Clone, PartialEq, Eq)]
 struct Token(String);
 
@@ -352,7 +352,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A token of the system's randomness.
+    /// A token from the system's randomness.
     fn random() -> Option<Self> {
         let mut bytes = [0; TOKEN];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -363,7 +363,8 @@ impl Token {
         &self.0
     }
 
-    /// Whether a text is the token. The duration does not depend on the position of the first difference.
+    /// Whether a text equals the token. The time of the comparison does not depend on the position of the first
+    /// difference.
     fn is(&self, text: &str) -> bool {
         let pairs = self.0.bytes().zip(text.bytes());
         text.len() == self.0.len() && pairs.fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
@@ -378,7 +379,7 @@ enum Resource {
     Json,
 }
 
-/// The resource that a request names, or the status with which it is refused.
+/// The resource that a request names, or the status of the refusal.
 fn route(
     method: &Method,
     path: &str,

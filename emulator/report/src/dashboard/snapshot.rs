@@ -1,10 +1,11 @@
 //! The snapshot of an experiment: the content of the live page at one moment, in one form for all runtimes and for
 //! folders.
 //!
-//! Times are emulated seconds unless a name contains `real`. `volary run --live` serves it as `snapshot.json`.
+//! Times are emulated seconds unless a name contains `real`. `volary run --live` serves the snapshot as
+//! `snapshot.json`.
 //!
-//! Disturbances of a run are the faults of its experiment, and the injections into it. The view of a run that has ended
-//! is made from its record.
+//! Disturbances of a run are the faults of its experiment, and the injections into the run. The view of an ended run is
+//! made from its record.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +23,23 @@ use volary_netem::FaultSpec;
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Snapshot {
     pub header: PageHeader,
-    /// Whether runs are still to come; `false` once the experiment has ended.
+    /// Whether further runs are expected; `false` once the experiment has ended.
     pub running: bool,
     /// The state of the experiment, as in the manifest.
     pub state: String,
-    /// Real time since the experiment began, s; `None` if that is not known.
+    /// Real time since the start of the experiment, s; `None` if unknown.
     pub real_s: Option<f64>,
-    /// Estimate of the real time left, s; `None` before a job has finished, and at the end.
+    /// Estimate of the real time left, s; `None` before the first job has finished, and at the end.
     pub real_left_s: Option<f64>,
-    /// The reason why a folder cannot be read now; the snapshot is then its earlier content.
+    /// The reason why a folder cannot be read now; the snapshot is then the content at the last successful reading.
     pub outdated: Option<String>,
     /// Every planned run, in the order of the experiment.
     pub runs: Vec<RunEntry>,
-    /// The displayed cell: the one whose run began last, or in a folder ended last.
+    /// The displayed cell: the cell of the run that began last, or, for a folder, of the run that ended last.
     pub cell: Option<CellView>,
 }
 
-/// The data that does not change during an experiment.
+/// The data of a page that does not change during an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PageHeader {
     /// Name of the experiment.
@@ -46,9 +47,9 @@ pub struct PageHeader {
     pub title: String,
     /// `virtual`, `local` or `hosts`.
     pub runtime: String,
-    /// Labels of the policies, in order; a policy's place decides its colour.
+    /// Labels of the policies. The position of a policy determines its colour.
     pub policies: Vec<String>,
-    /// The study directory.
+    /// Path of the study directory.
     pub folder: String,
 }
 
@@ -67,23 +68,23 @@ pub struct RunEntry {
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// `None` if a folder does not state it yet.
+    /// Seed of the run; `None` if a folder does not state it yet.
     pub seed: Option<u64>,
     pub stage: RunStage,
-    /// Jobs of the workload; 0 until it has been built.
+    /// Number of jobs in the workload; 0 before the workload is built.
     pub jobs: u64,
-    /// Number of these that have finished.
+    /// Number of jobs that have finished.
     pub finished: u64,
-    /// Median and 99th percentile of the response times of a run that has ended, s.
+    /// Median and 99th percentile of the response times of an ended run, s.
     pub response_s: Option<(f64, f64)>,
-    /// Estimate of the real time left, s; `None` unless it is running and a job has finished.
+    /// Estimate of the real time left, s; `None` unless the run is in progress and a job has finished.
     pub real_left_s: Option<f64>,
-    /// The reason why it failed.
+    /// The reason why the run failed; `None` if it did not.
     pub why: Option<String>,
 }
 
 impl RunEntry {
-    /// A run that has not begun.
+    /// The entry of a run that has not begun.
     pub fn waiting(run: &str, policy: &str, cell: &Cell, seed: Option<u64>) -> Self {
         Self {
             run: run.to_owned(),
@@ -111,32 +112,32 @@ pub enum RunStage {
     Failed,
 }
 
-/// The displayed cell.
+/// The view of the displayed cell.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CellView {
     /// Values of the swept keys.
     pub cell: Cell,
-    /// Distributions of response times, of runs that have ended or are in progress.
+    /// Distributions of response times of runs that have ended or are in progress.
     pub curves: Vec<CurveView>,
-    /// The run that began last, or in a folder ended last.
+    /// The run that began last, or, for a folder, that ended last.
     pub run: Option<RunView>,
 }
 
-/// Response times of a policy: of its runs that have ended, or of one in progress.
+/// Response times of a policy's ended runs, or of one run in progress.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CurveView {
     pub policy: String,
     /// Whether the run is in progress; the curve then ends at the share of jobs that have finished.
     pub running: bool,
-    /// Number of jobs per value of a distribution: more than one if the jobs of a run in progress are sampled.
+    /// Number of jobs per value of a distribution. It exceeds 1 if the jobs of a run in progress are sampled.
     pub each: u32,
-    /// The distribution of each run, with its number of jobs over `each`.
+    /// The distribution of each run, with its number of jobs divided by `each`.
     pub runs: Vec<(Sketch, u64)>,
 }
 
 impl CurveView {
-    /// A curve for each policy, in the order of first appearance, from the distributions and numbers of jobs of runs
-    /// that have ended.
+    /// The curves of ended runs, one per policy in the order of first appearance. `runs` gives policy, distribution and
+    /// number of jobs.
     pub(super) fn of_ended(runs: impl Iterator<Item = (String, Sketch, u64)>) -> Vec<Self> {
         let mut curves: Vec<Self> = Vec::new();
         for (policy, sketch, jobs) in runs {
@@ -157,31 +158,31 @@ pub struct RunView {
     pub policy: String,
     pub seed: u64,
     pub running: bool,
-    /// The emulated clock.
+    /// The emulated clock, s.
     pub at_s: f64,
-    /// Jobs, tasks and copies so far.
+    /// Numbers of jobs, tasks and copies so far.
     pub counts: Counts,
     /// Running copies and waiting tasks over time, evenly thinned in a long run.
     pub history: Vec<HistoryPoint>,
-    /// Messages sent over the network, by kind.
+    /// Numbers of messages sent over the network, by kind.
     pub messages: BTreeMap<String, u64>,
-    /// Datagrams lost and stream messages returned to their sender.
+    /// Number of datagrams lost and of stream messages returned to their sender.
     pub dropped: u64,
-    /// Means over the observed caches, or copies of a shared state.
+    /// Means over the observed caches, or over the copies of a shared state.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
-    /// The cores, or evenly spaced ones of them; empty for a run that has ended.
+    /// The cores, or evenly spaced cores of a large cluster; empty for an ended run.
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
     pub shards: Vec<ShardView>,
-    /// Faults and injections that have begun, by time.
+    /// Faults and injections that have begun, in order of time.
     pub disturbances: Vec<Disturbance>,
 }
 
 /// Counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counts {
-    /// Jobs of the workload.
+    /// Number of jobs in the workload.
     pub jobs: u64,
     pub jobs_submitted: u64,
     pub jobs_finished: u64,
@@ -191,9 +192,9 @@ pub struct Counts {
     pub copies_finished: u64,
     pub copies_preempted: u64,
     pub copies_lost: u64,
-    /// Copies on cores now.
+    /// Number of copies that run on cores now.
     pub copies_running: u64,
-    /// Submitted tasks that have neither finished nor a running copy.
+    /// Number of submitted tasks that have neither finished nor a running copy.
     pub tasks_waiting: u64,
 }
 
@@ -228,9 +229,9 @@ pub struct HistoryPoint {
 /// Cores at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CoresView {
-    /// All cores of the cluster.
+    /// Number of cores of the cluster.
     pub total: u32,
-    /// Every `step`-th of them is listed.
+    /// Distance between listed cores: every `step`-th core is listed.
     pub step: u32,
     pub listed: Vec<CoreState>,
 }
@@ -239,17 +240,17 @@ pub struct CoresView {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CoreState {
     pub core: u32,
-    /// Whether it runs a copy.
+    /// Whether the core runs a copy.
     pub busy: bool,
-    /// Factor by which interference slows it down, at least 1; `None` while its node is down or paused.
+    /// Factor by which interference slows the core down, at least 1; `None` while its node is down or paused.
     pub slowdown: Option<f64>,
 }
 
-/// A shard in real time, and for the first one of a process the vitals of its host.
+/// A shard in real time. The first shard of a process also has the vitals of its host.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct ShardView {
     pub name: String,
-    /// Lateness of messages; `None` where it was not measured by shard.
+    /// Lateness of messages; `None` if it was not measured by shard.
     pub deliveries: Option<LateSoFar>,
     /// Lateness of timers.
     pub timers: Option<LateSoFar>,
@@ -262,9 +263,9 @@ pub struct Disturbance {
     /// `crash`, `pause`, `partition`, `degrade`, `scheduled injection` or `injection`.
     pub kind: String,
     pub at_s: f64,
-    /// `None` if it lasts until the end, or until it is lifted.
+    /// End of the disturbance, s; `None` if it lasts until the end, or until it is lifted.
     pub until_s: Option<f64>,
-    /// Its targets and its effect.
+    /// Targets and effect of the disturbance.
     pub says: String,
 }
 
@@ -274,7 +275,7 @@ pub(super) fn faults(specs: &[FaultSpec], now: Time) -> Vec<Disturbance> {
     begun.map(fault).collect()
 }
 
-/// The begin of a fault and its duration; `None` if it has no end.
+/// The begin and the duration of a fault; `None` if it has no end.
 const fn window(fault: &FaultSpec) -> (Span, Option<Span>) {
     match fault {
         FaultSpec::Partition(fault) => (fault.at, Some(fault.lasting)),
@@ -302,12 +303,12 @@ fn fault(fault: &FaultSpec) -> Disturbance {
     }
 }
 
-/// The kind of a disturbance that is no fault of the experiment.
+/// The kind of an injection that the user made during the run.
 const INJECTION: &str = "injection";
 /// The kind of an injection that the experiment schedules.
 const SCHEDULED: &str = "scheduled injection";
 
-/// Whether it was injected, rather than a fault of the experiment.
+/// Whether the disturbance is an injection rather than a fault of the experiment.
 pub(super) fn is_injection(disturbance: &Disturbance) -> bool {
     disturbance.kind == INJECTION
 }
@@ -322,7 +323,7 @@ pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
     }
 }
 
-/// The injections that the experiment schedules and that have begun by `now`.
+/// The scheduled injections that have begun by `now`.
 pub(super) fn scheduled(injections: &[Injection], now: Time) -> impl Iterator<Item = Disturbance> {
     let begun = injections.iter().filter(move |injection| injection.from <= now);
     begun.map(|one| Disturbance {
@@ -343,7 +344,7 @@ fn injected(injected: &Injected) -> Disturbance {
     }
 }
 
-/// The view of an ended run. It has neither cores nor a history; the caller adds the faults.
+/// The view of an ended run, without cores and history; the caller adds the faults.
 pub(super) fn view(record: &RunRecord) -> RunView {
     let summary = &record.summary;
     RunView {
@@ -367,7 +368,7 @@ fn counts(summary: &Summary) -> Counts {
     Counts::new(jobs.submitted, SoFar { jobs, tasks, copies, running: 0, waiting: 0 })
 }
 
-/// A row for the lateness of the whole run, which was measured over all hosts, and one for the vitals of each host.
+/// A row for the lateness of the whole run, measured over all hosts, and a row for the vitals of each host.
 fn shards(summary: &Summary) -> Vec<ShardView> {
     let Some(certificate) = &summary.fidelity else { return Vec::new() };
     let late = |late: &Late| Some(LateSoFar { p50_s: late.p50_s, p99_s: late.p99_s, max_s: late.max_s });
@@ -396,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_appear_when_they_begin() {
+    fn a_fault_is_shown_from_its_begin() {
         #[derive(serde::Deserialize)]
         struct Faults {
             fault: Vec<FaultSpec>,

@@ -1,7 +1,7 @@
-//! The state of a running experiment, which its runs report and viewers read.
+//! The state of a running experiment, which runs report and viewers read.
 //!
-//! Runs report little while there is no viewer. Data that is more costly is reported for a few seconds after
-//! [`Dashboard::request_details`].
+//! Without viewers, runs report little. After [`Dashboard::request_details`], they also report costly data for a few
+//! seconds.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,11 +17,11 @@ use volary_experiment::storage::run_record::{RunRecord, Sketch};
 use super::snapshot;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 
-/// Duration of a request for details.
+/// Duration for which a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
-/// Maximum number of stored points of the distributions of all runs that have ended.
+/// Maximum number of stored points of the distributions of all ended runs.
 const POINTS: usize = 1 << 20;
-/// Minimum number of stored points of the distribution of one run.
+/// Minimum number of stored points of the distribution of an ended run.
 const FEWEST: usize = 128;
 
 /// An experiment in progress.
@@ -33,28 +33,28 @@ pub struct Dashboard {
     state: Mutex<Plan>,
 }
 
-/// The planned runs, and what they have reported.
+/// The planned runs, and the data that they have reported.
 #[derive(Debug, Default)]
 struct Plan {
     header: PageHeader,
     state: String,
     running: bool,
     entries: Vec<RunEntry>,
-    /// Place of each run among the entries, by id.
+    /// Index of each run among the entries, by id.
     places: BTreeMap<String, usize>,
-    /// Start of each run in this process.
+    /// Start of each run in this process, by index.
     began: BTreeMap<usize, Instant>,
-    /// Jobs that had finished in runs that this process did not execute.
+    /// Number of jobs that had finished in runs that this process did not execute.
     kept: u64,
-    /// Response times of the runs that have ended, with their jobs.
+    /// Response times of the ended runs, with their numbers of jobs.
     ended: BTreeMap<usize, (Sketch, u64)>,
     /// Response times of the runs in progress.
     growing: BTreeMap<usize, CurveView>,
-    /// Details of the runs in progress, and of the one that began last.
+    /// Details of the runs in progress, and of the run that began last.
     views: BTreeMap<usize, RunView>,
-    /// The run that began last.
+    /// Index of the run that began last.
     latest: Option<usize>,
-    /// Injections into that run, with their descriptions, by the number that they were given.
+    /// Injections into the latest run, with their descriptions, by injection number.
     injections: BTreeMap<String, (Injection, String)>,
 }
 
@@ -66,7 +66,7 @@ impl Dashboard {
         Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
     }
 
-    /// Reports that `finished` jobs of a run have finished; `details` and response times, if requested.
+    /// Reports that `finished` jobs of a run have finished, and, if requested, its details and response times.
     pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, CurveView)>) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
@@ -107,12 +107,12 @@ impl Dashboard {
 }
 
 impl Dashboard {
-    /// Adds runs, when a stopping rule asks for more replications.
+    /// Adds runs when a stopping rule needs more replications.
     pub(super) fn expect(&self, runs: &[ExpectedRun<'_>]) {
         guard(&self.state).add(waiting(runs));
     }
 
-    /// A run begins, with this many jobs.
+    /// Reports the start of a run with this many jobs.
     pub(super) fn begin(&self, run: &str, jobs: u64) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
@@ -130,7 +130,7 @@ impl Dashboard {
         guard(&self.state).injections.insert(number.to_owned(), injected);
     }
 
-    /// A run has ended, or had ended before this process began.
+    /// Reports the end of a run, in this process or before it began.
     pub(super) fn finished(&self, record: &RunRecord) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(&record.id) else { return };
@@ -138,7 +138,7 @@ impl Dashboard {
         let entry = &mut plan.entries[at];
         (entry.stage, entry.why) = (RunStage::Finished, None);
         (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
-        // The quantiles are not numbers if no job finished.
+        // The quantiles are NaN if no job finished.
         entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
             .filter(|(p50, _)| p50.is_finite());
         plan.kept += if here { 0 } else { summary.jobs.submitted };
@@ -159,7 +159,7 @@ impl Dashboard {
         }
     }
 
-    /// A run has failed.
+    /// Reports the failure of a run.
     pub(super) fn failed(&self, run: &str, why: &str) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
@@ -174,11 +174,11 @@ impl Dashboard {
         }
     }
 
-    /// The study has ended, in this state.
+    /// Reports the end of the study in this state.
     pub(super) fn over(&self, state: RunState) {
         let mut plan = guard(&self.state);
         (plan.running, plan.state) = (false, state.to_string());
-        // A run that was interrupted has no result.
+        // An interrupted run has no result.
         plan.growing.clear();
         plan.entries.iter_mut().filter(|entry| entry.stage == RunStage::Running).for_each(|entry| {
             (entry.stage, entry.finished) = (RunStage::Waiting, 0);
@@ -187,7 +187,7 @@ impl Dashboard {
     }
 }
 
-/// Runs as shown before they begin.
+/// Entries of runs that have not begun.
 fn waiting(runs: &[ExpectedRun<'_>]) -> Vec<RunEntry> {
     runs.iter().map(|run| RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed))).collect()
 }
@@ -200,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// Removes the details of a run that has ended and is no longer the latest.
+    /// Removes the details of an ended run, unless it is the latest.
     fn forget(&mut self, at: Option<usize>) {
         if let Some(at) = at.filter(|at| self.entries[*at].stage != RunStage::Running) {
             self.views.remove(&at);
@@ -227,14 +227,14 @@ impl Plan {
         }
     }
 
-    /// The real time left, if runs that have not begun have as many jobs as the others.
+    /// Estimate of the real time left, if all runs have the same number of jobs.
     fn left(&self, real_s: f64) -> Option<f64> {
         let known = || self.entries.iter().filter(|entry| entry.jobs > 0);
         let mean = known().map(|entry| entry.jobs).sum::<u64>() as f64 / known().count().max(1) as f64;
         let failed = |entry: &&RunEntry| entry.stage == RunStage::Failed;
         let over = self.entries.iter().filter(failed).count() as f64 * mean;
         let all = mean * self.entries.len() as f64 - over - self.kept as f64;
-        // A run that has ended leaves no work, whether its jobs finished or not.
+        // An ended run leaves no work, whether its jobs finished or not.
         let done = known().filter(|entry| entry.stage != RunStage::Failed).map(|entry| match entry.stage {
             RunStage::Finished => entry.jobs,
             RunStage::Waiting | RunStage::Running | RunStage::Failed => entry.finished,
@@ -242,7 +242,7 @@ impl Plan {
         left(done.sum::<u64>().saturating_sub(self.kept), all.max(0.0) as u64, real_s)
     }
 
-    /// The cell of a run.
+    /// The view of the cell of a run.
     fn cell(&self, latest: usize) -> CellView {
         let cell = &self.entries[latest].cell;
         let of_cell = || self.entries.iter().enumerate().filter(|(_, entry)| entry.cell == *cell);
@@ -256,7 +256,8 @@ impl Plan {
     }
 }
 
-/// The real time left when `done` of `all` jobs took `real_s`; `None` before the first and after the last.
+/// Estimate of the real time left after `done` of `all` jobs took `real_s`; `None` before the first job and after the
+/// last.
 fn left(done: u64, all: u64, real_s: f64) -> Option<f64> {
     (done > 0 && done < all).then(|| real_s * (all - done) as f64 / done as f64)
 }

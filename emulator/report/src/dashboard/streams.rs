@@ -1,7 +1,7 @@
 //! The viewers of the page, and the server-sent events that they receive.
 //!
-//! A viewer receives every section once, and then those that have changed. Its queue is short: a viewer that does not
-//! read is disconnected, so that it neither blocks the others nor takes memory.
+//! A viewer receives every section once, and afterwards the changed sections. Its queue is short: a viewer that does
+//! not read is disconnected, and neither blocks the others nor takes memory.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use super::snapshot::Snapshot;
 
 /// Maximum number of viewers.
 const VIEWERS: usize = 16;
-/// Number of batches of events that may wait for a viewer.
+/// Maximum number of batches of events that wait for a viewer.
 const QUEUE: usize = 4;
 
 /// The body of an answer.
 #[derive(Debug)]
 pub(super) enum Reply {
     Whole(Option<Bytes>),
-    /// Events, until the sender is dropped.
+    /// A stream of events, until the sender is dropped.
     Events(mpsc::Receiver<Bytes>),
 }
 
@@ -55,13 +55,13 @@ impl Body for Reply {
     }
 }
 
-/// A viewer.
+/// A viewer of the page.
 #[derive(Debug)]
 struct Viewer {
     queue: mpsc::Sender<Bytes>,
-    /// Ends its connection.
+    /// Ends the viewer's connection.
     cut: Arc<Notify>,
-    /// Whether nothing has been sent to it yet.
+    /// Whether the viewer has not received any section yet.
     fresh: bool,
 }
 
@@ -69,7 +69,7 @@ struct Viewer {
 #[derive(Debug, Default)]
 pub(super) struct ViewerStreams {
     viewers: Vec<Viewer>,
-    /// The sections as last sent.
+    /// The sections as they were last sent.
     sections: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl ViewerStreams {
         self.send(|viewer| if std::mem::take(&mut viewer.fresh) { all.clone() } else { news.clone() });
     }
 
-    /// Sends the last event, after which pages do not connect again, and ends all streams.
+    /// Sends the last event, after which pages do not connect again, and then ends all streams.
     pub(super) fn end(&mut self, says: &str) {
         let last = Bytes::from(event("end", &says.replace(['\r', '\n'], " ")));
         self.send(|_| last.clone());
@@ -146,7 +146,7 @@ mod tests {
     fn queue(reply: Reply) -> mpsc::Receiver<Bytes> {
         match reply {
             Reply::Events(queue) => queue,
-            Reply::Whole(_) => unreachable!("streams hand out events"),
+            Reply::Whole(_) => unreachable!("a stream replies with events"),
         }
     }
 

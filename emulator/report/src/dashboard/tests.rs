@@ -1,4 +1,4 @@
-//! Tests of the page and its sections: what they show, and that names stay text.
+//! Tests of the page and its sections: their contents, and the escaping of names.
 
 use serde_json::json;
 use volary_experiment::control::{Counted, ShardSample, VitalsSample};
@@ -65,7 +65,7 @@ fn snapshot(name: &str) -> Snapshot {
 }
 
 #[test]
-fn every_section_shows_its_part() {
+fn every_section_shows_its_part_of_the_snapshot() {
     let sections = render(&snapshot("n"));
     let of = |id: &str| &sections[SECTIONS.iter().position(|section| section.0 == id).unwrap()];
     for (id, parts) in [
@@ -89,7 +89,7 @@ fn every_section_shows_its_part() {
 }
 
 #[test]
-fn names_are_escaped() {
+fn names_on_the_live_page_are_escaped() {
     let hostile = "\"'><img src=x onerror=alert(1)>\u{202e}\u{0}</script><!--";
     for section in render(&snapshot(hostile)) {
         let markup = ["<img", "</script", "<!--"].iter().any(|part| section.contains(part));
@@ -106,7 +106,7 @@ fn sections_without_data_are_empty() {
     assert!(!sections[0].contains("NaN"), "{}", sections[0]);
 }
 
-/// Other hosts report the counts: here for more kinds than there are, and so large that their sum overflows.
+/// Other hosts report the counts. The sums must neither have too many kinds nor overflow.
 #[test]
 fn counts_of_hosts_are_bounded() {
     let kinds = volary_actors::message::KINDS.len();
@@ -126,7 +126,7 @@ fn counts_of_hosts_are_bounded() {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn names_with_markup_are_shown_as_text() {
     let name = "</title><script>alert(1)</script>\u{0}\u{2067}";
     let header = PageHeader { title: name.to_owned(), folder: name.to_owned(), ..PageHeader::default() };
     let page = html(&header, "77");

@@ -1,4 +1,4 @@
-//! Distributions of response times of one cell: as curves, and as percentiles.
+//! Distributions of response times of a cell: as curves, and as percentiles.
 
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
@@ -9,7 +9,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::columns::{SummaryColumn, percentiles_of_response};
 
-/// The index of a policy among those of the study, which sets its colour.
+/// The index of a policy among the policies of the study, which determines its colour.
 pub(crate) fn colour(policies: &[&str], policy: &str) -> usize {
     policies.iter().position(|known| *known == policy).unwrap_or(0)
 }
@@ -33,7 +33,7 @@ pub(crate) const fn responses(record: &RunRecord) -> Option<(&Sketch, u64)> {
     Some((&record.response, record.summary.jobs.submitted))
 }
 
-/// Percentiles of the response time side by side, one line per policy, with intervals over replications.
+/// A chart of response time percentiles side by side, with a line per policy and intervals over replications.
 pub(super) fn percentiles(title: &str, group: &CellGroup, policies: &[&str], size: Point) -> Picture {
     let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
     let names = columns.iter().map(|column| column.heading.to_owned()).collect();

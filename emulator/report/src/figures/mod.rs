@@ -1,11 +1,11 @@
-//! Figures of a study: the same in the report and in files.
+//! Figures of a study, which are the same in the report and in files.
 //!
 //! | module | what it draws |
 //! |---|---|
 //! | `distribution` | distributions of response times, their tails, and their percentiles |
 //! | `sweep` | a number over swept keys, as curves and as a shaded table |
 //! | `over_time` | caches over time, and timelines of cores |
-//! | [`plot`] | the figure that `volary plot` makes |
+//! | [`plot`] | the figure of `volary plot` |
 
 pub(super) mod distribution;
 pub(crate) mod over_time;

@@ -23,15 +23,15 @@ const MEASURES: [LookMeasure; 3] = [
     ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
 ];
 
-/// The name of figures of caches: id and heading of their section of the live page.
+/// Name of figures of caches: id and heading of their section on the live page.
 pub(crate) const CACHES: (&str, &str) = ("staleness", "Staleness");
 
 /// The reason why a study has no figure of caches.
 pub(super) const NO_CACHES: &str = "no policy of the run has observed caches; `run.record.staleness` sets how \
-    often they are observed, and `volary policies` which policies have caches";
+    often they are observed, and `volary policies` states which policies have caches";
 
-/// The charts of a cell about its caches, from the first replication of each policy, with `at` after their titles;
-/// empty if no policy has caches.
+/// The charts of a cell's caches, from the first replication of each policy; `at` follows their titles. Empty if no
+/// policy has caches.
 pub(crate) fn cell_caches(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
     let first = group.policies.iter().filter_map(|runs| runs.runs.first());
     let looks: Vec<CacheLooks<'_>> = first
@@ -65,7 +65,7 @@ fn of_caches(
         (!points.is_empty()).then(|| Series { label, colour, points, ..Series::default() })
     };
     let series: Vec<Series> = policies.iter().filter_map(curve).collect();
-    // On a linear axis, a curve that is decades below another would coincide with the zero line.
+    // On a linear axis, a curve that is decades below another one would coincide with the zero line.
     let highest = |series: &Series| series.points.iter().map(|point| point.1).fold(0.0, f64::max);
     let spread = AxisScale::suited(series.iter().map(highest));
     let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
@@ -74,11 +74,11 @@ fn of_caches(
     (!plot.series.is_empty()).then(|| plot.picture())
 }
 
-/// Maximum number of points of a curve over time. The error of a cache drops to zero at each synchronisation, so a
-/// curve of all observations would alternate between 0 and its mean, and hide the curves of other policies.
+/// Maximum number of points of a curve over time. The error of a cache drops to zero at each synchronisation: a curve
+/// of all observations would alternate between zero and its mean, and hide the curves of other policies.
 const POINTS: usize = 100;
 
-/// Means over windows of equal numbers of points, at most [`POINTS`] of them.
+/// Means over at most [`POINTS`] windows with equal numbers of points.
 fn averaged(points: &[Point]) -> Vec<Point> {
     let windows = points.chunks(points.len().div_ceil(POINTS).max(1));
     let mean = |window: &[Point]| {
@@ -88,8 +88,8 @@ fn averaged(points: &[Point]) -> Vec<Point> {
     windows.map(mean).collect()
 }
 
-/// The timeline of the first cores of each policy over the same window, from the first replication, with the colour of
-/// the policy; and the length of the window, s.
+/// The timelines of the first cores in the first replication of each policy, with the colour of the policy; also the
+/// common length of the timelines, s.
 pub(crate) fn timelines(
     group: &CellGroup,
     policies: &[&str],
@@ -116,8 +116,8 @@ pub(crate) fn timelines(
 /// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
 type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
 
-/// The bursts of each seed, from runs without injections. All policies meet the same bursts under one seed; the end of
-/// a burst is the latest that one of the runs recorded.
+/// The bursts of each seed, from runs without injections. All policies meet the same bursts under one seed. The end of
+/// a burst is the latest end that a run recorded.
 fn shared_bursts<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BurstsBySeed {
     let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();
     for run in runs.filter(|run| run.summary.injections.is_empty()) {
@@ -133,7 +133,7 @@ fn shared_bursts<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BurstsBySeed 
     shared
 }
 
-/// The bursts to draw for a run: those of all policies under its seed, or its own if any were injected.
+/// The bursts that are drawn for a run: the common bursts of its seed, or its own if bursts were injected.
 fn bursts<'a>(run: &'a RunRecord, shared: &'a BurstsBySeed) -> &'a [(u32, f64, f64, f64)] {
     let shared = shared.get(&run.summary.seed).filter(|_| run.summary.injections.is_empty());
     shared.unwrap_or(&run.bursts)
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_points_are_averaged() {
+    fn a_curve_of_many_points_is_averaged() {
         let few = [(0.0, 1.0), (1.0, 3.0)];
         assert_eq!(averaged(&few), few);
         assert!(averaged(&[]).is_empty());

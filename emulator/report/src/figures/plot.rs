@@ -1,4 +1,4 @@
-//! The figure of a study that `volary plot` makes: which data, and its panels.
+//! The figure of a study for `volary plot`: its data and its panels.
 
 use volary_experiment::storage::study::{CellGroup, Study};
 
@@ -46,7 +46,7 @@ impl FigureKind {
 /// A requested figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FigureOptions {
-    /// `None` for a sweep if the study has one, and distributions otherwise.
+    /// Kind of the figure; `None` for a sweep if the study has one, and distributions otherwise.
     pub what: Option<FigureKind>,
     /// The number shown in sweeps and shaded tables; `None` for the 99th percentile of response times.
     pub number: Option<PickedColumn>,
@@ -54,14 +54,14 @@ pub struct FigureOptions {
     pub over: Option<String>,
     /// The cells and policies that are shown.
     pub selection: Selection,
-    /// Width of the figure.
+    /// Width of the figure in inches.
     pub inches: f64,
 }
 
-/// The reason why a study has no such figure.
+/// The reason why a study has no requested figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// Nothing was measured.
+    /// No run has results.
     #[error("the run has no results yet; `volary run --resume` runs the rest")]
     Empty,
     /// The selected cells have no run of the selected policies.
@@ -71,36 +71,36 @@ pub enum FigureError {
     #[error(transparent)]
     Unknown(#[from] SelectionError),
     /// The figure does not use an option.
-    #[error("{option}: the figure {what} does not use it, only {users}")]
+    #[error("{option}: the figure {what} does not use this option; {users} can")]
     Unused { option: &'static str, what: &'static str, users: &'static str },
-    /// The study has no such data.
+    /// The study lacks the data of the figure.
     #[error("--what {what}: {why}")]
     Lacks { what: &'static str, why: String },
-    /// There are more panels than a figure has room for.
+    /// A figure has no room for all panels.
     #[error("--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose {remedy}")]
     Crowded { what: &'static str, panels: usize, remedy: String },
 }
 
-/// Limit on the rows of a shaded table, so that it fits a page.
+/// Limit on the rows of a shaded table on a page.
 const MOST_ROWS: usize = 100;
 /// Limit on the panels of a figure.
 const MOST_PANELS: usize = 8;
-/// Inches above which panels stand in two columns.
+/// Width in inches above which panels are in two columns.
 const WIDE: f64 = 5.0;
 
 /// The figure of a study.
 ///
 /// # Errors
-/// The study has no such data, or an option names something that it lacks.
+/// When the study lacks the data, or an option names something that the study lacks.
 pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
-    // Colours are those of the report, whatever is shown.
+    // Colours are the same as in the report, whatever is shown.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
     let policies: Vec<&str> = all.iter().map(String::as_str).collect();
     if study.records().next().is_none() {
         return Err(FigureError::Empty);
     }
     options.selection.keep(&mut study)?;
-    // Figures of other cells have the same panels.
+    // Figures of other cells have panels of the same form.
     let at: Vec<String> =
         options.selection.at.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let of_cell = if at.is_empty() { String::new() } else { format!(": {}", at.join(", ")) };
@@ -137,7 +137,7 @@ fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) 
     }
 }
 
-/// A figure of the selected cells and policies.
+/// A figure of the selected cells and policies, with its options.
 struct Request<'a> {
     study: &'a Study,
     /// All policies of the study, for their colours.
@@ -149,12 +149,12 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Number of columns for this many panels.
+    /// Number of columns for `panels` panels.
     const fn columns(&self, panels: usize) -> usize {
         if panels > 1 && self.options.inches > WIDE { 2 } else { 1 }
     }
 
-    /// The size in px of each of this many panels.
+    /// Size of each of `panels` panels, px.
     fn size(&self, panels: usize) -> Point {
         let wide = px_of(self.options.inches) / self.columns(panels) as f64;
         (wide, if wide > 500.0 { 330.0 } else { 250.0 })
@@ -164,7 +164,7 @@ impl Request<'_> {
         FigureError::Lacks { what: self.what, why: why.into() }
     }
 
-    /// The number of panels, if there is room for them.
+    /// Returns `panels`, or an error if the figure has no room for so many panels.
     fn room(&self, panels: usize) -> Result<usize, FigureError> {
         if panels <= MOST_PANELS {
             return Ok(panels);
@@ -268,7 +268,7 @@ impl Request<'_> {
 
     fn timelines(&self) -> Result<Vec<Picture>, FigureError> {
         let wide = px_of(self.options.inches);
-        // A block is not narrower than some three pixels on average.
+        // Blocks are at least about three pixels wide on average.
         let blocks = (wide * 0.6) as usize;
         let of_cell = |group| timelines(group, self.policies, blocks, wide).0;
         let charts: Vec<Picture> =

@@ -15,9 +15,9 @@ use crate::selection::{length, short_key};
 
 /// The axis of a swept key.
 pub(super) enum SweptAxis {
-    /// Numbers and lengths of time, in s.
+    /// Numbers, or lengths of time in s.
     Numbers(TickUnit),
-    /// Anything else, in the order of the sweep.
+    /// Names of other values, in the order of the sweep.
     Names(Vec<String>),
 }
 
@@ -32,7 +32,7 @@ impl SweptAxis {
         }
     }
 
-    /// The position of a value.
+    /// The position of a value on the axis.
     fn at(&self, value: &Value) -> Option<f64> {
         match self {
             Self::Numbers(TickUnit::Number | TickUnit::Share) => value.as_f64(),
@@ -41,7 +41,7 @@ impl SweptAxis {
         }
     }
 
-    /// The axis over values at these positions, with a margin so that the outermost dots are not cut.
+    /// The axis for values at these positions. Its margin keeps the outermost dots whole.
     fn axis(&self, label: &str, places: &[f64]) -> PlotAxis {
         let unit = match self {
             Self::Names(names) => return PlotAxis::of_names(label, names.clone()),
@@ -64,13 +64,13 @@ impl SweptAxis {
     }
 }
 
-/// Maximum number of swept values that each have a tick; with more values, ticks are at round values.
+/// Maximum number of swept values that have a tick each; with more values, ticks are at round values.
 const MOST_TICKS: usize = 12;
 
-/// The cells that differ only in one key, with their common values of the other keys.
+/// The common values of all keys except one, and the cells that differ only in that key.
 pub(super) type Panel<'a> = (Cell, Vec<&'a CellGroup>);
 
-/// The cells of a study, by the values of all keys but `key`.
+/// The cells of a study, grouped by the values of all keys except `key`.
 pub(super) fn panels<'a>(study: &'a Study, key: &str) -> Vec<Panel<'a>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for group in &study.cells {
@@ -84,7 +84,7 @@ pub(super) fn panels<'a>(study: &'a Study, key: &str) -> Vec<Panel<'a>> {
     panels
 }
 
-/// The quantity of a curve: a number, over a key.
+/// The quantity of a curve: a number as a function of a swept key.
 pub(crate) struct Sweep<'a> {
     pub(crate) key: &'a str,
     pub(crate) number: &'a PickedColumn,
@@ -92,7 +92,8 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// A chart for each combination of the values of the other keys, with a line per policy. All have the same axes.
+    /// A chart for each combination of the values of the other keys, with a line per policy. All charts have the same
+    /// axes.
     pub(crate) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
         let (panels, axis) = (panels(study, self.key), self.axis(study));
         let lines = |(_, cells): &Panel<'_>| {
@@ -104,7 +105,7 @@ impl Sweep<'_> {
         self.pictures(&axis, charts, titles)
     }
 
-    /// One chart of a policy, with a line for each combination of the values of the other keys.
+    /// A chart of one policy, with a line for each combination of the values of the other keys.
     pub(super) fn by_value(&self, study: &Study, policy: &str) -> Vec<Picture> {
         let axis = self.axis(study);
         let line = |(i, (rest, cells)): (usize, Panel<'_>)| {
@@ -168,11 +169,11 @@ impl Sweep<'_> {
     }
 }
 
-/// The axis of means and their intervals.
+/// The axis for means and their intervals.
 fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> PlotAxis {
     let spread = AxisScale::suited(values.iter().copied());
     let (low, high) = bounds(values.iter().copied());
-    // Intervals are shown as far as they leave room for the means.
+    // Intervals are shown only as far as they leave room for the means.
     let (lowest, _) = bounds(bands.iter().flat_map(|band| &band.low).map(|edge| edge.1));
     let (_, highest) = bounds(bands.iter().flat_map(|band| &band.high).map(|edge| edge.1));
     let reach = highest.min(high * 1.6).max(high);
@@ -198,7 +199,7 @@ const fn unit(number: &PickedColumn) -> TickUnit {
     }
 }
 
-/// Numbers of every cell, shaded by their ratio to the smallest one of a policy. A cell whose runs met unequal
+/// The numbers of every cell, shaded by their ratio to the smallest number of a policy. A cell whose runs met unequal
 /// injections has daggers instead of shades.
 pub(crate) fn heat(
     study: &Study,
@@ -221,7 +222,7 @@ pub(crate) fn heat(
     }
 }
 
-/// One shade per policy.
+/// Shades of a cell, one per policy.
 fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Option<Shade>> {
     let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
@@ -240,8 +241,8 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
     means.iter().zip(policies).map(shade).collect()
 }
 
-/// The shade of a value between the best and the largest. The strongest shade is at five times the best, or at the
-/// largest if the best is zero.
+/// The shade of a value between the best and the largest value. The strongest shade is at five times the best value, or
+/// at the largest value if the best is zero.
 fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
     let factor = mean / best;
     let known = factor.is_finite() && best > 0.0;
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_an_axis_has_a_place() {
+    fn the_axis_of_values_has_a_place_for_every_value() {
         for (values, spread) in [
             (vec![0.0, 238e-9, 428e-9, 0.5], AxisScale::Log),
             (vec![-0.02, 10e-6, 0.08, 1.0], AxisScale::Linear),

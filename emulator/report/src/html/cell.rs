@@ -48,7 +48,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
 /// Size of the charts of a cell in px.
 const CHART: Point = (520.0, 310.0);
 
-/// Distributions of response times, of all jobs and of each class, their tails, and distributions of slowdown.
+/// Charts of response times (of all jobs and of each class), of their tails, and of slowdowns.
 fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     let submitted = |record: &RunRecord| record.summary.jobs.submitted;
     let response = curves(group, view.policies, responses);
@@ -67,7 +67,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     charts
 }
 
-/// The response times of a class of jobs, and the number that arrived.
+/// The response times of a class of jobs, and the number of its submitted jobs.
 fn class_of<'a>(record: &'a RunRecord, label: &str) -> Option<(&'a Sketch, u64)> {
     Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
 }
@@ -87,11 +87,11 @@ fn bands(group: &CellGroup) -> Markup {
     }
 }
 
-/// Useful, unfinished, wasted and idle core time.
+/// A chart of useful, unfinished, wasted and idle core time.
 fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
         let busy = runs.mean(|summary| summary.utilization);
-        // Without busy time the share is not a number, and its part is zero.
+        // Without busy time the share is NaN, and its part is zero.
         let part_of = |summary: &Summary, share: Reading| {
             Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
         };
@@ -124,7 +124,7 @@ fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<BarPart>, total: String) -
     Bar { label: runs.label(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
 }
 
-/// A part in the colour of a kind.
+/// A part of a bar in the colour of a kind.
 fn part_of_kind(kind: usize, size: f64, title: String) -> BarPart {
     BarPart { class: "fill", hue: Some(Hue::Kind(kind)), size, title }
 }
@@ -133,7 +133,7 @@ fn has_deadlines(group: &CellGroup) -> bool {
     group.policies.iter().flat_map(|runs| &runs.runs).any(|run| run.summary.deadlines.is_some())
 }
 
-/// Shares of missed deadlines, without the policies under which no deadline was due.
+/// A chart of the shares of missed deadlines, without policies under which no deadline was due.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let missed = Some(runs.mean(Summary::miss_rate)).filter(|missed| missed.is_finite())?;
@@ -148,7 +148,7 @@ fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     stacked("Deadlines missed", TickUnit::Share, &bars, &[]).in_page()
 }
 
-/// Node-hours of jobs that ended, by whether they had a deadline and met it.
+/// A chart of the node-hours of ended jobs: without a deadline, by their deadline, after their deadline.
 fn done(group: &CellGroup, view: &View<'_>) -> Picture {
     type Part = (&'static str, fn(&Deadlines) -> f64);
     const PARTS: [Part; 3] = [
@@ -173,7 +173,7 @@ fn done(group: &CellGroup, view: &View<'_>) -> Picture {
     stacked("Node-hours of jobs that ended", TickUnit::Number, &bars, &legend)
 }
 
-/// Messages per task, by kind.
+/// A chart of messages per task, by kind.
 fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for runs in &group.policies {
@@ -192,7 +192,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
-        // All other kinds are one part at the end, in the next colour.
+        // All other kinds are a single part at the end, in the next colour.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
         bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
     };
@@ -210,7 +210,8 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
     })
 }
 
-/// The timelines of the first cores, a chart per policy. The chart of the first policy of the first cell is open.
+/// The timelines of the first cores, a chart per policy. On the page, only the chart of the first policy of the first
+/// cell is open.
 fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     let (charts, window) = over_time::timelines(group, view.policies, view.blocks, 1_060.0);
     html! {
@@ -239,7 +240,7 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// Notes of all runs, without duplicates, with the policies they belong to.
+/// Notes of all runs without duplicates, each with the policies to which it belongs.
 fn notes(group: &CellGroup) -> Markup {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group.policies.iter().flat_map(|runs| &runs.runs) {
@@ -262,7 +263,7 @@ fn notes(group: &CellGroup) -> Markup {
     }
 }
 
-/// A measure of shared nodes: heading, definition, and its number in the results.
+/// A measure of shared nodes: heading, definition, its number in the results, and the format of the number.
 type SharedMeasure = (&'static str, &'static str, fn(&SharedNodes) -> f64, fn(f64) -> String);
 
 const MEASURES: [SharedMeasure; 6] = [
@@ -294,7 +295,7 @@ const MEASURES: [SharedMeasure; 6] = [
     ("lost", "core-hours used by copies that did not run to their end", |s| s.wasted_core_h, number::short),
 ];
 
-/// Use of shared nodes by copies, policies side by side; empty if nodes are not shared.
+/// The use of shared nodes by copies, side by side for all policies; empty if nodes are not shared.
 fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     let on_shared = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.shared.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(on_shared).collect();

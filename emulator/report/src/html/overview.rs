@@ -1,5 +1,5 @@
-//! The parts above the cells: warnings, verdicts, the sweep at a glance, the map of the best policy of each cell, and
-//! the tables of the safest policy over all cells.
+//! The parts above the cells: warnings, verdicts, the sweep at a glance, the best policy of each cell, and the safest
+//! policies over all cells.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -18,13 +18,13 @@ use crate::figures::sweep::{Sweep, heat};
 use crate::selection::short_key;
 use crate::table::PARTIAL;
 
-/// Limit on the charts over swept keys, so that the cells below stay visible.
+/// Limit on the charts over swept keys, which keeps the cells below visible.
 const SWEEP_CHARTS: usize = 12;
 
 /// Limit on the numbers shown of a claim.
 const NUMBERS: usize = 100;
 
-/// Limit on the runs named, per kind.
+/// Limit on the runs that a warning names.
 const NAMED: usize = 8;
 
 /// Warnings about the reliability of the numbers; empty if there are none.
@@ -94,14 +94,14 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
 }
 
-/// The first few of the runs, and the number of further ones.
+/// The first few of the runs as text, and the number of the others.
 fn named(runs: &[String]) -> String {
     let more = runs.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", runs[..runs.len().min(NAMED)].join("; "))
 }
 
-/// The verdict box.
+/// The box with the verdicts on claims.
 pub(super) fn claims(study: &Study) -> Markup {
     let claims = &study.claims;
     html! {
@@ -204,13 +204,13 @@ pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// The numbers that the sweep is shown by.
+/// The numbers with which the sweep is shown.
 fn numbers() -> Vec<PickedColumn> {
     ["p50", "p99"].into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Charts over each key with three values or more, or with two if it is the only swept key and not a flag; and the
-/// number of those beyond the limit, of which each key and number has an equal share.
+/// Charts over each key with three values or more, or with two values if it is the only swept key and not a flag. Also
+/// returns the number of charts beyond the limit, within which each key and number has an equal share.
 fn curves(study: &Study, policies: &[&str]) -> (Vec<Picture>, usize) {
     let is_drawn = |(_, values): &(&str, Vec<&Value>)| {
         let flags = values.iter().all(|value| value.is_boolean());
@@ -228,9 +228,9 @@ fn curves(study: &Study, policies: &[&str]) -> (Vec<Picture>, usize) {
     (charts, left_out)
 }
 
-/// Number of ties named in a cell of the map; further ones are counted.
+/// Number of ties named in a cell of the map; the number of further ties is shown.
 const TIES_NAMED: usize = 2;
-/// The factor with the strongest colour: the worst policy is this many times as slow as the best.
+/// Factor between the worst and the best policy that has the strongest colour.
 const HIGH: f64 = 10.0;
 
 /// The section of the best policies; empty if there is no choice.
@@ -274,7 +274,7 @@ pub(super) fn best_policies(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// Whether there are several policies, and several cells of which at least one is complete.
+/// Whether the study has several policies and several cells, at least one of which is complete.
 pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
     study.cells.len() > 1 && policies.len() > 1 && study.cells.iter().any(|group| !group.partial)
 }
@@ -300,10 +300,10 @@ fn row(study: &Study, policies: &[&str], standing: &Standing) -> Markup {
     )
 }
 
-/// A cell of the sweep with its number; `None` if nothing was run.
+/// A cell of the sweep with its number; `None` if the cell has no runs.
 type Place<'a> = Option<(usize, &'a CellGroup)>;
 
-/// The cells of the sweep as a table: the key with the most values as columns, the others as rows.
+/// The cells of the sweep as a table: the key with the most values in columns, the other keys in rows.
 fn map(study: &Study, policies: &[&str]) -> Markup {
     let swept = study.swept();
     let names: Vec<&str> = swept.keys().copied().collect();

@@ -1,8 +1,8 @@
-//! The page: contents, header, cells, the policies with their parameters, to which their names in tables link, and
-//! footer.
+//! The page: contents, header, cells, parameters of the policies, and footer. Names of policies in tables link to their
+//! parameters.
 //!
-//! Bodies of cells are in the page uncompressed; if that is too much, they are compressed, and shown when a cell is
-//! opened.
+//! Bodies of cells are in the page uncompressed. If their size exceeds a limit, they are compressed, and shown when the
+//! reader opens the cell.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,13 +24,13 @@ use super::{cell, overview};
 use crate::chart::{theme, timeline};
 use crate::shell::command_line;
 
-/// Limit on the blocks in all timelines of a page, which make up most of its size.
+/// Limit on the blocks in all timelines of a page, which take most of its size.
 const BLOCKS_OF_PAGE: usize = 12_000;
-/// Number of blocks that every timeline may have, however many there are.
+/// Number of blocks that every timeline may have, whatever the number of timelines is.
 const LEAST_BLOCKS: usize = 60;
-/// Limit on the cells in the contents. A page with more is wide: parts outside the view are not laid out.
+/// Limit on the cells in the contents. A page with more cells is wide: parts outside the view are not laid out.
 const LISTED: usize = 100;
-/// Limit on the points of an experiment that its resolved form shows.
+/// Limit on the points shown in the resolved form of an experiment.
 const POINTS: usize = 24;
 
 /// The report of a study.
@@ -51,7 +51,7 @@ fn clean(markup: Markup) -> String {
 }
 
 fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
-    // Rules that hide a policy everywhere when the page's root has its class.
+    // Each rule hides a policy everywhere if the page's root has the class of the rule.
     let hiding: String = (0..policies.len()).map(|i| format!(".hide-p{i} .p{i}{{display:none}}")).collect();
     let page = html! {
         (DOCTYPE)
@@ -93,8 +93,8 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
 /// The script of every page.
 const SCRIPT: &str = include_str!("script.js");
 
-/// The content security policy of a page: it may load its own script, the files with cells that the script loads, and
-/// its styles, which include attributes. Names in results that a browser took for a script would not run.
+/// The content security policy of a page. It may load its own script, the files with cells that the script loads, and
+/// its styles, including attributes. A name in the results that a browser takes for a script does not run.
 fn policy() -> String {
     let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
     format!(
@@ -109,7 +109,7 @@ fn at_once(study: &Study, bodies: &Bodies) -> bool {
     matches!(bodies.place(last), BodyPlace::Plain(_)) || study.cells.is_empty()
 }
 
-/// The section of a cell. If its body is not in the page uncompressed, the script replaces a placeholder by it.
+/// The section of a cell. If its body is not in the page uncompressed, it has a placeholder that the script replaces.
 fn section(group: &CellGroup, number: usize, open: bool, body: &BodyPlace<'_>) -> Markup {
     let file = match body {
         BodyPlace::Plain(_) => None,
@@ -129,7 +129,7 @@ fn title(study: &Study) -> &str {
     if manifest.title.is_empty() { &manifest.experiment } else { &manifest.title }
 }
 
-/// The side bar: a table of contents, and the selection of visible policies.
+/// The side bar: a table of contents, and the choice of visible policies.
 fn contents(study: &Study, policies: &[&str], bodies: &Bodies) -> Markup {
     let listed = study.cells.len() <= LISTED;
     html! {
@@ -182,7 +182,7 @@ fn header(study: &Study) -> Markup {
     };
     let jobs = study.records().map(|record| record.summary.jobs.submitted).sum();
     let tasks = study.records().map(|record| record.summary.tasks.submitted).sum();
-    // `2024-01-01T00:10:00Z` as `2024-01-01 00:10:00 UTC`.
+    // `2024-01-01T00:10:00Z` becomes `2024-01-01 00:10:00 UTC`.
     let readable = |utc: &String| utc.replacen('T', " ", 1).replace('Z', " UTC");
     let facts = [
         ("experiment", Some(manifest.experiment.clone())),
@@ -213,7 +213,7 @@ fn header(study: &Study) -> Markup {
     }
 }
 
-/// The world in words.
+/// The description of the world.
 fn world(lines: &[(String, String)]) -> Markup {
     html! {
         @if !lines.is_empty() {
@@ -227,7 +227,7 @@ fn world(lines: &[(String, String)]) -> Markup {
     }
 }
 
-/// The cost of the run, the command that repeats it, and the resolved experiment.
+/// The cost of the run, the command that repeats the run, and the resolved experiment.
 fn footer(study: &Study, policies: &[&str]) -> Markup {
     let manifest = &study.manifest;
     html! {
@@ -252,7 +252,7 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// The resolved experiment with its first points.
+/// The resolved experiment, limited to its first points.
 fn resolved(spec: &Value) -> String {
     let mut shown = spec.clone();
     let Some(points) = shown.get_mut("points").and_then(Value::as_array_mut) else {
@@ -264,7 +264,7 @@ fn resolved(spec: &Value) -> String {
     format!("{shown:#}{more}")
 }
 
-/// The hosts and the actors they held; cells with the same placement share a line.
+/// The hosts and the actors that they held. Cells with the same placement share a line.
 fn placed(hosts: &[HostRecord]) -> Markup {
     let held = hosts.iter().flat_map(|host| host.held.iter().map(move |held| (host, held)));
     table(
@@ -287,9 +287,9 @@ fn placed(hosts: &[HostRecord]) -> Markup {
     )
 }
 
-/// Limit on the bytes of uncompressed bodies in a page; such a page is readable without its script.
+/// Limit on the bytes of uncompressed bodies in a page. A page within the limit is readable without its script.
 const PLAIN: usize = 3_500_000;
-/// Limit on the bytes of compressed bodies in a page; more are in files beside it.
+/// Limit on the bytes of compressed bodies in a page. Bodies beyond the limit are in files beside the page.
 const PACKED: usize = 3_500_000;
 /// Limit on the files beside a page.
 const FILES: usize = 100;
@@ -298,10 +298,10 @@ const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
 struct Bodies {
-    /// Uncompressed bodies in the page: of all cells, or only of the first.
+    /// Uncompressed bodies in the page: those of all cells, or only that of the first cell.
     plain: Vec<String>,
-    /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if
-    /// there are none.
+    /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if no
+    /// body is compressed in the page.
     packed: String,
     /// The compressed bodies of the cells of each file beside the page.
     files: Vec<String>,
@@ -311,16 +311,17 @@ struct Bodies {
 
 /// The place of the body of a cell.
 enum BodyPlace<'a> {
-    /// In the page.
+    /// The uncompressed body in the page.
     Plain(&'a str),
-    /// In the page, compressed.
+    /// A placeholder for a compressed body in the page.
     Packed,
-    /// In a file beside the page, compressed.
+    /// A placeholder for a compressed body in a file beside the page.
     File(String),
 }
 
 impl Bodies {
-    /// The bodies of `count` cells, and the body of another section, given with its id, which is always compressed.
+    /// The bodies of `count` cells, and the body of another section with its id. The other section is always
+    /// compressed.
     fn new(count: usize, body: impl Fn(usize) -> String + Sync, other: Option<(&str, String)>) -> Self {
         let (mut plain, mut bytes): (Vec<String>, usize) = Default::default();
         while plain.len() < count && bytes <= PLAIN {
@@ -336,7 +337,7 @@ impl Bodies {
         }
         let bytes: usize = packed.iter().map(String::len).sum();
         let of_file = if bytes > PACKED { CELLS_OF_FILE.max(packed.len().div_ceil(FILES)) } else { 0 };
-        // The first cell is in the page.
+        // The first cell is in the page uncompressed.
         let named = packed.into_iter().enumerate().map(|(i, body)| (anchor(i + 1), body));
         let mut in_page: Vec<(String, String)> = named.collect();
         let beside = if of_file > 0 { std::mem::take(&mut in_page) } else { Vec::new() };
@@ -353,12 +354,13 @@ impl Bodies {
         }
     }
 
-    /// The compressed bodies in the page.
+    /// The compressed bodies in the page; `None` if there are none.
     fn in_page(&self) -> Option<&str> {
         Some(self.packed.as_str()).filter(|packed| !packed.is_empty())
     }
 
-    /// The files beside the page, by number. They are scripts, because a page opened from disk may read nothing else.
+    /// The files beside the page, in order of their numbers. They are scripts, because a page opened from disk can load
+    /// no other files.
     fn files(&self) -> Vec<String> {
         self.files.iter().map(|cells| format!("packed({cells})\n")).collect()
     }
@@ -367,12 +369,12 @@ impl Bodies {
 /// A body as gzip in base64.
 fn compressed(body: &str) -> String {
     let mut gz = GzEncoder::new(Vec::new(), Compression::default());
-    // Memory takes every byte.
+    // Writing to memory cannot fail.
     let bytes = gz.write_all(body.as_bytes()).and_then(|()| gz.finish()).unwrap_or_default();
     base64(&bytes)
 }
 
-/// Bytes as text: base64 of RFC 4648, section 4.
+/// Bytes in base64 (RFC 4648, section 4).
 pub(super) fn base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
@@ -385,10 +387,10 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// The digits of base64.
+/// The digits of base64, in order.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Compressed bodies as a JSON object. Neither ids nor base64 have characters with a meaning in JSON or HTML.
+/// Compressed bodies as a JSON object. Ids and base64 contain no characters with a meaning in JSON or HTML.
 fn object(bodies: &[(String, String)]) -> String {
     let mut out = String::from("{");
     for (i, (id, body)) in bodies.iter().enumerate() {
@@ -398,7 +400,7 @@ fn object(bodies: &[(String, String)]) -> String {
     out + "}"
 }
 
-/// The section of parameters; empty if nothing was run.
+/// The section of the policies' parameters; empty if no policy was run.
 fn parameters(study: &Study, policies: &[&str]) -> Markup {
     let rows = html! {
         @for (i, label) in policies.iter().enumerate() {
@@ -424,7 +426,7 @@ fn parameters(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// The kind of a policy and its parameters in words, by the first point of its label.
+/// The kind of a policy and its parameters as text, from the first point with this label.
 fn of_first_point<'a>(manifest: &'a Manifest, label: &str) -> (Option<&'a str>, Option<String>) {
     let policy = manifest.points().find(|point| point.label() == label).and_then(PlannedPoint::policy);
     let Some((kind, parameters)) = policy else { return (None, None) };
@@ -442,7 +444,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of `size` bytes that compresses to about three quarters of that in gzip.
+    /// A body of `size` bytes that gzip compresses to about three quarters.
     fn body(number: usize, size: usize) -> String {
         let mut state = number as u64 + 1;
         let mut draw = || {
@@ -480,14 +482,14 @@ mod tests {
     }
 
     #[test]
-    fn few_bodies_are_in_the_page_uncompressed() {
+    fn small_bodies_are_in_the_page_uncompressed() {
         let bodies = Bodies::new(4, |number| body(number, 1_000), None);
         assert!(bodies.in_page().is_none() && bodies.files().is_empty());
         assert!(matches!(bodies.place(3), BodyPlace::Plain(text) if text == body(3, 1_000)));
     }
 
     #[test]
-    fn more_bodies_are_in_the_page_compressed() {
+    fn larger_bodies_are_in_the_page_compressed() {
         let bodies = Bodies::new(4, |number| body(number, PLAIN / 10 * 3), None);
         assert!(bodies.files().is_empty() && matches!(bodies.place(0), BodyPlace::Plain(_)));
         assert!((1..4).all(|number| matches!(bodies.place(number), BodyPlace::Packed)));
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn many_bodies_are_in_files_beside_the_page() {
+    fn the_largest_bodies_are_in_files_beside_the_page() {
         let other = Some(("other", "of the page".to_owned()));
         let bodies = Bodies::new(40, |number| body(number, PACKED / 20), other);
         let files = bodies.files();

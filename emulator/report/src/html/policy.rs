@@ -11,7 +11,7 @@ use super::table::{class_row, policy_row, table};
 use super::view::View;
 use crate::figures::over_time;
 
-/// The sections of a cell; empty if no policy has such a metric.
+/// The sections of a cell; empty if no policy has one of these metrics.
 pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
     html! { (placements(group, view)) (planning(group, view.policies)) (staleness(group, view)) }
 }
@@ -57,7 +57,7 @@ const PLAN_HEADINGS: [&str; 14] = [
     "CPU time",
 ];
 
-/// The row of one run of a policy.
+/// The table row of one run of a policy.
 fn run_row(policies: &[&str], run: &RunRecord, cells: &Markup) -> Markup {
     class_row(policies, &run.summary.policy, Some(&format!("seed {}", run.summary.seed)), cells)
 }
@@ -113,7 +113,7 @@ const PLACEMENTS: [PlacementTime; 9] = [
     ("deviation within the job, ended", |p| &p.ended_s.deviation),
 ];
 
-/// Times at which tasks were bound, policies side by side; empty if no policy records placements.
+/// The times at which tasks were bound, side by side for all policies; empty if no policy records placements.
 fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.sections.placements.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
@@ -152,7 +152,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// A measure of caches: heading, definition, and its spread in the results.
+/// A measure of caches: heading, definition, its spread in the results, and the format of the number.
 type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
 
 const CACHES: [CacheMeasure; 9] = [
@@ -197,7 +197,7 @@ const CACHES: [CacheMeasure; 9] = [
     ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, number::short),
 ];
 
-/// Further columns, with one number per policy, beside those of [`CACHES`].
+/// Further measures beside [`CACHES`], with one number per policy.
 type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
 
 const SHARES: [CacheNumber; 4] = [
@@ -222,7 +222,7 @@ const SHARES: [CacheNumber; 4] = [
     ),
 ];
 
-/// Policies side by side by the staleness of their caches, and charts over time; empty if no policy has caches.
+/// The staleness of the policies' caches side by side, and charts over time; empty if no policy has caches.
 fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     let with_caches =
         |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.sections.staleness.is_some());

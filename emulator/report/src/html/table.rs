@@ -1,4 +1,4 @@
-//! The tables of a cell, of its certificates, and of the cost of runs.
+//! The tables of a cell, of its certificates, and of the cost of its runs.
 
 use maud::{Markup, html};
 use volary_engine::results::{
@@ -13,8 +13,8 @@ use crate::chart::theme;
 use crate::columns::{SummaryColumn, percentiles_of_response};
 use crate::figures::distribution::colour;
 
-/// A table with a name: headings, further headings with their meanings, and rows. If it is wider than the page, it
-/// scrolls sideways, also with the keyboard.
+/// A table with a name: headings, further headings with their meanings, and rows. A table that is wider than the page
+/// scrolls sideways, also by keyboard.
 pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label=(name) {
@@ -36,7 +36,7 @@ pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Mar
     class_row(policies, policy, None, cells)
 }
 
-/// The row of a class of a policy's jobs, below the row of all its jobs or of one of its runs.
+/// The row of a class of a policy's jobs. It follows the row of all jobs, or of one of the policy's runs.
 pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
     let i = colour(policies, policy);
     html! {
@@ -53,11 +53,11 @@ pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, ce
     }
 }
 
-/// Number of columns of the table that every cell begins with; it fits a page of 1280 px.
+/// Number of columns of the first table of a cell, which fits a page of 1280 px.
 const BRIEF: usize = 8;
 
-/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked; the most
-/// important columns first, and all of them in tables below.
+/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked. The first table
+/// has the most important columns; tables below have all of them.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let all: Vec<SummaryColumn> = SummaryColumn::all().filter(|column| column.is_worth(runs())).collect();
@@ -86,7 +86,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// The end of the sentence that explains the mark of the best.
+/// The end of the sentence that explains the mark of the best policy.
 fn note_on_best(group: &CellGroup) -> &'static str {
     if group.policies.iter().any(|runs| runs.runs.len() > 1) {
         ", where it differs significantly from the others; behind ± is the 95 % half-width over replications"
@@ -95,7 +95,7 @@ fn note_on_best(group: &CellGroup) -> &'static str {
     }
 }
 
-/// Definitions of the columns of all cells, for readers who cannot hover over headings.
+/// Definitions of the columns of all cells, for readers who cannot point at headings.
 pub(super) fn meanings(study: &Study) -> Markup {
     let runs = || study.records().map(|record| &record.summary);
     html! {
@@ -111,7 +111,7 @@ pub(super) fn meanings(study: &Study) -> Markup {
 }
 
 fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
-    // All jobs of a policy, then each class of them; with the best policies of each column.
+    // Rows for all jobs of a policy, then for each class; with the best policies of each column.
     let classes: Vec<_> = std::iter::once(None)
         .chain(group.classes().into_iter().map(Some))
         .map(|class| (class, shown.iter().map(|column| column.best(group, class)).collect::<Vec<_>>()))
@@ -143,7 +143,7 @@ fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policie
     table(name, &["policy"], &explained, &rows)
 }
 
-/// A mean with its unit, and the half-width below it, which saves half the width.
+/// A mean with its unit; the half-width is below the mean, which saves half of the width.
 fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
     let Interval { mean, half_width, .. } = *interval;
     let Some((mean, half, unit)) = in_unit.interval_parts(mean, half_width) else {
@@ -155,7 +155,7 @@ fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
     }
 }
 
-/// The interference that cores met under each policy; empty if there was none.
+/// The interference that cores met under each policy; empty without interference.
 pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
     let of_interference = |column: &SummaryColumn| column.metric.key.starts_with("interference.");
     let columns: Vec<SummaryColumn> = SummaryColumn::all().filter(of_interference).collect();
@@ -187,8 +187,8 @@ pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// Each policy compared with the first: relative change, with a paired 95 % interval if seeds allow; empty for a
-/// single policy.
+/// The relative change of each policy against the first policy, with a paired 95 % interval if seeds allow it; empty
+/// for a single policy.
 pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
     let Some((reference, others)) = group.policies.split_first().filter(|(_, others)| !others.is_empty())
     else {
@@ -224,7 +224,7 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// The change of pairs of (value, reference).
+/// The change between pairs of (value, reference).
 fn difference(pairs: &[(f64, f64)]) -> Markup {
     let reference = Interval::new(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
     let (Some(difference), Some(reference)) = (Interval::paired(pairs), reference) else {
@@ -241,10 +241,10 @@ fn difference(pairs: &[(f64, f64)]) -> Markup {
     }
 }
 
-/// A column of counts: its heading and the count.
+/// A column of counts: its heading, and its count in a summary.
 type CountColumn = (&'static str, fn(&Summary) -> u64);
 
-/// Counts of jobs and tasks.
+/// Columns of the counts of jobs and tasks.
 const JOBS: [CountColumn; 6] = [
     ("jobs", |s| s.jobs.submitted),
     ("finished", |s| s.jobs.finished),
@@ -254,7 +254,7 @@ const JOBS: [CountColumn; 6] = [
     ("finished", |s| s.tasks.finished),
 ];
 
-/// Counts of copies and messages.
+/// Columns of the counts of copies and messages.
 const COPIES: [CountColumn; 8] = [
     ("copies", |s| s.copies.started),
     ("finished", |s| s.copies.finished),
@@ -299,14 +299,14 @@ pub(super) fn accounts(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// Whether the counts add up.
+/// Whether the counts of a run add up.
 fn is_balanced(summary: &Summary) -> bool {
     let (jobs, copies) = (&summary.jobs, &summary.copies);
     jobs.submitted == jobs.finished + jobs.failed + jobs.unfinished
         && copies.started == copies.finished + copies.preempted + copies.lost + copies.in_progress
 }
 
-/// The cost of the runs, by policy.
+/// The cost of the runs of a study, by policy.
 pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
     let row = |policy: &str| {
         let engines = || study.records().filter(|r| r.summary.policy == policy).map(|r| &r.summary.engine);
@@ -330,7 +330,7 @@ pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
     table("Cost of the runs", &headings, &[], &html! { @for policy in policies { (row(policy)) } })
 }
 
-/// A column: heading, meaning, and the entry.
+/// A column of certificates: heading, meaning, and entry.
 type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);
 
 const COLUMNS: [CertificateColumn; 12] = [
@@ -364,11 +364,11 @@ const COLUMNS: [CertificateColumn; 12] = [
     }),
 ];
 
-/// Number of columns about lateness, which come first.
+/// Number of columns about lateness; they are the first columns.
 const TIMES: usize = 5;
 
-/// The columns that are shown by default and fit a page of 1280 px: late deliveries and their share, mean delay,
-/// datagram loss, core time.
+/// Indices of the columns that are shown by default and fit a page of 1280 px: late deliveries and their share, mean
+/// delay, datagram loss, core time.
 const BRIEF_CERTIFICATE: [usize; 5] = [0, 1, 5, 8, 11];
 
 /// A run in real time with its certificate.
@@ -410,7 +410,7 @@ pub(super) fn fidelity(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// A table of certificates: verdicts, and some of the columns.
+/// A table of certificates: verdicts, and the columns `of`.
 fn certificates(
     name: &str,
     columns: &[CertificateColumn],
@@ -435,7 +435,7 @@ fn row(run: &Summary, policies: &[&str], cells: &Markup) -> Markup {
 }
 
 /// The measurements of real cores, with a row for each kind of degraded stretch and for each core; empty if copies
-/// were timed.
+/// burned no cores.
 fn cores(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
     const HEADINGS: [&str; 9] =
         ["policy", "seed", "cores", "length", "slowdown asked", "achieved", "off by", "spread", "stretches"];
@@ -451,7 +451,7 @@ fn cores(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
     }
 }
 
-/// The rows of one run on real cores: its cores while healthy, its slots while degraded, its copies.
+/// The rows of a run on real cores: its cores while healthy, its slots while degraded, and its copies.
 fn stretches(work: &RealWork) -> Vec<Markup> {
     let healthy = work.cores.iter().filter(|core| core.healthy.count > 0).map(|core| {
         html! {
@@ -541,7 +541,7 @@ fn percent(share: Option<f64>) -> Markup {
     known(share, number::percent)
 }
 
-/// A number that may not have been measured.
+/// A number, or a dash if it was not measured.
 fn known(value: Option<f64>, text: fn(f64) -> String) -> Markup {
     html! { @if let Some(value) = value { (text(value)) } @else { "–" } }
 }

@@ -15,16 +15,16 @@ use volary_experiment::storage::run_record::RunRecord;
 
 use super::render;
 
-/// The page of a report without files beside it.
+/// The page of a report that has no files beside it.
 fn html(study: &Study) -> String {
     let report = render(study);
     assert!(report.cells.is_empty());
     report.page
 }
 
-/// The page allows its own script by its checksum, and nothing from elsewhere.
+/// The page allows only its own script, by its checksum, and loads nothing from other places.
 #[test]
-fn only_the_script_of_the_page_runs() {
+fn the_page_allows_only_its_own_script() {
     let page = html(&study(&[0.5], 1, 40));
     let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
     let sum = super::page::base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
@@ -38,7 +38,7 @@ fn only_the_script_of_the_page_runs() {
     assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("http"), "{policy}");
     assert!(policy.contains(&format!("script-src 'sha256-{sum}' 'strict-dynamic';")), "{policy}");
     let at = |part: &str| page.find(part).unwrap();
-    assert!(at("Content-Security-Policy") < at("<style>"), "it holds for what comes after it");
+    assert!(at("Content-Security-Policy") < at("<style>"), "a policy applies only to the elements after it");
     assert_eq!(page.matches("<script>").count(), 1);
     assert!(!page.contains(" onclick=") && !page.contains("javascript:"));
 }
@@ -81,7 +81,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     Study::assemble(manifest, Vec::new(), records, claims, Vec::new())
 }
 
-/// Checks that tags are closed as often as they are opened.
+/// Asserts that the page has the same number of opening and closing tags.
 fn assert_balanced(page: &str) {
     for tag in ["details", "table", "div", "section", "svg", "ul", "dl", "tr", "g", "nav", "main"] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
@@ -90,14 +90,14 @@ fn assert_balanced(page: &str) {
 }
 
 #[test]
-fn many_cells_stay_small_and_whole() {
+fn a_page_with_many_cells_is_small_and_complete() {
     let page = html(&study(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99], 1, 5_000));
     let (readable, packed) = page.split_once("<script type=\"application/json\" id=\"packed\">").unwrap();
     assert_balanced(&page);
     assert_eq!(page.matches("<details class=\"cell\"").count(), 24);
     assert!(page.len() < 2_500_000, "{} bytes for 24 cells of 4 policies", page.len());
     assert!(page.contains("href=\"#cell-24\"") && page.contains("id=\"cell-24\""));
-    assert_eq!(page.matches(" data-file=\"\"").count(), 23, "all but the first are compressed");
+    assert_eq!(page.matches(" data-file=\"\"").count(), 23, "all cells except the first are compressed");
     let packed: BTreeMap<String, String> =
         serde_json::from_str(packed.split("</script>").next().unwrap()).unwrap();
     assert_eq!(packed.len(), 23);
@@ -123,7 +123,7 @@ fn a_wide_sweep_shows_its_table_on_demand() {
 }
 
 #[test]
-fn names_of_policies_lead_to_their_parameters() {
+fn names_of_policies_link_to_their_parameters() {
     let mut study = study(&[0.5], 1, 100);
     let point = json!({"label": "sparrow", "policy": {"sparrow": {"probe_ratio": 2}}});
     study.manifest.spec = json!({"points": vec![point; 30]});
@@ -155,7 +155,7 @@ fn text_between_backticks_is_code() {
         assert!(page.contains(text), "{text}");
     }
     let shown = page.split("<pre").next().unwrap();
-    assert_eq!(shown.matches('`').count(), 1, "the single one is none of a pair");
+    assert_eq!(shown.matches('`').count(), 1, "a single backtick stays a character");
     assert_balanced(&page);
 }
 
@@ -163,7 +163,7 @@ fn text_between_backticks_is_code() {
 fn the_page_has_verdicts_intervals_and_counts() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("paper's text: 0 of 3 hold, 1 fail, 1 within noise, 1 not tested"));
-    assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
+    assert_eq!(page.matches("within noise: other seeds").count(), 1, "only the first claim is within noise");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
     assert!(page.contains("✓ balance"));
@@ -185,20 +185,20 @@ fn the_map_names_the_best_policy_and_the_cost_of_the_worst() {
     assert_eq!(
         map.matches("\">latin-square</a> <small>×2.50</small></td>").count(),
         8,
-        "two aims, four cells"
+        "the map has four cells for each of two aims"
     );
-    assert!(map.contains("class=\" own s0 d0\" title=\"latin-square "), "in its colour");
+    assert!(map.contains("class=\" own s0 d0\" title=\"latin-square "), "the cell is coloured");
     let order = ["latin-square", "murmuration", "sparrow", "random"].map(|name| map.rfind(name).unwrap());
-    assert!(order.is_sorted(), "the safest first: {order:?}");
+    assert!(order.is_sorted(), "the safest policy comes first: {order:?}");
     assert!(
         map.contains("<td>4 of 4</td><td>4</td><td>×1.00</td><td>×1.00</td><td class=\"left\">–</td>"),
         "{map}"
     );
-    assert!(!html(&study(&[], 1, 10)).contains("id=\"choice\""), "nothing to choose by");
+    assert!(!html(&study(&[], 1, 10)).contains("id=\"choice\""), "a study of one cell has no map");
 }
 
 #[test]
-fn all_text_is_escaped() {
+fn text_from_results_is_escaped_in_the_page() {
     let evil = "<script>alert(1)</script>\"'&\u{1b}";
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];
@@ -249,13 +249,13 @@ fn all_text_is_escaped() {
         measured,
     };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record, other], vec![claim], vec![failure]));
-    assert_eq!(page.matches("<script>").count(), 1, "the page's own");
+    assert_eq!(page.matches("<script>").count(), 1, "the page has only its own script");
     assert!(page.matches("&lt;script&gt;").count() > 15 && !page.contains('\u{1b}'));
     assert_balanced(&page);
 }
 
 #[test]
-fn failures_and_warnings_come_first() {
+fn failures_and_warnings_are_above_the_claims() {
     let mut study = study(&[0.5], 1, 100);
     study.missing = 3;
     study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
@@ -282,7 +282,7 @@ fn failures_and_warnings_come_first() {
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
     assert!(page.contains("<h3>Real cores</h3>") && page.contains("CPU 3 of &lt;h1&gt;, hash"));
-    assert!(page.contains("<td>4.17</td><td>+4.17"), "asked for 4, off by a twenty-fourth");
+    assert!(page.contains("<td>4.17</td><td>+4.17"), "the achieved slowdown is 4 % above the requested 4");
     assert_balanced(&page);
 }
 
@@ -317,7 +317,7 @@ fn core_time_in_progress_is_drawn_unless_it_is_zero() {
     assert_balanced(&page);
 }
 
-/// A half-width with a thousands separator, and replications of which one lacks a number.
+/// Response times have a half-width with a thousands separator, and one replication lacks a number.
 #[test]
 fn replications_that_differ_are_averaged() {
     let mut study = study(&[0.5], 2, 100);
@@ -355,7 +355,7 @@ fn bars_of_deadlines_are_drawn_if_jobs_have_deadlines() {
     );
     assert!(!page.contains("NaN"));
     assert_balanced(&page);
-    // Runs cut off before the first deadline: work was done, but no deadline was missed.
+    // Runs that are cut off before the first deadline did work, but missed no deadline.
     for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
         run.summary.deadlines = Some(Deadlines { miss_rate: f64::NAN, met: 0, missed: 0, open: 8, ..found });
     }
@@ -406,7 +406,7 @@ fn tables_of_plans_and_estimates_are_shown_if_they_were_recorded() {
         "12.5\u{202f}s",
         "250\u{202f}ms",
     ];
-    assert!(page.contains(&row(&plan)), "a cell for each heading");
+    assert!(page.contains(&row(&plan)), "each heading has a cell");
     let errors = ["87.5", "5.00", "7.50", "33.0"].map(percent);
     assert!(page.contains(&row(&["23", &errors[0], &errors[1], &errors[2], &errors[3]])));
     assert_eq!(page.matches("<summary>Plans</summary>").count(), 1);
@@ -414,7 +414,7 @@ fn tables_of_plans_and_estimates_are_shown_if_they_were_recorded() {
 }
 
 #[test]
-fn shared_nodes_have_a_table_with_a_row_a_policy() {
+fn the_table_of_shared_nodes_has_a_row_per_policy() {
     let mut study = study(&[0.5], 2, 100);
     assert!(!html(&study).contains("<summary>Shared nodes</summary>"));
     let used = SharedNodes {
@@ -432,7 +432,7 @@ fn shared_nodes_have_a_table_with_a_row_a_policy() {
     let page = html(&study);
     let table = &page[page.find("aria-label=\"Shared nodes\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
-    assert_eq!(table.matches("<tr class").count(), 1, "a row a policy, not a seed: {table}");
+    assert_eq!(table.matches("<tr class").count(), 1, "rows are per policy: {table}");
     let cells = ["62.5\u{202f}%", "25.0\u{202f}%", "36.0", "7.00", "12.0", "3.00"];
     assert!(table.contains(&cells.map(|cell| format!("<td>{cell}</td>")).concat()), "{table}");
     assert_balanced(&page);
@@ -465,7 +465,7 @@ fn one_table_compares_the_caches_of_all_policies() {
     let headings = ["age of synchronisation", "regret", "bias", "conflicts"]
         .map(|name| table.find(&format!(">{name}</th>")));
     assert!(headings.iter().all(Option::is_some) && headings.is_sorted(), "{table}");
-    assert_eq!(table.matches("<tr class").count(), 2, "a row a policy, not a seed: {table}");
+    assert_eq!(table.matches("<tr class").count(), 2, "rows are per policy: {table}");
     assert!(
         table.contains(
             "<td>250\u{202f}ms</td><td>500\u{202f}ms</td><td>−250\u{202f}ms</td><td>12.5\u{202f}%</td>"
@@ -474,7 +474,7 @@ fn one_table_compares_the_caches_of_all_policies() {
     );
     let definition = page.find("A cache keeps the work expected at every node").unwrap();
     assert!(definition < page.find("aria-label=\"Caches of schedulers\"").unwrap(), "definitions come first");
-    assert!(!page.contains("version age</th>"), "what was not measured has no column");
+    assert!(!page.contains("version age</th>"), "a measure without values has no column");
 }
 
 #[test]
@@ -482,18 +482,18 @@ fn a_cell_shows_few_columns_first_and_all_columns_below() {
     let page = html(&study(&[0.5], 2, 100));
     let tables: Vec<&str> = page.split("<table class=\"stack\">").skip(1).collect();
     let columns = |table: &str| table.split("</thead>").next().unwrap().matches("<th ").count();
-    assert!(columns(tables[0]) <= 9, "policy and eight more: {}", tables[0]);
+    assert!(columns(tables[0]) <= 9, "the first table has the policy and eight more columns: {}", tables[0]);
     for heading in [">p99.9</th>", ">wait p99</th>", ">repairs/task</th>"] {
         assert!(!tables[0].split("</table>").next().unwrap().contains(heading), "{heading}");
         assert!(page.contains(heading), "{heading}");
     }
     assert!(page.contains("tabindex=\"0\" role=\"group\" aria-label=\"Results\""));
-    // Two cells of four policies; one timeline is open.
+    // The page has two cells of four policies; one timeline is open.
     assert_eq!(page.matches("<details class=\"more p").count(), 8);
     assert_eq!(page.matches("<details class=\"more p0\" open").count(), 1);
 }
 
-/// A star, a bold difference or a shade would compare runs that did not meet the same conditions.
+/// A star, a bold difference or a shade would compare runs that met different conditions.
 #[test]
 fn a_page_of_unequal_injections_names_no_best_policy() {
     let mut study = study(&[0.3, 0.5], 1, 50);
@@ -509,13 +509,13 @@ fn a_page_of_unequal_injections_names_no_best_policy() {
     );
     assert!(page.contains("Not compared, because the runs did not meet the same conditions"));
     assert!(page.contains("sparrow (injected)"), "curves are marked");
-    assert!(page.contains("<small>†</small>"), "so are shades");
+    assert!(page.contains("<small>†</small>"), "shades are replaced by daggers");
     assert!(page.contains("† marks the cells whose policies did not meet the same conditions"));
 }
 
-/// The axis of the chart of slowdowns says what a slowdown is, in full.
+/// The axis of the chart of slowdowns has the full definition of a slowdown.
 #[test]
-fn the_label_of_the_slowdown_chart_is_whole() {
+fn the_axis_of_the_slowdown_chart_has_its_full_label() {
     let page = html(&study(&[0.5], 1, 50));
     assert!(page.contains("response time over that of the longest task alone, or as stated"));
 }

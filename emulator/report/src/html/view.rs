@@ -6,13 +6,13 @@ use volary_experiment::storage::study::CellGroup;
 use crate::figures::distribution::colour;
 use crate::figures::sweep::named;
 
-/// The place of a cell on its page.
+/// Position of a cell on its page, with common settings of the page.
 pub(super) struct View<'a> {
-    /// Its position, from zero.
+    /// Index of the cell, from zero.
     pub(super) number: usize,
     /// All policies of the page, for their colours.
     pub(super) policies: &'a [&'a str],
-    /// Limit on the blocks of each of its timelines.
+    /// Limit on the blocks of each timeline of the cell.
     pub(super) blocks: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn policy_anchor(number: usize) -> String {
     format!("policy-{}", number + 1)
 }
 
-/// The name of a cell in the contents, by short keys.
+/// The name of a cell in the contents, with short keys.
 pub(super) fn short_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { cell_title(group) } else { named(&group.cell) }
 }
@@ -43,7 +43,7 @@ pub(super) fn cell_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
 }
 
-/// A text of which the parts between backticks are code.
+/// A text with code elements in place of the parts between backticks.
 pub(super) fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {

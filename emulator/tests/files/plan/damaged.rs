@@ -1,4 +1,4 @@
-//! Text that is not, or no longer, an experiment is refused without a panic.
+//! Tests that damaged or arbitrary text is refused without a panic.
 
 use proptest::prelude::*;
 use volary_experiment::config::Overrides;
@@ -14,7 +14,7 @@ proptest! {
         let _ = plan(&text).map_err(|error| error.to_string());
     }
 
-    /// A good file with pieces cut out, doubled or overwritten gets further in the parser than random text.
+    /// A valid file with pieces cut out, doubled or overwritten gets further in the parser than random text.
     #[test]
     fn damaged_files_never_panic(from in 0..GOOD.len(), len in 0..60usize, to in 0..GOOD.len(), noise in "[\\PC\n]{0,6}") {
         let floor = |at: usize| (0..=at.min(GOOD.len())).rev().find(|&i| GOOD.is_char_boundary(i)).unwrap_or(0);

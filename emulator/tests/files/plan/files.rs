@@ -1,4 +1,4 @@
-//! Files that experiments name: the places where they are searched, and errors in them.
+//! Tests of files that experiments name: the places where they are searched, and errors in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::GOOD;
 use crate::common::binary::changed;
 
 const DEMAND: &str = "{ exponential = { mean = \"1s\" } }";
-/// The small experiment's profile in a file of its own.
+/// A file with the profile of the small experiment, and the key that names the file.
 const PROFILE: (&str, &str) = (
     "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }",
     "profile = \"../../profiles/p.toml\"",
@@ -29,7 +29,7 @@ fn write(folder: &tempfile::TempDir, path: &str, text: impl AsRef<[u8]>) -> Path
 }
 
 #[test]
-fn files_are_relative_to_the_file_that_names_them() {
+fn paths_are_relative_to_the_file_that_names_them() {
     let folder = folder();
     write(
         &folder,
@@ -58,7 +58,7 @@ fn files_are_relative_to_the_file_that_names_them() {
     );
     assert_eq!(json["service"]["demand"]["empirical"]["values"], serde_json::json!(["1s", "250ms"]));
     assert!(json["trace"].as_str().unwrap().ends_with("t.tr"));
-    // The trace's content counts, its name does not.
+    // The id depends on the trace's content, not on its name.
     let id = |experiment: &Experiment| experiment.points[0].id.clone();
     let same = write(&folder, "experiments/a/y.toml", changed(&text, &[("t.tr", "u.tr")]));
     write(&folder, "experiments/a/u.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
@@ -68,7 +68,7 @@ fn files_are_relative_to_the_file_that_names_them() {
 }
 
 #[test]
-fn mistakes_in_named_files_are_located_there() {
+fn a_mistake_in_a_named_file_is_reported_in_that_file() {
     let folder = folder();
     let file = write(&folder, "experiments/a/x.toml", changed(GOOD, &[PROFILE]));
     let said = || Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
@@ -94,7 +94,7 @@ fn mistakes_in_named_files_are_located_there() {
 }
 
 #[test]
-fn a_topology_gives_the_machines() {
+fn a_topology_determines_the_machines_of_the_cluster() {
     let folder = folder();
     let machines = ("nodes = 10\ncores = 2", "topology = \"t.toml\"\nschedulers = 2");
     let text = changed(GOOD, &[machines, ("one_way = \"1ms\"\n", "")]);
@@ -119,7 +119,7 @@ fn a_topology_gives_the_machines() {
 }
 
 #[test]
-fn unreadable_files_are_explained() {
+fn the_error_for_an_unreadable_file_explains_the_reason() {
     let folder = folder();
     let file = write(&folder, "experiments/a/fig6.toml", GOOD);
     let error =
@@ -135,7 +135,7 @@ fn unreadable_files_are_explained() {
 }
 
 #[test]
-fn a_profile_is_read_by_itself() {
+fn a_profile_can_be_read_without_an_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("p.toml");
     let load = |text: &str| {

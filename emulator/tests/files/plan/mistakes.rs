@@ -1,4 +1,4 @@
-//! Errors of experiments that cannot be planned.
+//! Tests of the errors of experiments that cannot be planned.
 
 use volary_experiment::config::Overrides;
 
@@ -12,7 +12,7 @@ fn message(text: &str) -> String {
     }
 }
 
-/// The change (from => to), the position of the error, and words that the message must contain.
+/// A table of changes (from => to), the position of the error, and words that the message must contain.
 const MISTAKES: &str = r#"
 seed = 7 => sede = 7 | e.toml:2:1 | unknown key `sede` | did you mean `seed`?
 cores = 2 => core = 2 | e.toml:6:1 | unknown key `core` | did you mean `cores`?
@@ -47,7 +47,7 @@ cores = 2 => shared = true\ncpu = 8\nthreshold = 1.1 | e.toml:8:13 | evict above
 cores = 2 => shared = true\ncpu = 8\nthreshold = 1e-7 | e.toml:8:13 | from a millionth to 1
 cores = 2 => shared = true\ncpu = 8\nmemory = "0B" | e.toml:8:10 | no copy fits into a node without memory | memory =
 cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
-cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again what shared nodes evict | cluster.memory
+cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not relaunch copies that shared nodes evict | cluster.memory
 [cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a real core runs one copy | leave out cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
@@ -116,7 +116,7 @@ fn every_mistake_is_located_and_has_a_remedy() {
     }
 }
 
-/// Only Pigeon has masters: the faults of an experiment may name them if Pigeon is one of its policies.
+/// Only Pigeon has masters: faults may name masters if Pigeon is a policy of the experiment.
 #[test]
 fn faults_at_masters_need_a_policy_that_has_them() {
     let with = |who: &str, policy: &str| {
@@ -192,7 +192,7 @@ fn errors_in_overrides_point_into_the_override() {
 }
 
 #[test]
-fn an_error_is_drawn_like_a_compiler_draws_it() {
+fn an_error_shows_the_line_and_a_caret_like_a_compiler() {
     let text = message(&changed(GOOD, &[("cores = 2", "core = 2")]));
     assert_eq!(
         text,
@@ -266,7 +266,7 @@ fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
         let error = message(&with(&cutoff, policy));
         assert!(error.contains(words), "{policy}: {error}");
     }
-    // N and Q both 0: nodes have a core at least, and with Q = 0 they hold as many tasks as cores.
+    // N and Q are both 0. Nodes have at least one core, and with Q = 0 they hold as many tasks as cores.
     assert!(plan(&with(&cutoff, "kairos = { queue = 0 }")).is_ok());
     let error = message(&with(&cutoff, "kairos = { queue = 0 }").replace("cores = 2", "cores = 0"));
     assert!(error.contains("without cores"), "{error}");
@@ -292,6 +292,6 @@ fn a_quantum_that_preemption_uses_up_is_refused() {
         )
     };
     let error = message(&text("50ms"));
-    assert!(error.contains("quantum: 50ms are used up by service.preemption, 50ms"), "{error}");
+    assert!(error.contains("quantum: service.preemption, 50ms, uses up all 50ms"), "{error}");
     assert!(plan(&text("51ms")).is_ok());
 }

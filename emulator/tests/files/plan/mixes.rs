@@ -1,4 +1,4 @@
-//! Mixes of classes of jobs in experiment files: valid ones, and errors in others.
+//! Tests of mixes of classes of jobs in experiment files: valid mixes, and errors.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use volary_experiment::config::{Experiment, Overrides};
 use super::plan;
 use crate::common::binary::changed;
 
-/// Two classes, one with two stages.
+/// An experiment with a mix of two classes; one class has two stages.
 const MIX: &str = r#"title = "a mix"
 seed = 7
 
@@ -54,7 +54,7 @@ fn the_load_of_a_mix_follows_from_its_distributions() {
     let experiment = plan(MIX).unwrap();
     assert_eq!(experiment.warnings, [] as [&str; 0]);
     let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
-    // A quarter of 25 s and three quarters of 25 s, every 4 s, on 10 cores.
+    // A quarter of the jobs and three quarters bring 25 s each, every 4 s, on 10 cores.
     assert!((found.offered - 0.625).abs() < 1e-9, "{found:?}");
 }
 
@@ -80,7 +80,7 @@ fn doubtful_mixes_give_warnings() {
     }
 }
 
-/// The change (from => to), the position of the error, and words that the message must contain.
+/// A table of changes (from => to), the position of the error, and words that the message must contain.
 const MISTAKES: &str = r#"
 [[policy]] => [service]\ndemand = "1s"\n[[policy]] | e.toml:27:10 | `service.demand`: the stages of a mix | leave the key out
 stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => stages = [] | e.toml:23:10 | class[1].stages`: 0 stages | write for example
@@ -133,13 +133,13 @@ fn distributions_of_stages_read_their_files() {
         .unwrap();
     let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
     let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
-    // A quarter of 3 s + 10 s instead of 15 s + 10 s.
+    // A quarter of the jobs bring 3 s + 10 s instead of 15 s + 10 s.
     assert!((found.offered - 0.55).abs() < 1e-9, "{found:?}");
 }
 
-/// Classes in a file of their own are those of the mix; errors in the file are shown there.
+/// A mix may take its classes from another file. Errors in the file are reported at their place in that file.
 #[test]
-fn classes_can_be_in_a_file() {
+fn a_mix_can_take_its_classes_from_another_file() {
     let folder = tempfile::tempdir().unwrap();
     let classes = |text: &str| {
         let own: String = text.split_once("[[workload.mix.class]]").unwrap().1.into();

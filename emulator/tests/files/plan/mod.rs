@@ -1,4 +1,4 @@
-//! Experiment files from the user's side: valid ones, and errors in others.
+//! Tests of experiment files: valid files, and errors.
 
 mod damaged;
 mod files;
@@ -9,7 +9,7 @@ use volary_experiment::config::{ConfigError, Experiment, Overrides, Repeat};
 
 use crate::common::binary::changed;
 
-/// A small experiment; tests change a line of it.
+/// A small experiment; tests change some of its lines.
 const GOOD: &str = r#"title = "two policies"
 seed = 7
 
@@ -81,9 +81,9 @@ fn points_are_cells_times_policies_in_written_order() {
     assert_eq!(experiment.points[0].resolved.cluster.layout().workers(), 20);
 }
 
-/// A node of 8 cores and 64 GiB that may run 110 tasks at once has CPU for 80 of them, and memory for 64.
+/// A node of 8 cores and 64 GiB that may run 110 tasks at once has CPU for 80 tasks, and memory for 64.
 #[test]
-fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
+fn nodes_run_as_many_tasks_as_cpu_and_memory_allow() {
     let workers = |set: &[&str]| good(set).points[0].resolved.cluster.layout().workers();
     let (cores, cpu, memory) = ("cluster.cores=110", "service.cpu=0.1", "cluster.memory=64 GiB");
     assert_eq!(workers(&[cores, cpu, "cluster.cpu=8"]), 10 * 80);
@@ -111,7 +111,7 @@ fn ids_change_only_with_keys_that_results_depend_on() {
     for set in ["interference.bernoulli.slowdown=5", "cluster.nodes=11", "seed=8"] {
         assert!(base.iter().zip(ids(good(&[set]))).all(|(a, b)| *a != b), "{set}");
     }
-    // Replication 1 under seed 7 is replication 0 under seed 8.
+    // Replication 1 under seed 7 has the id of replication 0 under seed 8.
     let twice = Overrides { repeat: Some(Repeat::Times(2)), ..Overrides::default() };
     let eight = Overrides { seed: Some(8), ..Overrides::default() };
     let [twice, eight] = [twice, eight].map(|overrides| ids(plan_with(GOOD, &overrides).unwrap()));
@@ -128,7 +128,7 @@ fn slices_partition_the_runs() {
     }
     dealt.sort_by_key(|unit| (unit.point, unit.replication));
     assert_eq!(dealt, all);
-    // Arrays that count from zero.
+    // Arrays that count from zero can write a sum.
     let runs = |slice: &str| experiment.runs(Some(slice.parse().unwrap()));
     assert_eq!((runs("0+1/3"), runs("2+1/3")), (runs("1/3"), runs("3/3")));
     for bad in
@@ -164,16 +164,16 @@ fn the_offered_load_follows_from_the_distributions() {
 
     let traces = Traces::new(Vec::new());
     let of = |set: &[&str]| load(&good(set).points[0].resolved, 7, &traces);
-    // 10 jobs a second of 4 tasks of 1 s on 20 cores that do 1 − 0.1 · (1 − 1/4) of their work.
+    // Each second, 10 jobs with 4 tasks of 1 s arrive on 20 cores, which do 1 − 0.1 · (1 − 1/4) of their work.
     let found = of(&[]).unwrap();
     assert!((found.offered - 40.0 / (20.0 * 0.925)).abs() < 1e-9, "{found:?}");
-    // Drawn jobs of a generator come near the same formula: the Yahoo facts give 4,500 cores about 3/4.
-    // A trace-like generator has no copies that differ.
+    // The jobs that a generator draws come near the same formula: the published facts about Yahoo give a load of about
+    // 3/4 on 4,500 cores. A trace-like generator has no copies that differ.
     let yahoo =
         ["workload={yahoo-like={}}", "service={}", "cluster={nodes=4_500}", "service.correlated=true"];
     let found = of(&yahoo).unwrap();
     assert!((0.5..1.2).contains(&found.offered), "{found:?}");
-    // Without a closed form for the slowdowns, the capacity is computed under the seed, or is a bound.
+    // Without a closed form for the slowdowns, the capacity is computed under the seed, or is only a bound.
     let lognormal = "interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}";
     let found = of(&[lognormal]).unwrap();
     assert!((found.offered / (40.0 / (20.0 * 0.93)) - 1.0).abs() < 0.02, "{found:?}");
@@ -181,7 +181,7 @@ fn the_offered_load_follows_from_the_distributions() {
     let found = of(&[lognormal, "interference.bernoulli.slot=1us"]).unwrap();
     assert_eq!((found.offered, found.basis), (2.0, CapacityBasis::Healthy));
     assert!(found.says().starts_with("ρ ≥ 2.000 (of healthy cores"), "{}", found.says());
-    // Arrivals are scaled to the requested load, under interference too.
+    // Arrivals are scaled to the requested load, also under interference.
     for workload in ["workload.synthetic.load=0.625", "workload={yahoo-like={load=0.625}}"] {
         let set = [workload, "service.correlated=true", "service.homogeneous=true"];
         let found = of(&set).unwrap();

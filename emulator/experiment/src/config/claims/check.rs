@@ -38,7 +38,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// All comparisons.
+    /// All comparisons of the claim: checks and sizes.
     pub(in crate::config) fn comparisons(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().chain(&self.sizes)
     }
@@ -61,7 +61,7 @@ impl Check {
         text.to_owned().try_into()
     }
 
-    /// Checks names against those of the experiment.
+    /// Checks the names in this check against the names of the experiment.
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown, or units are mixed.
@@ -87,7 +87,7 @@ impl Check {
         unit_of(&self.form)
     }
 
-    /// Whether it compares within a tolerance.
+    /// Whether the check compares within a tolerance.
     pub(in crate::config) fn has_tolerance(&self) -> bool {
         matches!(self.form, Form::Compare { op: Op::Within(_), .. })
     }
@@ -285,12 +285,12 @@ fn template(classes: &BTreeSet<String>) -> Value {
 /// The dimension of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dimension {
-    /// A number as written, which takes the unit of the number it is compared with.
+    /// A number as written; it takes the unit of the number on the other side.
     Any,
     Seconds,
     /// Work of nodes or cores, hours.
     Hours,
-    /// Shares of one, which compare with counts and ratios.
+    /// Shares of one, which can be compared with counts and ratios.
     Share,
     /// Counts and ratios.
     Plain,
@@ -299,7 +299,7 @@ enum Dimension {
 }
 
 impl Dimension {
-    /// The dimension of a number of the results: the one of its metric, or else one derived from the names on its path.
+    /// The dimension of a number of the results: given by its metric, or derived from the names on its path.
     fn of(metric: &MetricName) -> Self {
         let of_class = metric.path.first().is_some_and(|first| first == "classes");
         let path = metric.path.get(if of_class { 2 } else { 0 }..).unwrap_or_default();
@@ -332,7 +332,7 @@ impl Dimension {
         }
     }
 
-    /// The unit of a sum of both; `None` if they cannot be added.
+    /// The unit of the sum of two numbers with these units; `None` if the numbers cannot be added.
     fn plus(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Any, unit) | (unit, Self::Any) => Some(unit),
@@ -375,7 +375,7 @@ fn unit_of(form: &Form) -> Option<&'static str> {
 /// Refuses a comparison or a sum of different units.
 ///
 /// # Errors
-/// With the two units; the place is the whole check.
+/// When two numbers have different units. The error names both units, and its position is the whole check.
 fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
     let mixed = |(left, right): (Dimension, Dimension)| {
         let message = format!("{} and {} are not comparable", left.name(), right.name());
@@ -478,7 +478,7 @@ mod tests {
 
     /// A number that is sometimes null must be in the template, or claims on it are refused.
     #[test]
-    fn the_template_has_every_number() {
+    fn the_template_of_a_line_has_every_number() {
         fn open(key: &str, value: &Value) -> Vec<String> {
             match value {
                 Value::Object(map) if !map.is_empty() => {
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn units_do_not_mix() {
+    fn a_comparison_of_different_units_is_refused() {
         for (check, why) in [
             ("a.response_s.p99 < 500", None),
             ("a.response_s.p99 < 2 * b.longest_s.p50 + 1s", None),

@@ -16,7 +16,7 @@ pub(super) enum Form {
         rises: bool,
         key: String,
     },
-    /// Every percentile of the left distribution is smaller than that of the right one.
+    /// Every percentile of the left distribution is smaller than the same percentile of the right one.
     Below {
         left: MetricName,
         right: MetricName,
@@ -48,7 +48,7 @@ pub(super) struct MetricName {
     pub(super) path: Vec<String>,
     /// Bracketed keys and values of other cells, as written.
     pub(super) at: Vec<(String, String)>,
-    /// Its position in the check.
+    /// Position of the number in the check.
     pub(super) span: Range<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Side {
         }
     }
 
-    /// The number of the results of which this side is a multiple.
+    /// The number of the results in a side that is its product or quotient with a constant.
     pub(super) fn scaled(&self) -> Option<&MetricName> {
         let Self::Binary(left, op, right) = self else { return None };
         match (left.as_ref(), *op, right.as_ref()) {
@@ -104,7 +104,7 @@ impl Op {
         }
     }
 
-    /// The maximum difference from a right side.
+    /// The largest accepted difference from the right side.
     pub(super) fn band(self, right: f64) -> f64 {
         match self {
             Self::Sign(_) => 0.0,
@@ -126,7 +126,7 @@ pub struct ParseError {
 const EXAMPLE: &str = "write for example \"a.response_s.p50 < 0.8 * b.response_s.p50\"";
 /// Limit on nested parentheses, which bounds the recursion and thus the stack.
 const DEEPEST: usize = 32;
-/// Limit on the operands of a check: operators nest as deep as there are operands.
+/// Limit on the operands of a check, and thus on the depth of nested operators.
 const MOST_OPERANDS: usize = 1000;
 
 /// Parses a whole check.
@@ -150,7 +150,7 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
             (Side::Metric(left), Side::Metric(right)) => Form::Below { left, right },
             _ => {
                 return Err(parser
-                    .error("`below` stands between two distributions")
+                    .error("`below` compares two distributions")
                     .help("write \"a.response_s below b.response_s\""));
             }
         }
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         ParseError::new(self.at..self.at + width, message, EXAMPLE)
     }
 
-    /// Reads the one of these signs that comes next.
+    /// Reads the next sign if it is one of `signs`.
     fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.skip();
         let sign = signs.iter().find(|sign| self.rest().starts_with(**sign))?;
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
     fn factor(&mut self) -> Result<Side, ParseError> {
         self.operands += 1;
         if self.operands > MOST_OPERANDS {
-            return Err(self.error(format!("more than {MOST_OPERANDS} operands")));
+            return Err(self.error(format!("the check has more than {MOST_OPERANDS} operands")));
         }
         if self.sign(&["("]).is_some() {
             self.depth += 1;
@@ -269,8 +269,8 @@ impl<'a> Parser<'a> {
         self.metric().map(Side::Metric)
     }
 
-    /// A number with or without a unit of time; `None` if there is no digit, or the label of a policy that begins with
-    /// one.
+    /// Reads a number with or without a unit of time. `None` if there is no digit, or if the digits begin the label of
+    /// a policy.
     fn number(&mut self) -> Result<Option<Side>, ParseError> {
         self.skip();
         let rest = self.rest();
@@ -297,7 +297,7 @@ impl<'a> Parser<'a> {
         value.map(Some).ok_or_else(|| ParseError::new(at, message(), "write for example 0.8 or 250ms"))
     }
 
-    /// Letters, digits, `_` and `-`, beginning with a letter or `_`.
+    /// Reads a name: letters, digits, `_` and `-`, beginning with a letter or `_`.
     fn name(&mut self, what: &str) -> Result<&'a str, ParseError> {
         let rest = self.rest();
         let end = rest.find(|c| !is_part_of_name(c)).unwrap_or(rest.len());
@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
         Ok(MetricName { label, path, at, span })
     }
 
-    /// `[key=value, key=value]`
+    /// Reads the values of other cells, `[key=value, key=value]`.
     fn values(&mut self) -> Result<Vec<(String, String)>, ParseError> {
         let close = closing(self.rest()).ok_or_else(|| {
             self.error("a closing bracket is missing").help("write [service.correlated=true]")
@@ -360,7 +360,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The position of the bracket that closes the one at the start of a text. A swept value may be a list.
+/// The position of the bracket that closes the first one of a text. Brackets may nest, since a swept value may be a
+/// list.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     text.find(|c| {
@@ -374,8 +375,8 @@ const fn is_part_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Whether claims can refer to a policy by this word: it begins with a letter, or with a digit if it reads neither as a
-/// number nor as a duration.
+/// Whether claims can refer to a policy by this word. It begins with a letter, or with a digit if the word is neither a
+/// number nor a duration.
 pub fn is_label(word: &str) -> bool {
     let begins = word.starts_with(|c: char| c.is_ascii_alphanumeric());
     let starts_with_letter = word.starts_with(|c: char| c.is_ascii_alphabetic());

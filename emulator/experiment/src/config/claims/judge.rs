@@ -13,8 +13,9 @@ use super::check::{Check, Claim};
 use super::form::{Form, MetricName, Op, Side};
 use crate::stats::Interval;
 
-/// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than satisfied.
-/// In the cells `stand_ins` a generator replaced a trace that was not found; only claims of our own are tested there.
+/// Judges claims. `cells` are the requested cells: a cell without results leaves a claim untested rather than
+/// satisfied. In the cells `stand_ins`, a generator replaced a missing trace; only claims of origin `ours` are tested
+/// there.
 pub fn judge(
     claims: &[Claim],
     cells: &[Cell],
@@ -35,12 +36,12 @@ struct Table<'a> {
     lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line<'a>>>,
 }
 
-/// One cell, policy and seed.
+/// The results of one cell, policy and seed.
 struct Line<'a> {
     summary: &'a Summary,
     /// The numbers that checks can compare.
     numbers: Value,
-    /// Whether it left jobs unfinished.
+    /// Whether the run left jobs unfinished.
     open: bool,
 }
 
@@ -52,20 +53,20 @@ struct Finding {
 
 /// A cell of a trend.
 struct TrendPoint {
-    /// The swept value as a number, if it is one.
+    /// The swept value as a number; `None` for other values.
     order: Option<f64>,
     at: Value,
     value: Option<f64>,
     each: BTreeMap<u64, Option<f64>>,
 }
 
-/// Half-width of the 95 % interval of a mean over seeds, from the value under each; `None` with fewer than two seeds,
+/// Half-width of the 95 % interval of a mean over seeds, from the value of each seed; `None` with fewer than two seeds,
 /// or if a seed has no value.
 fn half_width(each: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     Interval::new(&each.collect::<Option<Vec<f64>>>()?)?.half_width
 }
 
-/// Whether a mean of this size may be due to chance. A constant value is not noise.
+/// Whether a mean may be due to chance, given its half-width. A constant value is not noise.
 fn within_noise(mean: f64, half_width: f64) -> bool {
     half_width > 0.0 && mean.abs() <= half_width
 }
@@ -142,8 +143,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left distribution is largest relative to the right one. If it holds,
-    /// the noise of every percentile counts; if it fails, the noise of the failing ones.
+    /// The comparison at the percentile where the left distribution is largest relative to the right one. If the
+    /// comparison holds, the noise of every percentile counts; if it fails, only the noise of the failing percentiles.
     fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
@@ -225,7 +226,7 @@ impl<'a> Table<'a> {
         found
     }
 
-    /// The reason for which a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such
+    /// The reason why a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such
     /// number, or has the number without a value.
     fn lacks(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
         let MetricName { label, path, .. } = metric;
@@ -291,7 +292,7 @@ impl<'a> Table<'a> {
             half_width(common.map(|(a, b)| Some(a? - b?)))
         });
         if let Some((steps, noise)) = steps.zip(noise.collect::<Option<Vec<f64>>>()) {
-            // If the trend holds, every step decides; if not, only the steps against it do.
+            // If the trend holds, every step decides. If the trend fails, only the steps against it decide.
             let deciding =
                 steps.into_iter().zip(noise).filter(|(step, _)| holds == Some(true) || *step < 0.0);
             let mut unsure = deciding.map(|(step, half_width)| within_noise(step, half_width));
@@ -302,7 +303,7 @@ impl<'a> Table<'a> {
         Finding { holds, numbers }
     }
 
-    /// Adds the unit of the numbers, and marks of the runs that they come from.
+    /// Adds the unit of the numbers, and marks for degraded runs, for injections and for generated jobs.
     fn mark(&self, check: &Check, cells: &[&Cell], numbers: &mut Value) {
         if let Some(unit) = check.unit() {
             numbers["unit"] = json!(unit);
@@ -332,7 +333,8 @@ impl<'a> Table<'a> {
         TrendPoint { order: quantity(&at), at, value: value(&seeds), each }
     }
 
-    /// Seeds under which every metric of the check was measured, so that all means are over the same worlds.
+    /// Seeds under which every metric of the check was measured. All means are over these seeds, and thus over the same
+    /// worlds.
     fn seeds(&self, check: &Check, cell: &Cell) -> BTreeSet<u64> {
         let sets = check.metrics().into_iter().map(|metric| {
             self.lines(metric, cell).map(|lines| lines.keys().copied().collect()).unwrap_or_default()
@@ -350,7 +352,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The error for compared runs with different injections; `None` if they are equal.
+    /// The reason why runs are not compared: their injections differ; `None` if all injections are equal.
     fn unequal(&self, check: &Check, cells: &[&Cell]) -> Option<String> {
         unequal_injections(self.runs(check, cells))
     }
@@ -385,7 +387,7 @@ fn applies(claim: &Claim, cell: &Cell) -> bool {
     })
 }
 
-/// Keys that every metric of the check takes from its own brackets: cells that differ only in these give the same
+/// Keys that every metric of the check sets in its own brackets. Cells that differ only in these keys give the same
 /// finding.
 fn pinned(check: &Check) -> BTreeSet<String> {
     let sets = check.metrics().into_iter().map(|m| m.at.iter().map(|(key, _)| key.clone()).collect());

@@ -19,7 +19,7 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// The reason for which no run has the number. A policy that is left out of the run may have it.
+/// The reason why no run has the number. A policy that is not run gives no reason, since it may have the number.
 fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     if let Some(why) = record.lacks(&path) {
@@ -44,7 +44,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
     }
 }
 
-/// Whether certainly no job has a deadline; jobs of a trace may have deadlines.
+/// Whether no job can have a deadline; false for a trace, whose jobs may have deadlines.
 fn has_no_deadlines(resolved: &Resolved) -> bool {
     let without = match &resolved.workload {
         WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) => true,

@@ -17,7 +17,7 @@ use volary_engine::replay::{Digest, LogEntry};
 use crate::codec;
 use crate::storage::frames::{self, HEADER, NextFrame, PREFIX, next_frame, read_prefix};
 
-/// The position of a payload.
+/// Position and length of a payload in the file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: u64,
@@ -28,14 +28,14 @@ struct Place {
 #[derive(Clone, Debug)]
 pub struct LogSection {
     pub header: Header,
-    /// Index of the experiment it belongs to.
+    /// Index of the experiment to which the section belongs.
     pub experiment: usize,
     number: u32,
     frames: Vec<Place>,
 }
 
 impl LogSection {
-    /// Its start.
+    /// The start of the section.
     pub fn cursor(&self) -> LogCursor {
         let mut frames = self.frames.clone();
         frames.reverse();
@@ -43,7 +43,7 @@ impl LogSection {
     }
 }
 
-/// The end of the last frame.
+/// The state of the file after the last whole frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum FileEnd {
     Whole,
@@ -59,16 +59,16 @@ pub struct InputLog<R> {
     file: BufReader<R>,
     experiments: Vec<Place>,
     found: Vec<LogSection>,
-    /// The end of the last whole frame.
+    /// Offset of the end of the last whole frame.
     end: u64,
     tail: FileEnd,
 }
 
 impl<R: Read + Seek> InputLog<R> {
-    /// Finds the sections. Frames after a truncated or corrupt one are ignored.
+    /// Finds the sections. Frames after a truncated or corrupt frame are ignored.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::Version`], or the file cannot be read.
+    /// [`Error::Foreign`], [`Error::Version`], or an error of reading the file.
     pub fn new(file: R) -> Result<Self, Error> {
         let mut file = BufReader::with_capacity(1 << 16, file);
         let size = file.seek(SeekFrom::End(0)).map_err(failed("read"))?;
@@ -88,7 +88,7 @@ impl<R: Read + Seek> InputLog<R> {
         Ok(log)
     }
 
-    /// Processes the next frame; returns whether the file ends there.
+    /// Processes the next frame; returns the state of the file after this frame.
     fn scan(
         &mut self,
         size: u64,
@@ -132,7 +132,7 @@ impl<R: Read + Seek> InputLog<R> {
         self.tail == FileEnd::Cut
     }
 
-    /// The damage of the file, if it is more than truncated.
+    /// The damage of the file; `None` if the file is whole or only truncated.
     pub fn damage(&self) -> Option<Error> {
         match &self.tail {
             FileEnd::Damaged(why) => Some(Error::Damaged { at: self.end, why: why.clone() }),
@@ -140,21 +140,21 @@ impl<R: Read + Seek> InputLog<R> {
         }
     }
 
-    /// The end of the last whole frame.
+    /// Offset of the end of the last whole frame.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// A number above those of all sections and attempts.
+    /// A number greater than those of all sections and attempts.
     pub(super) fn next_section(&self) -> u32 {
         let used = self.found.iter().map(|found| found.number.max(found.header.attempt));
         used.max().unwrap_or(0).saturating_add(1)
     }
 
-    /// One of the experiments.
+    /// Reads the experiment with this index.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the experiment cannot be read.
     pub fn experiment<T: DeserializeOwned>(&mut self, index: usize) -> Result<T, Error> {
         let place = self.experiments[index];
         let mut payload = Vec::new();
@@ -167,7 +167,8 @@ impl<R: Read + Seek> InputLog<R> {
     /// The next entry of a section; `None` after the last.
     ///
     /// # Errors
-    /// When the file cannot be read, or has no valid entry there; [`Error::Missing`] when a frame is missing.
+    /// When the file cannot be read, or has no valid entry at this position; [`Error::Missing`] when a frame is
+    /// missing.
     pub fn next(&mut self, cursor: &mut LogCursor) -> Result<Option<LogEntry>, Error> {
         while cursor.used == cursor.payload.len() {
             let Some(place) = cursor.frames.pop() else { return Ok(None) };
@@ -193,7 +194,7 @@ impl<R: Read + Seek> InputLog<R> {
 /// The position of a reader in a section.
 #[derive(Debug)]
 pub struct LogCursor {
-    /// Unread frames; the next one is the last element.
+    /// Unread frames in reverse order: the next frame is the last element.
     frames: Vec<Place>,
     /// Number of the next frame of the section.
     number: u32,
@@ -205,7 +206,7 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// Opens the payload of a frame, which must be the next one.
+    /// Opens the payload of a frame. The frame must be the next one of the section.
     fn open(&mut self, at: u64) -> Result<(), Error> {
         let Some(number) = self.payload.first_chunk() else {
             return Err(Error::Damaged { at, why: "a frame has no number".to_owned() });
@@ -228,16 +229,16 @@ pub(super) const MAGIC: [u8; 8] = *b"volaryin";
 pub const FORMAT: u32 = 5;
 /// Bytes of a frame's number within its section.
 pub(super) const NUMBER: usize = size_of::<u32>();
-/// The number of the section of experiments.
+/// Number of the section that holds experiments.
 pub(super) const EXPERIMENT: u32 = 0;
 
-/// The shard and run of a section.
+/// The shard and run to which a section belongs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
     pub run: String,
-    /// Distinguishes repeated attempts at the run; the last one counts.
+    /// Number of the attempt at the run; the last attempt counts.
     pub attempt: u32,
-    /// Label of the policy, for messages.
+    /// Label of the policy, shown in messages.
     pub policy: String,
     pub seed: u64,
     pub shard: u16,
@@ -253,16 +254,16 @@ pub enum Error {
     Io { doing: &'static str, source: io::Error },
     /// The experiment's files are too large to be stored with it.
     #[error(
-        "the files of the experiment have {mib} MiB, and {} fit into the input log; use a part of the trace",
+        "the files of the experiment have {mib} MiB, but the input log holds at most {} MiB; use a part of the trace",
         crate::codec::LARGEST_FRAME >> 20
     )]
     Large {
-        /// Their size.
+        /// Size of the files, MiB.
         mib: usize,
     },
     /// The file is not an input log.
     #[error(
-        "{FILE} is not an input log of volary; to have one, run with run.record.inputs = true into another folder"
+        "{FILE} is not an input log of volary; to record a log, run with run.record.inputs = true into another folder"
     )]
     Foreign,
     /// The file was written by another version.
@@ -271,23 +272,23 @@ pub enum Error {
         ours = version_text(FORMAT, vocabulary())
     )]
     Version {
-        /// Its format and vocabulary.
+        /// Format and vocabulary of the file.
         found: String,
     },
     /// Frames were lost in transmission.
     #[error(
         "{FILE} is incomplete: frames are missing before byte {at} (frame {found} follows where {expected} should); \
-         to have a whole one, run into another folder"
+         to record a whole log, run into another folder"
     )]
     Missing {
         at: u64,
-        /// The number of the missing frame.
+        /// Number of the missing frame.
         expected: u32,
-        /// The number of the frame found instead.
+        /// Number of the frame found in its place.
         found: u32,
     },
     /// The content is inconsistent.
-    #[error("{FILE} is damaged at byte {at}: {why}; to have a whole one, run into another folder")]
+    #[error("{FILE} is damaged at byte {at}: {why}; to record a whole log, run into another folder")]
     Damaged { at: u64, why: String },
 }
 
@@ -299,7 +300,7 @@ pub(super) fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { doing, source }
 }
 
-/// Fingerprint of the list of message types. The log states a type by its position in that list.
+/// Fingerprint of the list of message types. The log states a message type by its position in the list.
 pub(super) fn vocabulary() -> u32 {
     frames::vocabulary(kinds().map(|(name, _)| name))
 }
@@ -309,7 +310,7 @@ pub(super) fn vocabulary() -> u32 {
 pub struct Digester(Vec<u8>);
 
 impl Digester {
-    /// The digest of the effects of a step.
+    /// The digest of a step's effects.
     pub fn digest(&mut self, effects: &[Effect]) -> Digest {
         self.0.clear();
         for effect in effects {

@@ -1,4 +1,4 @@
-//! The writer: shards fill frames, one thread appends them to the file.
+//! The writer: shards fill frames, and one thread appends the frames to the file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -19,29 +19,29 @@ use crate::codec;
 use crate::guard::guard;
 use crate::storage::frames::{self, frame};
 
-/// Bytes after which a frame is sent.
+/// Number of bytes at which a frame is sent.
 const FULL: usize = 1 << 16;
-/// Emulated time after which a frame is sent even if it is small; a killed run loses at most this much.
+/// Emulated time after which a frame is sent even if it is small. This limits the loss of a killed run.
 const OLD: Span = Span::from_secs(1);
-/// Limit on the frames that are queued for the disk; a shard with more of them waits.
+/// Limit on the frames of a shard that wait for the disk; at the limit the shard waits.
 const WAITING: usize = 64;
 
-/// Limit on the bytes of a frame: a frame that is not yet full, and one entry.
+/// Limit on the bytes of a frame: the size of a frame that is not yet full, and of one entry.
 const LARGEST: usize = FULL + (1 << 12);
 
 /// A section, and a payload to append to it.
 type Frame = (u32, Vec<u8>);
 
-/// The section of a frame that is not written, but asks for an answer once all frames before it are written.
+/// The section of a request: it is not written, but answered once all frames before it are written.
 const FLUSH: u32 = u32::MAX;
 
 /// A log opened for writing.
 #[derive(Debug)]
 pub struct Sink {
     frames: Sender<Frame>,
-    /// The number of the next section or attempt.
+    /// Number of the next section or attempt.
     next: Arc<AtomicU32>,
-    /// Receives an answer for each [`FLUSH`]. One thread at a time asks.
+    /// Receives an answer for each [`FLUSH`]. Only one thread at a time sends requests.
     flushed: Mutex<Receiver<()>>,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -57,8 +57,8 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A damaged file, or one that is not
-    /// a log of this version, is set aside.
+    /// Continues a log after its last whole frame; creates a missing log. A file that is damaged, or is not a log of
+    /// this version, is set aside.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -78,7 +78,7 @@ impl Sink {
             Err(unusable) => {
                 let aside = path.with_extension("log.damaged");
                 tracing::warn!(
-                    "{unusable}; it is kept as {}, and a new log begins, which lacks the runs that have finished",
+                    "{unusable}; the file is kept as {}, and a new log begins without the finished runs",
                     aside.display()
                 );
                 fs::rename(path, aside).map_err(failed("rename"))?;
@@ -102,12 +102,12 @@ impl Sink {
             .name("inputs".into())
             .spawn(move || write(file, &receive, &answer))
             .map_err(failed("write"))?;
-        // If this fails, `close` returns the error.
+        // If sending fails, `close` returns the error.
         let _ = frames.send((EXPERIMENT, payload));
         Ok(Self { frames, next: Arc::new(AtomicU32::new(next)), flushed: Mutex::new(flushed), thread })
     }
 
-    /// The start of the sections of all shards for one attempt at a run.
+    /// Starts the sections of all shards for one attempt at a run.
     pub fn attempt(&self, run: &str, policy: &str, seed: u64) -> RunLog {
         let attempt = self.next.fetch_add(1, Ordering::Relaxed);
         let header =
@@ -115,17 +115,17 @@ impl Sink {
         RunLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
-    /// Waits until all logged steps are in the file; returns whether they are. If not, later steps are lost too, and
-    /// `close` returns the error.
+    /// Waits until all logged steps are in the file, and returns true. If writing has failed, returns false: later
+    /// steps are lost too, and `close` returns the error.
     pub fn is_whole(&self) -> bool {
         let flushed = guard(&self.flushed);
         self.frames.send((FLUSH, Vec::new())).is_ok() && flushed.recv().is_ok()
     }
 
-    /// Waits until everything is written; every [`Section`] must have been dropped.
+    /// Waits until all frames are written. Every [`Section`] must have been dropped before.
     ///
     /// # Errors
-    /// When something could not be written: the log then lacks its end.
+    /// When a frame could not be written: the end of the log is then missing.
     pub fn close(self) -> Result<(), Error> {
         drop(self.frames);
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writer panicked")));
@@ -139,12 +139,12 @@ fn write(file: File, frames: &Receiver<Frame>, flushed: &Sender<()>) -> io::Resu
     for (section, payload) in frames {
         if section == FLUSH {
             file.flush()?;
-            // The requester may have gone.
+            // The thread that asked may have ended.
             let _ = flushed.send(());
             continue;
         }
         frame(section, &payload, &mut file)?;
-        // While no frames wait, the file is kept up to date.
+        // While no frames wait, the buffered frames are flushed to the file.
         if frames.is_empty() {
             file.flush()?;
         }
@@ -166,7 +166,7 @@ pub struct RunLog {
 }
 
 impl RunLog {
-    /// The section of one of the shards.
+    /// The section of a shard.
     pub fn section(&self, shard: u16, shards: u16) -> Section {
         Section::to(self.relay(shard, shards))
     }
@@ -183,7 +183,7 @@ impl RunLog {
     }
 }
 
-/// The destination of the frames of a section.
+/// The receiver of the frames of a section.
 #[derive(Clone, Debug)]
 pub struct Relay {
     number: u32,
@@ -191,8 +191,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Adds a frame of entries; blocks while the queue for the disk is full. Returns whether its size is valid; its
-    /// content is checked by the reader.
+    /// Adds a frame of entries; blocks while the queue for the disk is full. Returns whether the size is valid; the
+    /// reader checks the content.
     pub fn put(&self, payload: Vec<u8>) -> bool {
         let fits = payload.len() <= LARGEST;
         if fits {
@@ -202,17 +202,17 @@ impl Relay {
     }
 
     fn send(&self, payload: Vec<u8>) {
-        // Fails only if the writer failed: closing the sink returns the error.
+        // Sending fails only after the writer has failed; closing the sink returns the error.
         let _ = self.frames.send((self.number, payload));
     }
 }
 
-/// The frames of a section whose log is on another machine; they are sent to a [`Relay`] there.
+/// The frames of a section whose log is on another machine. They are sent to a [`Relay`] on that machine.
 #[derive(Debug)]
 pub struct Carried(Receiver<Frame>);
 
 impl Carried {
-    /// The next frame, if there is one.
+    /// The next frame, if one waits.
     pub fn next(&self) -> Option<Vec<u8>> {
         self.0.try_recv().ok().map(|(_, payload)| payload)
     }
@@ -223,18 +223,18 @@ impl Carried {
     }
 }
 
-/// The log of one shard. Buffered entries are written when it is dropped, so the log of a run that fails contains the
-/// steps up to the failure.
+/// The log of one shard. Dropping it writes the buffered entries: the log of a failed run contains the steps up to the
+/// failure.
 #[derive(Debug)]
 pub struct Section {
     relay: Relay,
     /// Number of the current frame.
     number: u32,
-    /// The frame's number, then its entries.
+    /// The current frame: its number, then its entries.
     payload: Vec<u8>,
-    /// Time of the first entry of the payload.
+    /// Time of the first entry in the payload.
     since: Time,
-    /// Time of the last entry.
+    /// Time of the latest entry.
     last: Time,
     digester: Digester,
 }
@@ -251,8 +251,8 @@ impl Section {
         }
     }
 
-    /// The section of a shard whose log is on another machine. It never blocks: the sender of its frames must limit the
-    /// number of [waiting](Carried::waiting) ones.
+    /// The section of a shard whose log is on another machine. It never blocks; the sender of its frames must limit the
+    /// number of [waiting](Carried::waiting) frames.
     pub fn carried() -> (Self, Carried) {
         let (frames, carried) = unbounded();
         // The other machine assigns the number.
@@ -265,7 +265,7 @@ impl Section {
         self.put(at, LogEvent::Step { who, input, effects });
     }
 
-    /// Logs any other event.
+    /// Logs an event that is not a step.
     pub fn put(&mut self, at: Time, what: LogEvent) {
         if self.payload.len() >= FULL || (!self.is_empty() && at.since(self.since) > OLD) {
             self.flush();
@@ -284,13 +284,13 @@ impl Section {
     }
 
     fn flush(&mut self) {
-        // Overflow would need a section of 281 TB.
+        // The frame number overflows only in a section of 281 TB.
         self.number += 1;
         self.relay.send(std::mem::replace(&mut self.payload, empty(self.number)));
     }
 }
 
-/// A payload without entries.
+/// A payload with the number of a frame and no entries.
 fn empty(number: u32) -> Vec<u8> {
     let mut payload = Vec::with_capacity(FULL);
     payload.extend_from_slice(&number.to_le_bytes());
@@ -313,7 +313,7 @@ impl Observer for Section {
         self.put(now, LogEvent::Crashed(core));
     }
 
-    /// The log contains everything in order.
+    /// The log contains all steps in order.
     #[inline]
     fn watches(&self, _scheduler: u32) -> bool {
         true
@@ -347,7 +347,7 @@ mod tests {
     use crate::storage::input_log::read::*;
 
     #[test]
-    fn a_full_disk_is_noticed_at_the_end_of_a_run() {
+    fn closing_a_log_on_a_full_disk_returns_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("log")).unwrap();
         let whole = Sink::start(file, 1, &"experiment").unwrap();
@@ -361,7 +361,7 @@ mod tests {
         assert!(broken.close().is_err());
     }
 
-    /// Effects that depend on `n`.
+    /// Effects that differ for each `n`.
     fn effects(n: u64) -> Vec<Effect> {
         let send = Effect::Send {
             to: ActorId(n as u32),
@@ -381,7 +381,7 @@ mod tests {
         );
     }
 
-    /// A log of two shards of one run and one of another, which ends early.
+    /// Writes a log of two complete shards of one run, and of an interrupted shard of another run.
     fn sample(path: &Path) {
         let sink = Sink::create(path, &"the experiment").unwrap();
         let unit = sink.attempt("aa", "sparrow", 5);
@@ -437,7 +437,7 @@ mod tests {
         let two = entries(&mut log, 1);
         assert_eq!(two[2000].what, LogEvent::Crashed(4));
         assert_eq!(two[2001].what, LogEvent::Restarted { who: ActorId(1), epoch: 1 });
-        assert_eq!(entries(&mut log, 2).len(), 2000, "a section that broke off keeps what it had");
+        assert_eq!(entries(&mut log, 2).len(), 2000, "an interrupted section keeps its entries");
     }
 
     #[test]
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_frame_is_reported() {
+    fn reading_a_log_without_one_of_its_frames_fails() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let frames = || {
@@ -507,7 +507,7 @@ mod tests {
             drop(section);
             std::iter::from_fn(move || carried.next()).collect::<Vec<_>>()
         };
-        assert_eq!(frames().len(), 4, "each second has its own");
+        assert_eq!(frames().len(), 4, "each second has a frame of its own");
         for lost in 0..3 {
             let sink = Sink::create(&path, &"the experiment").unwrap();
             let relay = sink.attempt("aa", "sparrow", 5).relay(0, 1);
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_byte_is_detected() {
+    fn a_flipped_byte_in_a_log_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         sample(&path);

@@ -2,12 +2,12 @@
 
 use prost::Message;
 
-/// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`: children in order of their rank.
+/// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`: children are in order of their rank.
 pub(super) const EXPLICIT: i32 = 3;
 /// `CounterDescriptor.Unit.UNIT_COUNT`.
 pub(super) const COUNT: i32 = 2;
 
-/// A sequence of packets, which can be written one after the other.
+/// A sequence of packets; sequences can be concatenated.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -16,10 +16,10 @@ pub(super) struct Trace {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
-    /// ns.
+    /// Time, ns.
     #[prost(uint64, optional, tag = "8")]
     pub(super) timestamp: Option<u64>,
-    /// Begin and end of a slice must come from one sequence.
+    /// Number of the packet sequence. The begin and the end of a slice must come from the same sequence.
     #[prost(uint32, optional, tag = "10")]
     pub(super) trusted_packet_sequence_id: Option<u32>,
     #[prost(oneof = "Data", tags = "11, 60")]

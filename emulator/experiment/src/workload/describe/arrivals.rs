@@ -1,14 +1,14 @@
 //! Arrivals of jobs: gaps, a test for a Poisson process, and the hours of the day (Park's thesis, sections 3.3 and
 //! 3.4).
 //!
-//! The test for a Poisson process is whether the gaps between arrivals can be exponential. The mean of the exponential
-//! distribution is that of the gaps, so that Kolmogorov's distribution would reject too rarely: Lilliefors' test takes
-//! that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
+//! The test for a Poisson process checks whether the gaps between arrivals can be exponential. The exponential
+//! distribution has the mean of these gaps; therefore Kolmogorov's distribution would reject too rarely. Lilliefors'
+//! test takes that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
 //!
 //! Times that are rounded, such as to whole seconds, have gaps that no continuous distribution has. Under a Poisson
-//! process the times within a second are independent and uniform, given their number. So each arrival is moved to a
-//! random place in its second, after which a Poisson process is one again, exactly. Arrivals within a second are then
-//! not tested.
+//! process, the times within a second are independent and uniform, given their number. Each arrival is therefore moved
+//! to a random place in its second; a Poisson process stays exactly Poisson. The test then says nothing about arrivals
+//! within a second.
 
 use serde::Serialize;
 use volary_actors::base::{Address, Purpose, Span, Time};
@@ -21,13 +21,13 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Arrivals {
-    /// Jobs that were submitted before the trace began, at unknown times: they are not arrivals, and are not counted
-    /// here.
+    /// Number of jobs that were submitted before the trace began, at unknown times. These are not arrivals and are left
+    /// out of the other numbers.
     pub early: usize,
-    /// Zone of the trace's dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own, whose
-    /// time of day is unknown.
+    /// Time zone of the trace's dates, seconds east of Greenwich; `None` if the zero of its clock has an unknown time
+    /// of day.
     pub zone_s: Option<i64>,
-    /// From the first to the last arrival, s.
+    /// Time from the first to the last arrival, s.
     pub span_s: f64,
     /// Gaps between arrivals, s.
     pub gap_s: Quantiles,
@@ -35,7 +35,7 @@ pub struct Arrivals {
     pub gap_cv2: f64,
     /// Share of the gaps below one second.
     pub sub_second: f64,
-    /// Whether the gaps can be exponential.
+    /// Result of the test whether the gaps can be exponential.
     #[serde(flatten)]
     pub poisson: Poisson,
     /// Jobs submitted in each hour of the day, over the days of the trace.
@@ -51,8 +51,8 @@ pub struct Arrivals {
 /// One hour of the day over the days of a trace.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Hour {
-    /// 0 to 23 by the trace's clock: the time of day where it has dates, otherwise from a zero that need not be
-    /// midnight.
+    /// Hour from 0 to 23 by the trace's clock: the time of day if the trace has dates, otherwise counted from a zero
+    /// that need not be midnight.
     pub hour: u8,
     /// First quartile of the days.
     pub p25: f64,
@@ -87,7 +87,8 @@ impl Arrivals {
         }
     }
 
-    /// The hours of the day with the highest and the lowest median of jobs, if the trace covers every hour twice.
+    /// The hours of the day with the highest and the lowest median number of jobs; `None` if the trace does not cover
+    /// every hour twice.
     pub fn peak_and_trough(&self) -> Option<(Hour, Hour)> {
         let two_days = 48.0 * 3600.0;
         let by = |a: &&Hour, b: &&Hour| a.p50.total_cmp(&b.p50);
@@ -96,7 +97,8 @@ impl Arrivals {
     }
 }
 
-/// Limit in hours on a trace that is counted by the hour: a single wrong arrival must not allocate centuries.
+/// Limit in hours on a trace that is counted by the hour: a single wrong arrival must not allocate memory for
+/// centuries.
 const MOST_HOURS: u64 = 24 * 366 * 30;
 
 /// Jobs and tasks in each hour, from the first arrival to the last.
@@ -129,23 +131,23 @@ fn days(per_hour: &[f64], first: u64) -> Vec<Hour> {
         .collect()
 }
 
-/// The result of the test.
+/// The result of the test for a Poisson process.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Poisson {
-    /// Largest distance between the distribution of the gaps and the exponential one with the same mean.
+    /// Largest distance between the distribution of the gaps and the exponential distribution with the same mean.
     pub ks: Option<f64>,
     /// Probability of a distance at least this large if the gaps were exponential, by Lilliefors' test.
     pub ks_p: Option<f64>,
-    /// The unit that all times are whole numbers of, s, if arrivals were moved within it; `None` if times are exact.
+    /// Unit to which times are rounded and within which arrivals were moved, s; `None` if times are exact.
     pub resolution_s: Option<f64>,
-    /// The reason for which there is no result.
+    /// The reason why there is no result.
     pub not_tested: Option<String>,
 }
 
-/// The fewest gaps, and the fewest distinct times, that the test needs.
+/// Minimum number of gaps, and of distinct times, that the test needs.
 const FEWEST: usize = 10;
 
-/// Units that times may be rounded to, ns and name, the largest first.
+/// Units to which times may be rounded, largest first: ns and name.
 const UNITS: [(u64, &str); 4] = [
     (60_000_000_000, "whole minutes"),
     (1_000_000_000, "whole seconds"),
@@ -153,23 +155,23 @@ const UNITS: [(u64, &str); 4] = [
     (1_000, "whole microseconds"),
 ];
 
-/// A share of gaps in a larger unit than the others that is no coincidence.
+/// Share of gaps that are multiples of a unit above which this is no coincidence.
 const MIXED: f64 = 0.1;
 
 impl Poisson {
-    /// Tests the arrivals of jobs, which are in order.
+    /// Tests the arrivals of jobs, which are sorted.
     pub(super) fn of(arrivals: &[Time]) -> Self {
         let not_tested = |why: String| Self { not_tested: Some(why), ..Self::default() };
         let gaps: Vec<u64> = arrivals.windows(2).map(|pair| pair[1].since(pair[0]).0).collect();
         let different = gaps.iter().filter(|gap| **gap > 0).count() + 1;
         if gaps.len() < FEWEST {
-            return not_tested(format!("{} gaps are too few, 10 are needed", gaps.len()));
+            return not_tested(format!("{} gaps are too few for the test, which needs 10", gaps.len()));
         }
         if different == 1 {
             return not_tested("all jobs arrive at one instant".to_owned());
         }
         if different < FEWEST {
-            return not_tested(format!("the jobs arrive at {different} different times, 10 are needed"));
+            return not_tested(format!("the jobs arrive at {different} different times; 10 are needed"));
         }
         // The unit to which times are rounded: all gaps are multiples of it.
         let unit = UNITS.into_iter().find(|(unit, _)| gaps.iter().all(|gap| gap % unit == 0));
@@ -189,14 +191,14 @@ impl Poisson {
         Self { ks: Some(ks), ks_p: Some(ks_p), resolution_s, not_tested: None }
     }
 
-    /// The name of the unit that arrivals were moved within.
+    /// The name of the unit within which arrivals were moved.
     pub(super) fn unit(&self) -> Option<&'static str> {
         let unit = (self.resolution_s? * 1e9).round() as u64;
         UNITS.into_iter().find(|(known, _)| *known == unit).map(|(_, name)| name)
     }
 }
 
-/// Arrivals at random places within their unit, in order.
+/// Arrivals at random places within their unit, sorted.
 fn within(arrivals: &[Time], unit: u64) -> Vec<Time> {
     let place = Address::new(0, Purpose::Tool);
     let moved = (0..).zip(arrivals).map(|(k, at)| Time(at.0 + (place.at(k).unit() * unit as f64) as u64));
@@ -218,10 +220,10 @@ fn lilliefors(mut gaps: Vec<f64>) -> (f64, f64) {
     (distance, probability((distance - 0.2 / n) * (n.sqrt() + 0.26 + 0.5 / n.sqrt())))
 }
 
-/// Percentage points of Lilliefors' distance as Stephens modifies it, (D − 0.2/n)(√n + 0.26 + 0.5/√n), which makes them
-/// nearly the same for every n (Journal of the American Statistical Association 69, 1974, pp. 730-737): the means over
-/// 10, 30, 100 and 1000 gaps of simulations with 40,000 to 400,000 samples each. Stephens gives 0.926, 0.990, 1.094,
-/// 1.190 and 1.308 for 0.15 to 0.01.
+/// Percentage points of Lilliefors' distance in Stephens' modified form, (D − 0.2/n)(√n + 0.26 + 0.5/√n), which makes
+/// them nearly the same for every n (Journal of the American Statistical Association 69, 1974, pp. 730-737). The points
+/// are means over 10, 30, 100 and 1000 gaps of simulations with 40,000 to 400,000 samples each. Stephens gives 0.926,
+/// 0.990, 1.094, 1.190 and 1.308 for 0.15 to 0.01.
 const POINTS: [(f64, f64); 14] = [
     (0.0, 1.0),
     (0.440, 0.95),
@@ -239,8 +241,8 @@ const POINTS: [(f64, f64); 14] = [
     (1.537, 0.001),
 ];
 
-/// The probability of a modified distance: its logarithm is interpolated over the square of the distance, which it is
-/// proportional to in the tail.
+/// The probability of a modified distance. The logarithm of the probability is interpolated over the square of the
+/// distance: in the tail they are proportional.
 fn probability(distance: f64) -> f64 {
     let square = distance.max(0.0).powi(2);
     let next = POINTS.iter().position(|(point, _)| *point > distance).unwrap_or(POINTS.len() - 1).max(1);
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poisson_process_is_distinguished_from_periodic_and_bursty_ones() {
+    fn a_poisson_process_is_distinguished_from_periodic_and_bursty_arrivals() {
         let unit = |k: u64| Address::new(4, Purpose::Tool).at(k).unit();
         let sum = |gap: &dyn Fn(u64) -> f64| {
             let step = |now: &mut f64, k| {
@@ -287,7 +289,7 @@ mod tests {
         assert!(bursty.poisson.ks_p.unwrap() < 1e-12 && bursty.gap_cv2 > 5.0);
     }
 
-    /// Google's trace gives the time zero to jobs that were there when it began.
+    /// Google's trace gives the time zero to jobs that were running when it began.
     #[test]
     fn jobs_from_before_the_trace_are_not_arrivals() {
         let rows = |early: &str| {
@@ -300,13 +302,13 @@ mod tests {
         let early = of(rows("0,,9,0\n0,,9,0\n"));
         assert_eq!((early.early, early.span_s, early.sub_second), (2, 5.0, 0.5));
         assert_eq!(Arrivals { early: 0, ..early }, of(rows("")));
-        // If all jobs are early, nothing arrives.
+        // If all jobs are early, the trace has no arrivals.
         assert_eq!(of("submit_ms,delay_ms,run_ms,class\n0,,9,0\n".to_owned()).span_s, 0.0);
     }
 
     #[test]
-    fn hours_of_the_day_are_kept_apart() {
-        // Three days that begin at hour 22: ten jobs in hour 3 of each day, one in every other hour.
+    fn jobs_are_counted_by_hour_of_the_day() {
+        // Three days begin at hour 22. Ten jobs arrive in hour 3 of each day, and one job in every other hour.
         let hours = (22..22 + 72).flat_map(|hour| {
             let jobs = if hour % 24 == 3 { 10 } else { 1 };
             (0..jobs).map(move |k| f64::from(hour) * 3600.0 + f64::from(k))
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(Arrivals::of(&arriving([5.0])).peak_and_trough(), None);
     }
 
-    /// Arrivals of a Poisson process with gaps of that mean, in seconds; draws depend on `sample`.
+    /// Arrivals of a Poisson process whose gaps have this mean, in seconds; draws depend on `sample`.
     fn poisson(sample: u64, jobs: u64, mean: f64) -> Vec<Time> {
         let base = Address::new(sample, Purpose::Arrival);
         let mut now = 0.0;
@@ -335,10 +337,9 @@ mod tests {
         arrivals.iter().map(|at| Time(at.0 / unit * unit)).collect()
     }
 
-    /// At each level the test rejects that share of samples of a Poisson process, whether or not their times are
-    /// rounded.
+    /// The test rejects a Poisson process at each level in that share of samples, even if times are rounded.
     #[test]
-    fn the_test_rejects_a_poisson_process_as_often_as_its_level_states() {
+    fn a_poisson_process_is_rejected_as_often_as_the_level_states() {
         const SAMPLES: u64 = 4000;
         for (jobs, mean, unit) in
             [(12, 5.0, 1), (200, 5.0, 1), (200, 5.0, 1_000_000_000), (300, 0.4, 1_000_000_000)]
@@ -347,7 +348,7 @@ mod tests {
             let all: Vec<f64> = (0..SAMPLES).map(p).collect();
             for level in [0.01, 0.05, 0.1] {
                 let size = all.iter().filter(|p| **p < level).count() as f64 / SAMPLES as f64;
-                // Percentage points are interpolated and the same for all n: a tenth of the level is allowed besides
+                // Percentage points are interpolated and equal for all n: a tenth of the level is allowed besides
                 // chance.
                 let chance = 4.0 * (level * (1.0 - level) / SAMPLES as f64).sqrt();
                 assert!(
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poisson_process_rounded_to_seconds_is_tested_like_an_exact_one() {
+    fn rounding_to_seconds_does_not_change_the_verdict_on_a_poisson_process() {
         let exact = poisson(1, 5000, 7.0);
         for (unit, name) in [(1_000_000_000, "whole seconds"), (60_000_000_000, "whole minutes")] {
             let test = Poisson::of(&rounded(&exact, unit));
@@ -405,7 +406,7 @@ mod tests {
             let said = test.not_tested.unwrap();
             assert!(said.contains(why), "{said}");
         }
-        // If both kinds alternate, a quarter of the gaps lies between whole seconds.
+        // If both kinds of times alternate, a quarter of the gaps lies between whole seconds.
         let said = Poisson::of(&mixed).not_tested.unwrap();
         assert!(said.contains("of the gaps are whole seconds"), "{said}");
     }

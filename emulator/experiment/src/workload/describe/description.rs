@@ -1,5 +1,5 @@
-//! The characteristics of a trace, with the outcomes of its jobs (Park's thesis, section 3.5), and parts of it against
-//! the whole: whether a month is representative (section 3.7).
+//! The characteristics of a trace, with the outcomes of its jobs (Park's thesis, section 3.5), and a comparison of
+//! weeks and months with the whole trace (section 3.7).
 
 use std::path::PathBuf;
 
@@ -18,20 +18,20 @@ pub struct Description {
     pub jobs: usize,
     /// Number of tasks of all jobs.
     pub tasks: u64,
-    /// Whether the trace states numbers of tasks; if not, each job counts as one.
+    /// Whether the trace states numbers of tasks; if not, each job counts as one task.
     pub counts_tasks: bool,
     /// Work of all tasks, core-seconds; without tasks, the run time of all jobs.
     pub work_s: f64,
-    /// Cores that the work keeps busy from the first to the last arrival: work over span. Divided by the number of a
-    /// cluster's cores, it is the load offered to that cluster.
+    /// Mean number of cores that the work keeps busy: work over the time from the first to the last arrival. Divided by
+    /// the cores of a cluster, it is the load offered to that cluster.
     pub offered_cores: f64,
-    /// Tasks per job.
+    /// Number of tasks per job.
     pub fan_out: Quantiles,
-    /// Cores per job, if the trace states them.
+    /// Number of cores per job, if the trace states it.
     pub cores: Option<Quantiles>,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
-    /// Longest task of jobs, s.
+    /// Duration of the longest task of each job, s.
     pub duration_s: Quantiles,
     /// Durations of tasks, s.
     pub task_s: Quantiles,
@@ -46,22 +46,22 @@ pub struct Description {
     pub arrivals: Arrivals,
     /// Differences between the tasks of a job, if enough jobs have durations per task.
     pub within_job: Option<WithinJob>,
-    /// Differences between the jobs of a user, if the trace names users.
+    /// Differences between the jobs of the same user, if the trace names users.
     pub users: Option<Users>,
-    /// Differences between the jobs of a size, if there are sizes.
+    /// Differences between the jobs of the same size, if the trace states sizes.
     pub sizes: Option<Sizes>,
     /// Outcomes of jobs, if the trace states them.
     pub outcomes: Option<Outcomes>,
     /// Error of a job's mean duration as an estimate of each of its tasks: |duration / mean − 1|, if tasks have
     /// durations of their own (Kairos, Fig. 1).
     pub mean_error: Option<Quantiles>,
-    /// Weeks against the whole trace; empty if it is shorter than two.
+    /// Weeks compared with the whole trace; empty if the trace has less than two.
     pub weeks: Vec<Period>,
-    /// Months of 29 days against the whole trace; empty if it is shorter than two.
+    /// Months of 29 days compared with the whole trace; empty if the trace has less than two.
     pub months: Vec<Period>,
     /// Short and long jobs, if a boundary is known.
     pub classes: Option<Classes>,
-    /// The published trace it is compared with.
+    /// The published trace with which this trace is compared.
     pub reference: Option<Reference>,
     /// Measured and published values.
     pub comparison: Vec<PublishedValue>,
@@ -70,7 +70,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Whether the trace states the size of jobs: by cores, or else by tasks.
+    /// Whether the trace states the size of jobs, in cores or in tasks.
     pub fn has_sizes(&self) -> bool {
         self.counts_tasks || self.cores.is_some()
     }
@@ -79,7 +79,7 @@ impl Description {
 /// Spread of the durations within jobs of at least fifteen tasks.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WithinJob {
-    /// Number of such jobs.
+    /// Number of jobs of at least fifteen tasks.
     pub jobs: usize,
     /// Coefficient of variation of the durations of a job's tasks.
     pub cov: Quantiles,
@@ -88,54 +88,54 @@ pub struct WithinJob {
     pub std_over_root_mean: Quantiles,
 }
 
-/// Spread between the jobs of users with at least two jobs (thesis, Fig. 3.7 and 4.2b).
+/// Spread between the jobs of the same user, over users with at least two jobs (thesis, Fig. 3.7 and 4.2b).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Users {
-    /// Number of such users.
+    /// Number of users with at least two jobs.
     pub users: usize,
     /// Coefficient of variation of a user's fan-outs.
     pub fan_out_cov: Quantiles,
     /// Coefficient of variation of a user's durations.
     pub duration_cov: Quantiles,
-    /// Share of the users with at least three jobs whose durations vary more than exponential ones (CoV above 1).
+    /// Share of the users with at least three jobs whose durations have a coefficient of variation above 1.
     pub highly_variable: f64,
     /// Share of the jobs whose cores, or tasks, are within a factor of two of their user's mean.
     pub near_mean_size: f64,
 }
 
-/// Spread between the jobs of a size with at least two jobs (thesis, Fig. 4.2c).
+/// Spread between the jobs of the same size, over sizes with at least two jobs (thesis, Fig. 4.2c).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sizes {
-    /// Number of such sizes: cores, or tasks if the trace has no cores.
+    /// Number of sizes with at least two jobs. A size is a number of cores, or of tasks if the trace has no cores.
     pub sizes: usize,
     /// Coefficient of variation of the durations of a size's jobs.
     pub duration_cov: Quantiles,
-    /// Share of the sizes whose durations vary more than exponential ones (CoV above 1).
+    /// Share of the sizes whose durations have a coefficient of variation above 1.
     pub highly_variable: f64,
 }
 
 /// Short and long jobs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Classes {
-    /// Boundary of the mean duration: jobs at or above it are long.
+    /// Boundary between short and long jobs: jobs whose mean duration is at or above it are long.
     pub cutoff: Span,
     /// Share of the jobs that are long.
     pub long_jobs: f64,
-    /// Their share of the tasks.
+    /// Share of the tasks that belong to long jobs.
     pub long_tasks: f64,
-    /// Their share of the work.
+    /// Share of the work that belongs to long jobs.
     pub long_work: f64,
 }
 
-/// A trace about which facts were published.
+/// A trace about which papers state facts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
     /// Yahoo, as the Hawk, Eagle, Kairos, Pigeon and Murmuration papers use it.
     Yahoo,
-    /// Cloudera-c, as the same papers use it.
+    /// Cloudera-c, as the Hawk, Eagle, Kairos, Pigeon and Murmuration papers use it.
     Cloudera,
-    /// Google 2011, whole or as the same papers use it.
+    /// Google 2011, whole or as the papers on Hawk, Eagle and their successors use it.
     Google,
     /// Alibaba 2018 batch jobs, as the Murmuration paper uses them.
     Alibaba,
@@ -152,21 +152,21 @@ pub enum Reference {
 pub struct PublishedValue {
     /// The compared quantity.
     pub what: &'static str,
-    /// The trace's value.
+    /// Value of the described trace.
     pub measured: f64,
     /// The published value.
     pub published: f64,
-    /// The publication.
+    /// The publication that states the value.
     pub source: &'static str,
 }
 
-/// Outcomes of the jobs of a trace that states them.
+/// Outcomes of the jobs of a trace, if it states them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcomes {
     /// Share of each outcome (Fig. 3.7).
     pub shares: Vec<OutcomeShare>,
-    /// Share of the jobs that were successful: finished, or ended at their time limit, since such jobs have done useful
-    /// work (section 3.5).
+    /// Share of the jobs that were successful. A job that ended at its time limit counts as successful, since it has
+    /// done useful work (section 3.5).
     pub successful: f64,
     /// Share of the CPU time that successful jobs took.
     pub successful_time: f64,
@@ -190,17 +190,17 @@ pub struct OutcomeShare {
     pub cpu_time: f64,
 }
 
-/// Jobs that took about the same CPU time.
+/// Group of jobs that took about the same CPU time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SuccessByHours {
     /// Minimum CPU-hours of the group, a power of ten; zero for the first group.
     pub from_h: f64,
     pub jobs: u64,
-    /// Share of them that were successful.
+    /// Share of the jobs of the group that were successful.
     pub successful: f64,
 }
 
-/// A job that has ended: its outcome, its size, its CPU time in seconds.
+/// A job that has ended: its outcome, its size, its CPU time in s.
 struct Ended {
     outcome: Outcome,
     size: f64,
@@ -213,7 +213,7 @@ impl Ended {
     }
 }
 
-/// Powers of ten of CPU-hours that begin a group.
+/// Exponents of the powers of ten of CPU-hours at which groups begin.
 const DECADES: std::ops::RangeInclusive<i32> = -3..=4;
 
 impl Outcomes {
@@ -221,7 +221,7 @@ impl Outcomes {
         let ended = |(job, &work): (JobId, &f64)| {
             let tasks = f64::from(trace.jobs()[job.index()].tasks);
             let cores = trace.cores(job).map(f64::from);
-            // Work counts a core a task.
+            // The work counts one core per task.
             let cpu_s = cores.map_or(work, |cores| work * cores / tasks);
             Some(Ended { outcome: trace.outcome(job)?, size: cores.unwrap_or(tasks), cpu_s })
         };
@@ -241,13 +241,13 @@ impl Outcomes {
         })
     }
 
-    /// Shares of the jobs and of the CPU time of jobs that were not successful.
+    /// Shares of the jobs, and of the CPU time, that belong to unsuccessful jobs.
     pub fn unsuccessful(&self) -> (f64, f64) {
         (1.0 - self.successful, 1.0 - self.successful_time)
     }
 }
 
-/// Share of the CPU time of the jobs for which `so` holds; all of it if no job took any.
+/// Share of the CPU time that belongs to the jobs for which `so` holds; all of it if no job took CPU time.
 fn time_share(jobs: &[Ended], so: impl Fn(&Ended) -> bool) -> f64 {
     let all: f64 = jobs.iter().map(|job| job.cpu_s).sum();
     let those: f64 = jobs.iter().filter(|job| so(job)).map(|job| job.cpu_s).sum();
@@ -280,24 +280,24 @@ fn by_cpu_hours(jobs: &[Ended]) -> Vec<SuccessByHours> {
     starts.iter().enumerate().filter_map(group).collect()
 }
 
-/// A part of a trace, with averages relative to those of the whole trace (Fig. 3.11).
+/// A period of a trace, with averages relative to those of the whole trace (Fig. 3.11).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Period {
-    /// Its number, from one.
+    /// Number of the period, from one.
     pub number: u32,
     pub jobs: u64,
-    /// Mean gap between arrivals over that of the trace.
+    /// Mean gap between arrivals relative to that of the trace.
     pub gap: f64,
-    /// Mean duration of jobs over that of the trace.
+    /// Mean duration of jobs relative to that of the trace.
     pub duration: f64,
 }
 
 const DAY: u64 = Span::from_secs(86_400).0;
-/// Limit on the number of parts, so that a single wrong arrival does not make millions.
+/// Limit on the number of periods: a single wrong arrival must not make millions.
 const MOST: usize = 5_000;
 
 /// Divides a trace into periods of `days` days from its first arrival on. A last incomplete period is left out; a trace
-/// of fewer than two periods gives none. `durations` are those of the jobs, s.
+/// of fewer than two periods gives none. `durations` are the durations of the jobs, s.
 pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period> {
     let (jobs, durations) = (&trace.jobs()[trace.early()..], &durations[trace.early()..]);
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };

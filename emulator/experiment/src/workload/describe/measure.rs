@@ -12,11 +12,11 @@ use super::description::{
 };
 use super::quantiles::{Quantiles, share};
 
-/// Jobs with fewer tasks are left out of the spread within jobs.
+/// Number of tasks below which a job is left out of the spread within jobs.
 const ENOUGH_TASKS: u32 = 15;
 
-/// Measures a trace. It is compared with `reference`, or otherwise with the published trace that it resembles; jobs
-/// are split into classes at `cutoff`, or otherwise at the boundary published for that trace.
+/// Measures a trace. The trace is compared with `reference`, or else with the published trace that it resembles. Jobs
+/// are split into classes at `cutoff`, or else at the boundary published for that trace.
 pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
     let each = Measured::of(trace);
     let works: Vec<f64> = each.iter().map(|job| job.work).collect();
@@ -62,8 +62,9 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
     description
 }
 
-/// The published trace that it is or resembles: Google's and Alibaba's tables by the form of the file, others by their
-/// averages. Traces of rigid parallel jobs are never recognised as one of these, even with similar averages.
+/// The published trace that a trace is or resembles. Google's and Alibaba's tables are recognised by the form of the
+/// file, other traces by their averages. Traces of rigid parallel jobs are never recognised, even with similar
+/// averages.
 fn recognised(trace: &Trace, description: &Description) -> Option<Reference> {
     match trace.format() {
         _ if trace.is_google() => Some(Reference::Google),
@@ -73,8 +74,8 @@ fn recognised(trace: &Trace, description: &Description) -> Option<Reference> {
     }
 }
 
-/// Whether the facts about a published trace are of jobs and tasks as they are read here. Those about Alibaba's do not
-/// count each instance as a task, which the reader of its tables does.
+/// Whether facts about a published trace count jobs and tasks as the reader does. The reader of Alibaba's tables counts
+/// each instance as a task; the published facts do not.
 fn is_read_as_published(trace: &Trace, known: Reference) -> bool {
     trace.format() != Format::AlibabaTables || known != Reference::Alibaba
 }
@@ -89,14 +90,14 @@ fn task_durations(trace: &Trace) -> Quantiles {
     Quantiles::weighted((0..trace.jobs().len()).flat_map(of))
 }
 
-/// Cores per job, over the jobs that have some.
+/// Cores per job, over the jobs that state cores.
 fn cores(trace: &Trace) -> Option<Quantiles> {
     let cores: Vec<f64> =
         (0..).map(JobId).take(trace.jobs().len()).filter_map(|job| trace.cores(job)).map(f64::from).collect();
     (!cores.is_empty()).then(|| Quantiles::of(cores))
 }
 
-/// |duration / mean − 1| of every task of a job with tasks of their own.
+/// Deviations |duration / mean − 1| of every task, over jobs with durations per task.
 fn mean_error(trace: &Trace) -> Option<Quantiles> {
     let of = |job: JobId| {
         let durations = trace.durations(job).unwrap_or_default();
@@ -108,7 +109,7 @@ fn mean_error(trace: &Trace) -> Option<Quantiles> {
     (!errors.is_empty()).then(|| Quantiles::of(errors))
 }
 
-/// Spread of durations between the jobs of a size.
+/// Spread of durations between the jobs of the same size.
 fn sizes(trace: &Trace, each: &[Measured]) -> Option<Sizes> {
     let mut of_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for (job, measured) in (0..).map(JobId).zip(each) {
@@ -128,7 +129,7 @@ fn sizes(trace: &Trace, each: &[Measured]) -> Option<Sizes> {
     })
 }
 
-/// Cores of a job, or its tasks if they are unknown.
+/// Cores of a job, or its number of tasks if the cores are unknown.
 fn size(trace: &Trace, job: JobId) -> f64 {
     let tasks = f64::from(trace.jobs()[job.index()].tasks);
     trace.cores(job).map_or(tasks, f64::from)
@@ -176,8 +177,8 @@ fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
     })
 }
 
-/// Share of the users with at least three jobs whose durations have a CoV above 1. The CoV uses the sample standard
-/// deviation (divisor n − 1).
+/// Share of the users with at least three jobs whose durations have a coefficient of variation above 1. It uses the
+/// sample standard deviation (divisor n − 1).
 fn highly_variable<'a>(jobs_of: impl Iterator<Item = &'a Vec<(&'a Measured, f64)>>) -> f64 {
     let cov = |jobs: &Vec<(&Measured, f64)>| {
         let count = jobs.len() as f64;
@@ -190,11 +191,11 @@ fn highly_variable<'a>(jobs_of: impl Iterator<Item = &'a Vec<(&'a Measured, f64)
 /// Measurements of one job.
 struct Measured {
     tasks: f64,
-    /// Duration of its longest task, s.
+    /// Duration of the longest task, s.
     longest: f64,
     /// Work in core-seconds.
     work: f64,
-    /// Quantiles of its tasks' durations, if the trace has them and there are enough tasks.
+    /// Quantiles of the durations of the job's tasks, if the trace has durations per task and the job has enough tasks.
     spread: Option<Quantiles>,
 }
 
@@ -233,7 +234,7 @@ struct Measure {
     name: &'static str,
     /// The value of a described trace; `None` if it is unknown.
     of: fn(&Description) -> Option<f64>,
-    /// Whether an excerpt shares it with the whole trace.
+    /// Whether an excerpt has the same value as the whole trace.
     shared: bool,
 }
 
@@ -253,7 +254,7 @@ const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| d.counts_tasks.
 const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| d.counts_tasks.then_some(d.fan_out.p90));
 const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| d.counts_tasks.then_some(d.fan_out.p99));
 const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| d.counts_tasks.then_some(d.fan_out.max));
-// Without tasks only the duration of a job is known, which is not a mean over tasks.
+// Without tasks, only the duration of a job is known, not a mean over tasks.
 const MEAN_MEAN: Measure =
     Measure::shared("mean duration, mean, s", |d| d.counts_tasks.then_some(d.mean_s.mean));
 const MEAN_P50: Measure =
@@ -331,8 +332,8 @@ const TWO_SIGMA: &[Fact] = &[(&DURATION_P80, 2.0 * 3600.0, PARK)];
 const MUSTANG: &[Fact] = &[(&DURATION_P80, 3.0 * 3600.0, PARK)];
 const OPEN_TRINITY: &[Fact] = &[(&DURATION_P80, 6.0 * 3600.0, PARK)];
 
-/// Mean absolute logarithm of the factor by which a trace's fan-outs and durations may differ from the published ones
-/// for it to be taken for an excerpt of that trace.
+/// Largest distance between a trace and a published trace of which it counts as an excerpt: the mean absolute logarithm
+/// of the factors between their fan-outs and durations.
 const RESEMBLANCE: f64 = 0.45;
 
 const fn facts(known: Reference) -> &'static [Fact] {
@@ -347,7 +348,7 @@ const fn facts(known: Reference) -> &'static [Fact] {
     }
 }
 
-/// Boundary between short and long jobs that the papers use (Eagle's published settings).
+/// Boundary between short and long jobs in the papers (Eagle's published settings).
 const fn cutoff_of(known: Reference) -> Option<Span> {
     match known {
         Reference::Yahoo => Some(Span(90_581_100_000)),
@@ -357,7 +358,7 @@ const fn cutoff_of(known: Reference) -> Option<Span> {
     }
 }
 
-/// The trace with the most similar published fan-outs and durations, if similar enough.
+/// The trace with the most similar published fan-outs and durations; `None` if no trace is similar enough.
 fn resembling(description: &Description) -> Option<Reference> {
     let known = Reference::value_variants().iter();
     let distances = known.filter_map(|&known| Some((known, distance(known, description)?)));
@@ -365,8 +366,8 @@ fn resembling(description: &Description) -> Option<Reference> {
     (distance < RESEMBLANCE).then_some(nearest)
 }
 
-/// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` if fewer than
-/// three of them are known.
+/// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` with fewer than
+/// three known facts.
 fn distance(known: Reference, description: &Description) -> Option<f64> {
     let shared = facts(known).iter().filter(|(measure, ..)| measure.shared);
     let ratio = |(measure, published, _): &Fact| Some(((measure.of)(description)? / published).ln().abs());
@@ -374,7 +375,7 @@ fn distance(known: Reference, description: &Description) -> Option<f64> {
     (ratios.len() > 2).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
 }
 
-/// The facts about a known trace beside the values of the described one.
+/// The facts about a known trace, each with the value of the described trace.
 fn against(known: Reference, description: &Description) -> Vec<PublishedValue> {
     let row = |&(measure, published, source): &Fact| {
         let measured = (measure.of)(description)?;
@@ -421,7 +422,7 @@ mod tests {
         let d = describe(&parse("a.tr", &format!("1 16 2 {}\n2 1 5 5\n", fifteen.join(" "))), None, None);
         let within = d.within_job.unwrap();
         assert_eq!((within.jobs, within.cov.p50), (1, 0.5));
-        // Tasks of 1 and 3 s are 50 % off their mean; the single task of the other job is not off.
+        // Tasks of 1 and 3 s are 50 % off their mean; the single task of the other job equals its mean.
         let error = d.mean_error.unwrap();
         assert_eq!((error.min, error.p50, error.max), (0.0, 0.5, 0.5));
         assert!((within.std_over_root_mean.p50 - 1.0 / 2f64.sqrt()).abs() < 1e-12);
@@ -434,11 +435,11 @@ mod tests {
         assert_eq!(users.users, 2);
         assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
         assert_eq!(users.highly_variable, 0.0);
-        // The users have jobs of 4 and 4, and of 1 and 3 processors: the 1 is half of its user's mean.
+        // One user has jobs of 4 and 4 processors, the other of 1 and 3: the 1 is half of the mean of its user.
         assert_eq!(users.near_mean_size, 1.0);
         let d = describe(&parse("a.swf", &text), None, None);
         let sizes = d.sizes.unwrap();
-        // Two jobs of 4 processors took 10 and 30 s, two of one took 5 and 1 s.
+        // Two jobs of 4 processors took 10 and 30 s; two jobs of one processor took 5 and 1 s.
         assert_eq!((sizes.sizes, sizes.highly_variable), (2, 0.0));
         assert!(
             (sizes.duration_cov.min - 0.5).abs() < 1e-9 && (sizes.duration_cov.max - 2.0 / 3.0).abs() < 1e-9
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_counted_by_jobs_and_by_time() {
+    fn outcomes_are_counted_by_jobs_and_by_cpu_time() {
         let text = "submit_ms,run_ms,end,cores\n\
         0,3600000,F,1\n1,3600000,F,3\n2,3600000,K,20\n3,1000,X,1\n4,7200000,TIMEOUT,1\n";
         let d = describe(&parse("a.csv", text), None, None);
@@ -459,7 +460,7 @@ mod tests {
         let (jobs, time) = outcomes.unsuccessful();
         assert!((jobs - 0.4).abs() < 1e-12 && (time - 72_001.0 / all).abs() < 1e-9);
         assert_eq!((outcomes.successful_size.mean, outcomes.unsuccessful_size.mean), (5.0 / 3.0, 10.5));
-        // One definition of success: finished, or timed out.
+        // Success has one definition: finished, or timed out.
         let groups: Vec<_> = outcomes.by_cpu_hours.iter().map(|g| (g.from_h, g.jobs, g.successful)).collect();
         assert_eq!(groups, [(0.0, 1, 0.0), (1.0, 3, 1.0), (10.0, 1, 0.0)]);
         assert_eq!((outcomes.successful, outcomes.successful_of_longest), (0.6, 0.0));
@@ -470,13 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_compared_with_the_whole() {
-        // Three weeks: a job an hour in the first, one every two hours after it, which take twice as long.
+    fn weeks_are_compared_with_the_whole_trace() {
+        // Three weeks: the first has a job every hour; the others have a job every two hours, which takes twice as
+        // long.
         let times = (0..168).chain((168..504).step_by(2));
         let row = |hour: u32| format!("{} 1 1 {}\n", hour * 3600, if hour < 168 { 60 } else { 120 });
         let d = describe(&parse("a.tr", &times.map(row).collect::<String>()), None, None);
         let weeks: Vec<_> = d.weeks.iter().map(|week| (week.number, week.jobs)).collect();
-        assert_eq!(weeks, [(1, 168), (2, 84)], "the third is not complete");
+        assert_eq!(weeks, [(1, 168), (2, 84)], "the third week is not complete");
         let gap = 502.0 / 335.0;
         assert!((d.weeks[0].gap - 1.0 / gap).abs() < 1e-9 && (d.weeks[1].gap - 2.0 / gap).abs() < 1e-9);
         assert!((d.weeks[0].duration - 60.0 / 90.0).abs() < 1e-9, "{:?}", d.weeks);

@@ -1,8 +1,8 @@
 //! Descriptions of traces: the characteristics that Park's thesis (chapter 3) compares, and published facts about the
 //! traces used in papers.
 //!
-//! A job's *duration* is that of its longest task, which is its run time without waiting. Its *size* is its number of
-//! tasks. The thesis groups jobs by user; for a trace without users, only the spread within jobs is given.
+//! A job's *duration* is the duration of its longest task, which is the job's run time without waiting. Its *size* is
+//! its number of tasks. The thesis groups jobs by user; a trace without users has only the spread within jobs.
 
 mod arrivals;
 mod description;

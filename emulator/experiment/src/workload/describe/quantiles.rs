@@ -2,31 +2,31 @@
 
 use serde::Serialize;
 
-/// Moments and quantiles of a sample; linear interpolation between order statistics.
+/// Moments and quantiles of a sample, by linear interpolation between order statistics.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Quantiles {
     pub mean: f64,
     /// Standard deviation of the population.
     pub std: f64,
     pub min: f64,
-    /// 10th percentile.
+    /// The 10th percentile of the sample.
     pub p10: f64,
-    /// 25th percentile.
+    /// The 25th percentile of the sample.
     pub p25: f64,
     pub p50: f64,
-    /// 75th percentile.
+    /// The 75th percentile of the sample.
     pub p75: f64,
-    /// 80th percentile.
+    /// The 80th percentile of the sample.
     pub p80: f64,
-    /// 90th percentile.
+    /// The 90th percentile of the sample.
     pub p90: f64,
-    /// 99th percentile.
+    /// The 99th percentile of the sample.
     pub p99: f64,
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Quantiles of equally weighted values, which must not be NaN; all zero if there are none.
+    /// Quantiles of equally weighted values, which must not be NaN; all zero without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         Self::weighted(values.into_iter().map(|value| (value, 1)))
     }
@@ -42,7 +42,7 @@ impl Quantiles {
         let total: f64 = sorted.iter().map(|&(_, n)| n as f64).sum();
         let mean = sorted.iter().map(|&(x, n)| x * n as f64).sum::<f64>() / total;
         let variance = sorted.iter().map(|&(x, n)| (x - mean).powi(2) * n as f64).sum::<f64>() / total;
-        // From here on the number of a value is the count of values up to and including it.
+        // From here on, the count of a value is the number of values up to this value.
         let mut count = 0;
         for (_, n) in &mut sorted {
             count += *n;
@@ -76,7 +76,7 @@ impl Quantiles {
     }
 }
 
-/// Share of the items that satisfy `so`; zero if there are no items.
+/// Share of the items that satisfy `so`; zero without items.
 pub(super) fn share<T>(items: impl Iterator<Item = T>, so: impl Fn(&T) -> bool) -> f64 {
     let (mut all, mut those) = (0u64, 0u64);
     for item in items {
@@ -106,7 +106,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_value_of_weight_n_counts_as_n_equal_values(values in prop::collection::vec((0u32..50, 0u32..5), 1..30)) {
+        fn a_value_with_weight_n_counts_as_n_values(values in prop::collection::vec((0u32..50, 0u32..5), 1..30)) {
             let weighted = Quantiles::weighted(values.iter().map(|&(x, n)| (f64::from(x), n)));
             let expanded = values.iter().flat_map(|&(x, n)| (0..n).map(move |_| f64::from(x)));
             let plain = Quantiles::of(expanded);

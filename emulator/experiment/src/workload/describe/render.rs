@@ -1,4 +1,4 @@
-//! A description as text for a terminal, and several traces side by side, by the characteristics of Park's thesis
+//! The text of a description for a terminal, and a comparison of several traces by the characteristics of Park's thesis
 //! (Table 3.1).
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::quantiles::Quantiles;
 use crate::number::seconds;
 use crate::workload::text::{number, percent, plain, to_the_right, unsigned_zero};
 
-/// With a width, as in `{:80}`, the distributions are split into as many tables as needed to fit.
+/// Writes the description. If a width is given, as in `{:80}`, the distributions are split into tables that fit.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.file.display())?;
@@ -138,7 +138,7 @@ fn endings(d: &Description, row: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// The least and the greatest ratios of parts to the whole.
+/// The range of the ratios between periods and the whole trace.
 fn range(periods: &[Period]) -> String {
     let ends = |of: fn(&Period) -> f64| {
         let values = || periods.iter().map(of);
@@ -234,7 +234,7 @@ fn hours(arrivals: &Arrivals) -> Option<String> {
     ))
 }
 
-/// The clock of the hours.
+/// The clock by which hours are counted.
 fn clock(zone_s: Option<i64>) -> String {
     match zone_s {
         None => "hours by the trace's own clock, whose zero need not be midnight".to_owned(),
@@ -262,7 +262,7 @@ fn comparison(d: &Description) -> String {
 /// A comparison of traces by the characteristics of Table 3.1.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceComparison {
-    /// The files.
+    /// Names of the trace files.
     pub traces: Vec<String>,
     pub characteristics: Vec<Characteristic>,
 }
@@ -273,14 +273,14 @@ pub struct Characteristic {
     /// Section of the thesis.
     pub section: &'static str,
     pub name: &'static str,
-    /// The condition for a tick. The thesis states its findings without thresholds: these are ours, between the values
-    /// that it gives for traces with a tick and those for traces without one.
+    /// The condition for a tick. The thesis states its findings without thresholds: these thresholds are ours, between
+    /// the values that it gives for traces with a tick and for traces without one.
     pub criterion: &'static str,
-    /// One per trace.
+    /// One finding per trace.
     pub findings: Vec<TraceFinding>,
 }
 
-/// Whether one trace has a characteristic.
+/// Whether a trace has a characteristic.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceFinding {
     /// `None` if the trace lacks the data.
@@ -291,7 +291,7 @@ pub struct TraceFinding {
     pub text: String,
 }
 
-/// A characteristic: section, name, criterion, and how to find it.
+/// A characteristic: section, name, criterion, and the function that evaluates it.
 type Row = (&'static str, &'static str, &'static str, fn(&Description) -> Option<(bool, f64, String)>);
 
 const ROWS: [Row; 10] = [
@@ -374,7 +374,7 @@ const ROWS: [Row; 10] = [
     ),
 ];
 
-/// Compares described traces.
+/// Compares traces by their descriptions.
 pub fn compare(traces: &[Description]) -> TraceComparison {
     let finding = |found: Option<(bool, f64, String)>| match found {
         Some((holds, value, text)) => TraceFinding { holds: Some(holds), value: Some(value), text },
@@ -393,7 +393,7 @@ pub fn compare(traces: &[Description]) -> TraceComparison {
 }
 
 impl TraceFinding {
-    /// A tick, a cross, or a dash.
+    /// The mark of a finding: a tick, a cross, or a dash.
     pub const fn mark(&self) -> &'static str {
         match self.holds {
             Some(true) => "✓",
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn traces_are_compared_by_their_characteristics() {
-        // Two days of a busy cluster of small jobs, half of them killed; and three large jobs.
+        // Two traces: two days of a busy cluster of small jobs, half of them killed; and three large jobs.
         let row = |k: u32| {
             format!("{},60000,{},1\n", u64::from(k) * 900, if k.is_multiple_of(2) { "F" } else { "K" })
         };

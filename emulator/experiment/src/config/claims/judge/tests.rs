@@ -1,4 +1,4 @@
-//! Tests of verdicts on results that are made up.
+//! Tests of verdicts on synthetic results.
 
 use volary_engine::results::{ClassResults, Distribution, JobTimes, Messages};
 
@@ -40,7 +40,8 @@ fn claim(when: &Value, check: &str) -> Claim {
     }
 }
 
-/// Two policies in four cells (k, l) under two seeds: a is 1 + k, b is 2 + k, noise that cancels.
+/// Results of two policies in four cells (k, l) under two seeds. The median of `a` is 1 + k and that of `b` is 2 + k,
+/// each with noise that cancels over the seeds.
 fn world() -> (Vec<Cell>, Vec<Summary>) {
     let (mut cells, mut lines) = (Vec::new(), Vec::new());
     for k in [0, 1] {
@@ -61,9 +62,9 @@ fn verdict(when: &Value, check: &str) -> Verdict {
     judge(&[claim(when, check)], &cells, &lines)[0].verdict
 }
 
-/// b is 1.5 to 2 times a. Under two seeds each, a quotient varies with the noise.
+/// The median of `b` is 1.5 to 2 times that of `a`. With two seeds, the quotient varies with the noise.
 #[test]
-fn the_direction_decides_before_the_published_number() {
+fn a_wrong_direction_fails_a_claim_before_sizes_are_compared() {
     let (cells, lines) = world();
     let here = json!({ "s.k": 0 });
     for (check, size, wanted) in [
@@ -140,7 +141,7 @@ fn a_cell_without_results_is_not_tested() {
 
 /// The medians are 127 and 166 s: each seed alone is far from 146 s, their mean is not.
 #[test]
-fn a_tolerance_is_within_noise_if_an_edge_of_it_is() {
+fn a_tolerance_is_within_noise_if_one_of_its_edges_is() {
     let here = json!({ "s.k": 0 });
     let lines = [(1, 127.0), (2, 166.0)].map(|(seed, p50)| line("a", &here, seed, p50));
     for (percent, verdict, unsure) in
@@ -181,7 +182,7 @@ fn a_distribution_is_below_another_at_every_percentile() {
 }
 
 #[test]
-fn unfinished_jobs_leave_times_untested() {
+fn claims_on_times_are_not_tested_if_jobs_are_unfinished() {
     let (cells, mut lines) = world();
     let class = ClassResults { jobs: 3, ..ClassResults::default() };
     lines.iter_mut().for_each(|line| _ = line.classes.insert("short".into(), class));
@@ -236,7 +237,7 @@ fn numbers_have_the_unit_of_the_compared_metrics() {
 }
 
 #[test]
-fn means_are_over_common_seeds() {
+fn means_are_taken_over_common_seeds() {
     let (cells, mut lines) = world();
     lines.retain(|line| line.policy == "b" || line.seed == 1);
     let found = &judge(
@@ -267,7 +268,7 @@ fn noisy(gap: f64, spread: f64) -> (Vec<Cell>, Vec<Summary>) {
     (cells.iter().map(cell).collect(), lines)
 }
 
-/// Whether the only comparison is within noise, with its half-width.
+/// The fields `within_noise` and `half_width` of the only comparison of a check.
 fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Value) {
     let numbers = judge(&[claim(&json!({ "s.k": 0 }), check)], cells, lines)[0].measured.clone();
     let numbers = numbers.values().next().unwrap();
@@ -277,15 +278,15 @@ fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Val
 #[test]
 fn a_difference_smaller_than_its_spread_is_within_noise() {
     let less = "a.response_s.p50 < b.response_s.p50";
-    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of what the
-    // seeds share.
+    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of the variation
+    // that the seeds share.
     let (within, half) = noise(less, &noisy(1.0, 1.0));
     assert!((half.as_f64().unwrap() - 2.905_1).abs() < 1e-3, "{half}");
     assert_eq!(within, json!(true));
     assert_eq!(noise(less, &noisy(3.0, 1.0)).0, json!(false));
-    assert_eq!(noise(less, &noisy(-1.0, 1.0)).0, json!(true), "it fails, but barely");
+    assert_eq!(noise(less, &noisy(-1.0, 1.0)).0, json!(true), "the failure is within noise");
     assert_eq!(noise(less, &noisy(1.0, 0.0)), (json!(false), json!(0.0)), "nothing varies");
-    assert_eq!(noise("a.jobs.finished == 0", &noisy(1.0, 1.0)).0, json!(false), "counts are sure");
+    assert_eq!(noise("a.jobs.finished == 0", &noisy(1.0, 1.0)).0, json!(false), "a count has no noise");
     // Within 2 % of about 100: the margin is 2 less the difference.
     let near = "b.response_s.p50 within 2% of a.response_s.p50";
     assert_eq!(noise(near, &noisy(1.0, 1.0)).0, json!(true));
@@ -329,13 +330,14 @@ fn comparisons_of_degraded_runs_are_marked() {
     let found = judged("a.response_s.p50 < b.response_s.p50");
     let marks: Vec<_> = found.measured.values().map(|numbers| numbers["degraded"] == true).collect();
     assert_eq!((found.verdict, found.is_degraded()), (Verdict::Holds, true));
-    assert_eq!(marks, [true, false, false, false], "only where it was");
+    assert_eq!(marks, [true, false, false, false], "only the cell with the degraded run is marked");
     assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
-    assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
-    assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
+    assert!(!judged("a.response_s.p50 < 9").is_degraded(), "the check uses other runs");
+    assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "the check was not tested");
 }
 
-/// A claim compares policies only if they met the same interference; the text in `claims.jsonl` names the run that did.
+/// A claim compares policies only if their injections are equal; `claims.jsonl` names the run that has other
+/// injections.
 #[test]
 fn runs_with_unequal_injections_are_not_compared() {
     let (cells, mut lines) = world();
@@ -350,16 +352,16 @@ fn runs_with_unequal_injections_are_not_compared() {
     let why = numbers["why"][0].as_str().unwrap();
     assert!(why.contains("injected into b, ") && why.contains(" and not into a, "), "{why}");
     let others: Vec<_> = found.measured.values().skip(1).map(|numbers| &numbers["holds"]).collect();
-    assert!(others.iter().all(|holds| **holds == true), "only where it was: {others:?}");
+    assert!(others.iter().all(|holds| **holds == true), "other cells are compared: {others:?}");
     let trend = judged("b.response_s.p50 rises with s.k", &lines);
     assert_eq!(trend.verdict, Verdict::NotTested);
     assert!(trend.measured.values().any(|numbers| numbers["why"][0].is_string()), "{trend:?}");
     let alone = judged("b.response_s.p50 < 9000", &lines);
     assert!(
         alone.verdict == Verdict::Holds && alone.is_injected() && !alone.is_degraded(),
-        "nothing to compare"
+        "a check of one policy compares no injections"
     );
-    assert!(!judged("a.response_s.p50 < 9", &lines).is_injected(), "it looks at other runs");
+    assert!(!judged("a.response_s.p50 < 9", &lines).is_injected(), "the check uses other runs");
     let (cell, injections) = (lines[at].cell.clone(), lines[at].injections.clone());
     for line in lines.iter_mut().filter(|line| line.cell == cell && line.seed == 2) {
         line.injections.clone_from(&injections);
