@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 18_127),
-    ("volary_netem", 2_969),
-    ("volary_engine", 14_503),
-    ("volary_experiment", 12_008),
-    ("volary_hosts", 7_703),
-    ("volary_report", 6_882),
-    ("volary", 4_666),
+    ("volary_actors", 18_085),
+    ("volary_netem", 2_968),
+    ("volary_engine", 14_518),
+    ("volary_experiment", 12_006),
+    ("volary_hosts", 7_721),
+    ("volary_report", 6_875),
+    ("volary", 4_663),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -5,12 +5,12 @@
 //! loss, duplicates or reordering, a smaller rate, or a longer or stronger fault.
 //!
 //! - A **datagram** that arrives in the harsher run arrives in the milder run as well, and not later. This holds for
-//! the original: its duplicate has its own delay, and can come first where delays are random.
+//!   the original: its duplicate has its own delay, and can come first where delays are random.
 //! - A **stream message** behaves in the same way, except for the delay of its repetitions. This delay is another draw,
-//! which is no longer multiplied once a degradation is over. The message can be earlier by the difference of the two
-//! delays. Without degradation it is never earlier if delays are constant or fully correlated.
+//!   which is no longer multiplied once a degradation is over. The message can be earlier by the difference of the two
+//!   delays. Without degradation it is never earlier if delays are constant or fully correlated.
 //! - With a **buffer**, dropped messages make room for later ones. A datagram that arrives in both runs is then earlier
-//! in the harsher run by at most one transmission.
+//!   in the harsher run by at most one transmission.
 //!
 //! Two settings are not compared: `p` and `r` of bursts of loss, which only determine when bursts begin and end; and
 //! crashes, because a longer delay can carry a message past a crash.
