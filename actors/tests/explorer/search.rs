@@ -57,7 +57,7 @@ pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
     }
     let mut frontier = VecDeque::from([(0u32, Some(root))]);
     while let Some((at, world)) = frontier.pop_front() {
-        let world = world.unwrap_or_else(|| replay(setting, &tree.path(at)).0);
+        let world = world.unwrap_or_else(|| World::after(setting, &tree.path(at)));
         for step in world.moves() {
             for stream in 0..STREAMS {
                 let mut next = world.clone();
@@ -140,15 +140,4 @@ fn finish_with(from: &World<'_>, down: bool, good: &mut Good) -> Result<(), (Fai
     }
     good.extend(passed);
     Ok(())
-}
-
-/// Makes the moves of a history.
-pub(crate) fn replay<'a>(setting: &'a Setting, path: &[Step]) -> (World<'a>, Option<Failure>) {
-    let mut world = World::new(setting).unwrap_or_else(|failure| panic!("{failure:?}"));
-    for &(step, stream) in path {
-        if let Err(failure) = world.make(step, stream) {
-            return (world, Some(failure));
-        }
-    }
-    (world, None)
 }

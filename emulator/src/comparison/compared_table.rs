@@ -164,13 +164,13 @@ mod tests {
     #[test]
     fn names_of_metrics_are_broken_between_their_parts() {
         assert_eq!(broken("response_s.p50", 20), "response_s.p50");
-        assert_eq!(broken("planning.gap_share.mean", 12), "planning.\ngap_share.mean");
+        assert_eq!(broken("staleness.error_s.mean", 12), "staleness.\nerror_s.mean");
     }
 
     #[test]
     fn a_narrow_table_names_the_columns_it_leaves_out() {
         let difference = MetricDifference {
-            metric: "shared.utilization_of_all_memory_s.mean".to_owned(),
+            metric: "staleness.age_of_synchronisation_s.mean".to_owned(),
             a: Some(1.0),
             b: Some(1.5),
             difference: Some(0.5),

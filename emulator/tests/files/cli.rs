@@ -267,7 +267,7 @@ trace describe . | 2 | . is a folder | name a trace in it
 trace compare t.csv no.tr | 2 | no.tr
 trace describe t.csv --html no/d.html | 2 | cannot write no/d.html
 trace predict t.csv --features users | 2 | no feature is named `users`; did you mean `user`?
-trace predict t.csv --features user,queue | 2 | --features queue: no job of t.csv has it | `user`
+trace predict t.csv --features user,queue | 2 | --features queue: no job of t.csv has this feature | `user`
 trace predict t.csv --features user,user | 2 | --features: `user` is named twice
 trace predict t.csv --predictor 2sigma | 2 | no predictor is named `2sigma` | `3sigma`
 trace predict t.csv --columns user=whom,submit=submit_ms,run=run_ms | 2 | t.csv:1 | no column `whom`
@@ -385,11 +385,11 @@ fn policies_explains_a_policy_and_its_parameters() {
 
     Parameters:
       order = 2  (whole number from 1 to 65535)
-          Tasks of a branch, and servers it runs on, as in the latin square.
+          Number of tasks of a branch, and of servers that run it, as in the latin square.
       preempt = "branch"  (a word)
           Event at which copies are dropped.
-          "branch": All copies that are left of a branch when its last task finishes, as in the latin-square paper's simulator.
-          "task": The other copies of a task when one finishes, which isolates the effect of the stagger.
+          "branch": All remaining copies of a branch are dropped when its last task finishes, as in the latin-square paper's simulator.
+          "task": The other copies of a task are dropped when one finishes, which isolates the effect of the stagger.
     "#);
 }
 

@@ -172,7 +172,7 @@ interference={bernoulli={slot="0s",probability=0.5,slowdown=2}} | a slot must la
 interference={bernoulli={slot="1ns",probability=0.5,slowdown=2}} | a slot must last 1us
 interference={bernoulli={slot="1s",probability=nan,slowdown=2}} | not a probability
 interference={bernoulli={slot="1s",probability=0.5,slowdown=0.5}} | speed the core up
-interference={bernoulli={slot="1s",probability=0.5,slowdown=1e300}} | beyond
+interference={bernoulli={slot="1s",probability=0.5,slowdown=1e300}} | is above 1e12
 interference={renewal={gap="1ns",burst="1ns",slowdown=2}} | less than 1us
 interference={scripted={slot="1s",rows=[],slowdown=2}} | lists no slot
 interference={scripted={slot="1s",rows=[[]],slowdown=2,repeat=true}} | lists no slot

@@ -115,7 +115,7 @@ fn injected_into_one_of_two(cluster: &Cluster, second: f64, args: &str) -> (Stri
 fn a_policy_is_not_compared_if_only_it_was_injected_into() {
     let cluster = cluster();
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 0.0, "--host h1 --for 500ms");
-    assert!(told.contains("--all-policies repeats it"), "{told}");
+    assert!(told.contains("are not compared with this run: use --all-policies"), "{told}");
     assert!(runs[0]["injections"].is_array() && runs[1].get("injections").is_none());
     assert_eq!(claim["verdict"], "not-tested", "{claim}");
     let numbers = claim["measured"].as_object().unwrap().values().next().unwrap();
@@ -132,7 +132,7 @@ fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     // Further ahead than the report of a host may lie in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
-    assert!(told.contains("repeated at the same emulated time in every later run"), "{told}");
+    assert!(told.contains("later runs of the experiment repeat the injection at the same emulated time"), "{told}");
     let [first, second] = [&runs[0], &runs[1]].map(|run| run["injections"][0].clone());
     for key in ["profile", "seed", "targets"] {
         assert_eq!(first[key], second[key], "{key}");

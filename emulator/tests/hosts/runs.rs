@@ -377,8 +377,8 @@ run e.toml --runtime hosts --out r --hosts ids/hosts.toml | 3 | h1 | 127.0.0.1:9
 certs ids --host h1=127.0.0.1:9 | 2 | ids
 agent --listen 127.0.0.1:0 --identity ids/h9 | 2 | ids/h9 | volary certs
 agent --listen 192.0.2.1:4433 --identity ids/h1 | 2 | 192.0.2.1:4433
-agent --listen 127.0.0.1:0 --identity ids/h1 --lease 100ms | 2 | --lease | 1s to 10min
-agent --listen 127.0.0.1:0 --identity ids/h1 --lease 11min | 2 | --lease | 1s to 10min
+agent --listen 127.0.0.1:0 --identity ids/h1 --lease 100ms | 2 | --lease | between 1s and 10min
+agent --listen 127.0.0.1:0 --identity ids/h1 --lease 11min | 2 | --lease | between 1s and 10min
 "#;
 
 #[test]

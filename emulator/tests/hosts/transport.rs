@@ -167,7 +167,7 @@ async fn a_client_with_a_wrong_hello_is_refused() {
         (hello_of(&build, "h3"), &both),
         (hello("h2"), "h3 claims to be h2"),
         (vec![255; 64], "more than the limit of 1024"),
-        (frame(&[VERSION, 200, 3, 4]), "ends early"),
+        (frame(&[VERSION, 200, 3, 4]), "ends before its value does"),
         (Vec::new(), "no hello within"),
     ] {
         let client = RawClient::new(&folder, Some(&folder));
@@ -247,8 +247,8 @@ async fn losses_are_counted_in_parcels() {
 async fn invalid_control_frames_end_only_their_connection() {
     let mut rig = Rig::new(Options::default()).await;
     for (bytes, words) in [
-        (frame(&[VERSION, 250]), "ends early"),
-        (frame(&[VERSION, 3, 1, 1, 1, 1]), "1 bytes after the end"),
+        (frame(&[VERSION, 250]), "ends before its value does"),
+        (frame(&[VERSION, 3, 1, 1, 1, 1]), "1 bytes after the end of its value"),
         (((8 << 20) + 1_u32).to_le_bytes().to_vec(), "8388609 bytes, more than the limit of 8388608"),
     ] {
         let mut peer = RawPeer::join(&mut rig).await;

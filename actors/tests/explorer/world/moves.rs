@@ -5,7 +5,7 @@ use volary_actors::layout::Role;
 use volary_actors::machine::{Input, Timer};
 use volary_actors::message::KINDS;
 
-use super::{Failure, Flying, Health, LAST, Row, World, hash_of};
+use super::{Failure, Flying, Health, LAST, Row, Setting, World, hash_of};
 
 /// One possible next event.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,7 +39,31 @@ pub(crate) enum Move {
     Last,
 }
 
-impl World<'_> {
+impl<'a> World<'a> {
+    /// The world after a history without failure.
+    pub(crate) fn after(setting: &'a Setting, path: &[(Move, u64)]) -> Self {
+        let mut world = Self::new(setting).unwrap_or_else(|failure| panic!("{failure:?}"));
+        for &(step, stream) in path {
+            world.make(step, stream).unwrap_or_else(|failure| panic!("{failure:?}"));
+        }
+        world
+    }
+
+    /// The world after a history in [printed](Self::describe) lines, each with the number of its random stream.
+    pub(crate) fn repeat(setting: &'a Setting, lines: &[&str]) -> Self {
+        let mut world = Self::after(setting, &[]);
+        for line in lines {
+            let (stream, text) = line.split_once(' ').expect("a line begins with a stream");
+            let kind = [world.kind_move(true), world.kind_move(false), world.last_move()];
+            let mut moves = world.moves().into_iter().chain(kind.into_iter().flatten());
+            let step = moves.find(|step| world.describe(*step) == text);
+            let step = step.unwrap_or_else(|| panic!("{text}: impossible here; record the history again"));
+            let made = world.make(step, stream.parse().expect("a stream is a number"));
+            made.unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
+        }
+        world
+    }
+
     /// Whether the link between two actors is cut.
     pub(super) fn is_cut(&self, a: ActorId, b: ActorId) -> bool {
         self.cut == Some((a, b)) || self.cut == Some((b, a))

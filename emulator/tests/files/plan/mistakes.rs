@@ -77,7 +77,7 @@ sparrow.response_s.p50 => sparrow.respons_s.p50 | e.toml:36:49 | did you mean `r
 p50 < sparrow => p50 << sparrow | e.toml:36:40 | a number or the label
 { "service.correlated" = false } => { "service.corelated" = false } | e.toml:35:32 | unknown swept key | did you mean
 " = false } => " = 3 } | e.toml:35:33 | never 3 | true, false
-[0.0, 0.01] => [0.01, 0.02, 0.01] | e.toml:31:31 | a value of the sweep of `network.loss` occurs twice | leave it out
+[0.0, 0.01] => [0.01, 0.02, 0.01] | e.toml:31:31 | a value of the sweep of `network.loss` occurs twice | leave out one of them
 "network.loss" = [0.0, 0.01] => "network.one_way" = ["200us", "1ms", "0.2ms"] | a value of the sweep of `network.one_way` occurs twice
 < sparrow.response_s.p50 => < sparrow.utilization | a time and a count or a share are not comparable | one unit
 check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | the claim has no check

@@ -37,7 +37,7 @@ impl Connection {
     /// Closes the connection if the peer broke the protocol; returns `end`.
     pub(super) fn fail(&self, end: End) -> End {
         if let End::Protocol(error) = &end {
-            self.close(Close::Protocol, &format!("you sent {error}"));
+            self.close(Close::Protocol, &format!("invalid data: {error}"));
         }
         end
     }
@@ -83,7 +83,7 @@ pub enum End {
     #[error("nothing arrived from the peer within the idle timeout")]
     Silent,
     /// The peer broke the protocol.
-    #[error("the peer sent {0}")]
+    #[error("the peer sent invalid data: {0}")]
     Protocol(#[from] CodecError),
     /// The peer ended a stream that lasts as long as the connection.
     #[error("the peer ended its stream")]
