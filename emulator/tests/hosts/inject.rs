@@ -132,7 +132,10 @@ fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     // Further ahead than the report of a host may lie in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
-    assert!(told.contains("later runs of the experiment repeat the injection at the same emulated time"), "{told}");
+    assert!(
+        told.contains("later runs of the experiment repeat the injection at the same emulated time"),
+        "{told}"
+    );
     let [first, second] = [&runs[0], &runs[1]].map(|run| run["injections"][0].clone());
     for key in ["profile", "seed", "targets"] {
         assert_eq!(first[key], second[key], "{key}");

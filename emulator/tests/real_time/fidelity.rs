@@ -230,7 +230,7 @@ fn validate_compares_runtimes_and_checks_their_differences() {
     assert_eq!(accounts(&resumed), accounts(&validation));
     assert!(kept() == before, "runs that are there, with their CPU times, are kept");
     let (_, err) = expect(at, &format!("{validate} virtual,local --out absent --resume"), 2);
-    assert!(err.contains("there is no absent"), "{err}");
+    assert!(err.contains("there is no folder absent"), "{err}");
     let (_, err) = expect(at, &format!("{validate} virtual,local --repeat 3 --out v"), 2);
     assert!(err.contains("already holds a run") && err.contains("--resume"), "{err}");
     let (_, err) = expect(at, &format!("{validate} virtual,virtual --out w"), 2);

@@ -214,7 +214,7 @@ fn the_replay_command_reports_identical_damaged_and_truncated_logs() {
         (change(&whole, |payload| payload[11] ^= 1), 1, ["step 1 differs, at 0", "Client(0)"]),
         // The number of the first frame, as if earlier frames had been lost.
         (change(&whole, |payload| payload[0] = 2), 3, ["frames are missing", ""]),
-        (whole[..whole.len() - 3].to_vec(), 3, ["up to where the log ends", "cut"]),
+        (whole[..whole.len() - 3].to_vec(), 3, ["up to where the log ends", "truncated"]),
         (damaged(whole.len() / 2, 4), 3, ["damaged at byte", ""]),
         // The format.
         (damaged(8, 1), 2, [&*other_format, ""]),

@@ -510,7 +510,9 @@ fn a_page_of_unequal_injections_names_no_best_policy() {
     assert!(page.contains("Not compared, because the runs did not meet the same conditions"));
     assert!(page.contains("sparrow (injected)"), "curves are marked");
     assert!(page.contains("<small>†</small>"), "shades are replaced by daggers");
-    assert!(page.contains("† marks the cells whose policies did not meet the same conditions"));
+    assert!(page.contains(
+        "† marks cells that are not shaded, because their policies did not meet the same conditions"
+    ));
 }
 
 /// The axis of the chart of slowdowns has the full definition of a slowdown.
