@@ -39,7 +39,7 @@ pub enum Error {
     NoRun { asked: String, there: String },
     /// The log belongs to another run.
     #[error(
-        "{FILE} has run {run} ({policy}, seed {seed}), which is not in {}; the log belongs to another study, or its \
+        "{FILE} has run {run} ({policy}, seed {seed}), which the study in {} lacks; the log belongs to another study, or its \
          experiment was planned by another version of volary",
         path.display()
     )]

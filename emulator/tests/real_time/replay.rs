@@ -229,7 +229,7 @@ fn the_replay_command_reports_identical_damaged_and_truncated_logs() {
     let other = fs::read_to_string(&manifest).unwrap().replace(run, "0123456789abcdef");
     fs::write(manifest, other).unwrap();
     let (_, err) = expect(at, &format!("replay none --run {run}"), 2);
-    assert!(err.contains("another run"), "{err}");
+    assert!(err.contains("belongs to another study"), "{err}");
 }
 
 #[test]
