@@ -60,7 +60,9 @@ fn threads(names: &[String]) -> Vec<(String, String, String)> {
             // The policy is field 41; field 2, the name, is in brackets.
             let stat = read("stat");
             let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
-            found.push((name, cpus.unwrap_or("").trim().to_owned(), fields[41 - 3].to_owned()));
+            if let (Some(cpus), Some(policy)) = (cpus, fields.get(41 - 3)) {
+                found.push((name, cpus.trim().to_owned(), (*policy).to_owned()));
+            }
         }
     }
     found
