@@ -163,12 +163,19 @@ impl OpenTasks {
     }
 
     /// Launches a copy that waits on a node.
+    ///
+    /// # Panics
+    /// If the copy does not [wait](Self::waits) for a node: it was launched before, or its task is finished.
     pub fn launch(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
         self.launch_by(Launch::Row(Row::single(copy)), copy, node, fx);
     }
 
     /// Launches a copy by a message of another form.
+    ///
+    /// # Panics
+    /// If the copy does not wait for a node.
     pub fn launch_by(&mut self, launch: Launch, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        assert!(self.waits(copy), "a rule launches {copy}, which does not wait for a node");
         let Some(dispatched) = self.jobs.get_mut(copy.task.job) else { return };
         let state = &mut dispatched.tasks[copy.task.index as usize];
         state.node = Some(node);
