@@ -145,7 +145,8 @@ impl KairosRule {
 
     /// Deals tasks until none waits or no node may get one.
     fn deal(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        while self.nodes.has_room()
+        while !self.queue.is_empty()
+            && self.nodes.has_room()
             && let Some(copy) = self.pop(tasks)
             && let Some(node) = self.nodes.next(fx.rng())
         {
