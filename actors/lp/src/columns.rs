@@ -155,7 +155,7 @@ impl Columns {
         from..self.values.len() as u32
     }
 
-    /// The part of the values that lies within the window if the first value is at a slot of a set.
+    /// The segment of values that fits in the window, if the first value is placed at a slot of a set; the rest is cut.
     fn segment(&self, set: u32, slot: u32, values: Range<u32>) -> Segment {
         let slots = self.slots as u32;
         let len = (values.end - values.start).min(slots - slot);

@@ -3,7 +3,7 @@
 //! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager runs
 //! the copies with the least attained service, and reports this service to the central scheduler.
 
-use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time, parameters};
+use crate::base::{ActorId, CopyId, Rng, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
@@ -163,8 +163,8 @@ impl KairosRule {
 }
 
 impl DispatchRule for KairosRule {
-    fn submitted(&mut self, job: JobId, count: u32, attempt: u32, _: &mut OpenTasks, _: &mut Effects<'_>) {
-        self.queue.add(job, 0..count, attempt);
+    fn submitted(&mut self, first: CopyId, count: u32, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.queue.add(first.task.job, 0..count, first.attempt);
     }
 
     fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {

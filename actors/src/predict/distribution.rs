@@ -119,7 +119,7 @@ impl Distribution {
         self.pieces.iter().map(|piece| piece.upto(x)).sum::<f64>().min(1.0)
     }
 
-    /// The smallest value at or below which this share of the probability lies; the share is from 0 to 1.
+    /// The quantile of a share from 0 to 1: the smallest value whose cumulative probability reaches the share.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut left = share;
         for piece in &self.pieces {
@@ -291,9 +291,9 @@ impl Histogram {
 
     /// Share of the values at or below `x`; zero without values.
     ///
-    /// The result is exact while each bin is one value. After that half of a bin's weight lies on each side of its
-    /// centre, and the density is linear between centres (procedure *Sum* of the paper), down to the smallest and up to
-    /// the largest value.
+    /// The result is exact as long as each bin holds one value. For wider bins it is interpolated: half of the weight
+    /// of a bin is below its centre, and the density is linear between the centres of adjacent bins (procedure *Sum* of
+    /// the paper), from the smallest to the largest value.
     pub fn cdf(&self, x: f64) -> f64 {
         let Some((low, high)) = self.range() else { return 0.0 };
         if x < low {

@@ -16,15 +16,9 @@ use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
-    /// A job arrived, with this number of tasks, whose first copies have this attempt number.
-    fn submitted(
-        &mut self,
-        job: JobId,
-        count: u32,
-        attempt: u32,
-        tasks: &mut OpenTasks,
-        fx: &mut Effects<'_>,
-    ) {
+    /// A job of `count` tasks arrived; `first` is the copy of its first task, and the others have its attempt number.
+    fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let CopyId { task: TaskId { job, .. }, attempt } = first;
         (0..count).for_each(|index| self.ready(job.task(index).copy(attempt), tasks, fx));
     }
 
@@ -105,9 +99,10 @@ impl DispatchedJob {
         back_off(RETRY_AFTER, u32::from(*times) - 1)
     }
 
-    /// Whether a task is neither finished nor at a node.
-    fn waits(&self, index: u32) -> bool {
-        self.tasks[index as usize].node.is_none() && !self.open.is_done(index)
+    /// The copy of a task that waits for a node; `None` if the task is finished or at a node.
+    fn waiting(&self, task: TaskId) -> Option<CopyId> {
+        let TaskState { attempt, node, .. } = self.tasks[task.index as usize];
+        (node.is_none() && !self.open.is_done(task.index)).then_some(task.copy(attempt))
     }
 
     /// Takes a task from its node; its next copy gets a number of its own.
@@ -137,8 +132,7 @@ impl OpenTasks {
 
     /// The copy of a task that waits for a node; `None` if the task is finished or at a node.
     pub fn waiting(&mut self, task: TaskId) -> Option<CopyId> {
-        let dispatched = self.jobs.get_mut(task.job).filter(|dispatched| dispatched.waits(task.index))?;
-        Some(task.copy(dispatched.tasks[task.index as usize].attempt))
+        self.jobs.get_mut(task.job)?.waiting(task)
     }
 
     /// Whether a copy waits for a node.
@@ -151,8 +145,8 @@ impl OpenTasks {
         let mut copies = Vec::new();
         for (job, dispatched) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job))
         {
-            let waiting = (0..).zip(&dispatched.tasks).filter(|(index, _)| dispatched.waits(*index));
-            copies.extend(waiting.map(|(index, state)| job.task(index).copy(state.attempt)));
+            let tasks = (0..dispatched.open.spec.tasks).map(|index| job.task(index));
+            copies.extend(tasks.filter_map(|task| dispatched.waiting(task)));
         }
         copies
     }
@@ -175,24 +169,33 @@ impl OpenTasks {
     /// # Panics
     /// If the copy does not wait for a node.
     pub fn launch_by(&mut self, launch: Launch, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
-        assert!(self.waits(copy), "a rule launches {copy}, which does not wait for a node");
-        let Some(dispatched) = self.jobs.get_mut(copy.task.job) else { return };
+        let dispatched = self.jobs.get_mut(copy.task.job);
+        let Some(dispatched) = dispatched.filter(|dispatched| dispatched.waiting(copy.task) == Some(copy))
+        else {
+            panic!("a rule launches {copy}, which does not wait for a node");
+        };
         let state = &mut dispatched.tasks[copy.task.index as usize];
         state.node = Some(node);
         fx.send_as(std::mem::take(&mut state.lost), node, launch);
     }
 
+    /// Whether a copy was launched on a node and not taken back; `None` if its job has ended.
+    fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
+        let state = self.jobs.get_mut(copy.task.job)?.tasks[copy.task.index as usize];
+        Some((state.node, state.attempt) == (Some(node), copy.attempt))
+    }
+
     /// Takes back a copy that its node no longer has, or must give up; returns the copy that waits in its place, unless
     /// the node had none or the task is finished.
     pub fn take_back(&mut self, node: ActorId, copy: CopyId, lost: bool) -> Option<CopyId> {
-        let CopyId { task, attempt } = copy;
+        let there = self.is_at(node, copy)?;
+        let CopyId { task, .. } = copy;
         let dispatched = self.jobs.get_mut(task.job)?;
-        let state = dispatched.tasks[task.index as usize];
-        if (state.node, state.attempt) != (Some(node), attempt) || dispatched.open.is_done(task.index) {
+        if !there || dispatched.open.is_done(task.index) {
             return None;
         }
         dispatched.take(task.index, lost);
-        self.waiting(task)
+        dispatched.waiting(task)
     }
 
     /// Takes back all copies of a node that crashed; returns those that wait in their places.
@@ -228,7 +231,7 @@ impl<R: DispatchRule> Dispatcher<R> {
         let (attempt, count) = (open.attempts(1), open.spec.tasks);
         let tasks = vec![TaskState { attempt, node: None, lost: false }; count as usize];
         self.tasks.jobs.open(job, DispatchedJob { open, tasks, evictions: Vec::new() });
-        self.rule.submitted(job, count, attempt, &mut self.tasks, fx);
+        self.rule.submitted(job.task(0).copy(attempt), count, &mut self.tasks, fx);
     }
 
     fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
@@ -264,15 +267,21 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     /// Makes the task of an undeliverable launch ready, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        // If the node crashed, the task was made ready when that was reported.
-        let Some(next) = self.tasks.take_back(node, copy, true) else { return };
-        self.rule.left(copy, node, fx);
+        match self.tasks.is_at(node, copy) {
+            // The node crashed, and the task was made ready when that was reported.
+            Some(false) => return,
+            // Another copy of the task has finished.
+            None => return self.rule.left(copy, node, fx),
+            Some(true) => self.rule.left(copy, node, fx),
+        }
         if self.rule.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
         {
             fx.arm(Timer::Tick(REACH + number), RETRY_AFTER);
         }
-        self.rule.ready(next, &mut self.tasks, fx);
+        if let Some(next) = self.tasks.take_back(node, copy, true) {
+            self.rule.ready(next, &mut self.tasks, fx);
+        }
     }
 
     fn fire(&mut self, timer: Timer, fx: &mut Effects<'_>) {

@@ -1,8 +1,9 @@
 //! A 16-ary index of the work expected at every node, with a fast query of the minimum.
 //!
-//! A flat table indexed by node lies under a tree. Every entry of the tree holds the minimum of sixteen entries below
-//! it and the number of nodes that share it. A change updates the table and marks its group; the tree is updated on the
-//! next query. A thousand changes between two queries therefore cost no more than the groups that they touch.
+//! The index is a tree over a table with one entry for each node. Every entry of the tree holds the minimum of sixteen
+//! entries of the level below, and the number of nodes with that minimum. A change updates the table and marks its
+//! group; the tree is updated on the next query. A thousand changes between two queries therefore cost no more than the
+//! groups that they touch.
 
 use crate::base::Rng;
 

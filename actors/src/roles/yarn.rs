@@ -193,15 +193,8 @@ impl ContainerRule {
 }
 
 impl DispatchRule for ContainerRule {
-    fn submitted(
-        &mut self,
-        job: JobId,
-        count: u32,
-        attempt: u32,
-        tasks: &mut OpenTasks,
-        _: &mut Effects<'_>,
-    ) {
-        self.leaf(job, tasks).waiting.add(job, 0..count, attempt);
+    fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, _: &mut Effects<'_>) {
+        self.leaf(first.task.job, tasks).waiting.add(first.task.job, 0..count, first.attempt);
     }
 
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, _: &mut Effects<'_>) {

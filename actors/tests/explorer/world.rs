@@ -73,7 +73,7 @@ pub(crate) struct Budget {
     pub(crate) duplicates: u8,
     /// Number of crashes of schedulers, nodes and auxiliary actors.
     pub(crate) crashes: u8,
-    /// Number of links that are cut. Datagrams on them are lost, and stream messages return to their senders.
+    /// Number of links that are cut. Datagrams on them are lost; stream messages wait for the end of the cut or return.
     pub(crate) partitions: u8,
     /// Number of events of timers and cores that overtake messages in flight. At zero, messages arrive before time goes
     /// on.

@@ -455,7 +455,7 @@ impl UsageSum {
 }
 
 impl Convolution {
-    /// Counts probability for a step that is one of the last two counted steps or lies above them.
+    /// Adds probability to a step, which is one of the two highest steps so far or a higher one.
     fn count(&mut self, step: usize, mass: f64) {
         let step = step.min(BEYOND);
         match self.steps.iter_mut().rev().take(2).find(|(known, _)| *known == step) {
@@ -584,8 +584,8 @@ mod sum_tests {
         }
     }
 
-    /// Rounding to the grid moves an amount by at most half a step. The probability for n amounts therefore lies
-    /// between those of enumerations with limits (n + 1) / 2 steps lower and higher.
+    /// Rounding changes each amount by at most half a step of the grid. The probability that n amounts stay below a
+    /// limit is therefore between two exact ones, whose limits are (n + 1) / 2 steps lower and higher.
     #[test]
     fn sums_of_amounts_off_the_grid_are_close_to_exact_sums() {
         for seed in 0..300 {

@@ -1,7 +1,7 @@
 //! Tests that step the scheduler, and tests of the choice of nodes.
 
 use super::*;
-use crate::base::Time;
+use crate::base::{JobId, Time};
 use crate::harness::{Harness, sends};
 use crate::machine::Effect;
 use crate::roles::RETRY_AFTER;

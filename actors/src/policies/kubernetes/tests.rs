@@ -224,3 +224,18 @@ fn an_event_queues_failed_tasks_again_after_their_back_off() {
     pending.wake(at(120) + Span(1));
     assert_eq!(jobs(&mut pending), [4]);
 }
+
+/// A job can end while a later copy of its last task is on its way to a node.
+#[test]
+fn a_launch_that_returns_after_the_end_of_its_job_frees_the_room_of_its_node() {
+    let mut bench = bench(&instant(Retry::Timer), &[1, 1], 1);
+    let (a, _) = sends(&bench.submit(0))[0];
+    let (b, again) = sends(&bench.step(Input::Down { actor: a }))[0];
+    assert_ne!(a, b);
+    // The first copy had ended before the crash.
+    bench.receive(a, Launch::Completed { copy: JobId(0).task(0).copy(0) });
+    assert_eq!(sends(&bench.submit(1)), [], "both nodes are taken");
+    let returned = bench.step(Input::Undelivered { to: b, msg: again });
+    assert_eq!(sends(&returned), []);
+    assert_eq!(sends(&bench.submit(2)), [(b, row(2, 0))], "the room is free again");
+}

@@ -60,7 +60,7 @@ impl MurmurationNode {
         self.service.fill(fx);
     }
 
-    /// Tells all schedulers that a task has left the node.
+    /// Sends all schedulers the update that a task has left the node.
     fn announce(&mut self, task: &DepartedTask, repair: bool, fx: &mut Effects<'_>) {
         let (number, estimate) = (self.disseminator.take_number(), task.estimate);
         let update = EndUpdate { node: self.index, number, estimate, since: task.since };

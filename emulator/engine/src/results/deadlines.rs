@@ -15,8 +15,8 @@ pub struct Deadlines {
     pub met: u64,
     /// SLO jobs that did not end by their deadline.
     pub missed: u64,
-    /// SLO jobs whose deadline lies beyond the end of a run that did not finish. Jobs that ended are included, because
-    /// the other jobs might still have met their deadlines.
+    /// Number of SLO jobs with a deadline after the end of a run that was cut off, finished or not. They count neither
+    /// as met nor as missed: to count only the finished jobs, as met, would favour the policy.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]
