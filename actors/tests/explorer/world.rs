@@ -15,18 +15,20 @@ use volary_actors::base::{
 };
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Effect, Effects, Input, Machine, Note, Oracle, Timer};
-use volary_actors::message::{KINDS, Message};
+use volary_actors::machine::{CacheNote, Effect, Effects, Input, Machine, Note, Oracle, Timer};
+use volary_actors::message::{KINDS, Launch, Message};
 use volary_actors::policies::PolicySpec;
 
 pub(crate) use self::moves::Move;
 
 /// Jobs that all arrive at the start, and a last job that arrives when all others have finished and meets the state
-/// that they left. Every second job is long and takes twice the time. No two tasks take the same time.
+/// that they left; it needs every core at once. Every second job is long and takes twice the time. No two tasks take the
+/// same time.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) jobs: u32,
     pub(crate) tasks: u32,
+    pub(crate) cores: u32,
     pub(crate) clients: u32,
 }
 
@@ -53,8 +55,9 @@ impl Catalog for Jobs {
     }
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = if job == self.last() { LAST } else { Time::ZERO };
+        let tasks = if job == self.last() { self.cores } else { self.tasks };
         let client = job.0 % self.clients;
-        JobSpec { arrival, tasks: self.tasks, client, class: (job.0 % 2) as u8, deadline: None }
+        JobSpec { arrival, tasks, client, class: (job.0 % 2) as u8, deadline: None }
     }
     fn estimate(&self, task: TaskId) -> Span {
         self.job_estimate(task.job)
@@ -107,11 +110,23 @@ impl Setting {
         Some(Self {
             policy: policy.clone(),
             layout,
-            jobs: Jobs { jobs, tasks, clients: schedulers },
+            jobs: Jobs { jobs, tasks, cores: nodes.iter().sum(), clients: schedulers },
             budget,
             // The engine sets this flag for policies in the same way.
             repairs: budget.losses + budget.crashes + budget.partitions > 0,
         })
+    }
+
+    /// Number of copies that a node may have beyond its cores: 0 if nodes do not queue, Q for Kairos; `None` if any
+    /// number may wait there.
+    fn queue_of_node(&self) -> Option<u32> {
+        let policy = serde_json::to_value(&self.policy).expect("parameters are plain values");
+        let parameters = &policy[self.policy.name()];
+        match self.policy.name() {
+            "kairos" => parameters["queue"].as_u64().and_then(|queue| u32::try_from(queue).ok()),
+            "kubernetes" => Some(0),
+            _ => self.policy.traits().plans.then_some(0),
+        }
     }
 
     fn build(&self, actor: ActorId) -> Box<dyn Machine> {
@@ -179,6 +194,10 @@ pub(crate) enum Failure {
     Endless(Vec<JobId>),
     /// No event is left, and a copy that began has neither ended nor been stopped.
     NoEnd(CopyId),
+    /// A copy came to a node that has no place for it, although no fault happened.
+    NoPlace(CopyId),
+    /// The scheduler expected work, ns, on an idle node, although no message or timer was left.
+    Unbalanced(CopyId, i64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,9 +236,13 @@ pub(crate) struct World<'a> {
     budget: Budget,
     /// Whether any fault has happened.
     faulty: bool,
+    /// Whether the last job arrived when no message or timer was left, and no fault had happened.
+    settled: bool,
     oracle: Option<Oracle>,
     /// Copies that began and have not ended, with their nodes.
     open: BTreeMap<CopyId, u32>,
+    /// Copies that came to a node and have neither ended nor been stopped, with their nodes.
+    held: BTreeMap<CopyId, u32>,
     started: BTreeSet<CopyId>,
     completed: BTreeSet<TaskId>,
     finished: BTreeSet<JobId>,
@@ -287,8 +310,10 @@ impl<'a> World<'a> {
             cut: None,
             budget: setting.budget,
             faulty: false,
+            settled: false,
             oracle: setting.policy.traits().oracle.map(|_| Oracle::new(setting.jobs.jobs())),
             open: BTreeMap::new(),
+            held: BTreeMap::new(),
             started: BTreeSet::new(),
             completed: BTreeSet::new(),
             finished: BTreeSet::new(),
@@ -322,7 +347,8 @@ impl<'a> World<'a> {
         }
         timers.hash(&mut all);
         hash_of(&(&self.cores, &self.health, &self.epochs, &self.oracle)).hash(&mut all);
-        hash_of(&(&self.open, &self.started, &self.completed, &self.finished, &self.faulty)).hash(&mut all);
+        hash_of(&(&self.open, &self.started, &self.completed, &self.finished, (self.faulty, self.settled)))
+            .hash(&mut all);
         self.successors.iter().for_each(|successor| hash_of(successor).hash(&mut all));
         all.finish()
     }
@@ -364,8 +390,27 @@ impl<'a> World<'a> {
         } else if !self.up(to) {
             Ok(()) // a datagram
         } else {
+            self.hold(to, &msg)?;
             self.dispatch(to, Input::Deliver { from, msg }, passive)
         }
+    }
+
+    /// Checks that a node has a place for a copy that comes to it, and records the copy.
+    fn hold(&mut self, to: ActorId, msg: &Message) -> Result<(), Failure> {
+        let copy = match *msg {
+            Message::Launch(Launch::Task { copy, .. }) => copy,
+            Message::Launch(Launch::Row(row)) => row.copy(0),
+            _ => return Ok(()),
+        };
+        let (Role::Node(node), Some(queue), false) =
+            (self.setting.layout.role(to), self.setting.queue_of_node(), self.faulty)
+        else {
+            return Ok(());
+        };
+        self.held.insert(copy, node);
+        let held = self.held.values().filter(|of| **of == node).count();
+        let places = self.setting.layout.cores(node) + queue;
+        if held > places as usize { Err(Failure::NoPlace(copy)) } else { Ok(()) }
     }
 
     /// Records that a message does not arrive; a stream message returns to its sender.
@@ -501,7 +546,7 @@ impl<'a> World<'a> {
                 if !self.finished.insert(job) {
                     return Err(Failure::FinishedTwice(job));
                 }
-                let tasks = (0..self.setting.jobs.tasks).map(|task| job.task(task));
+                let tasks = (0..self.setting.jobs.job(job).tasks).map(|task| job.task(task));
                 if let Some(task) = tasks.into_iter().find(|task| !self.completed.contains(task)) {
                     return Err(Failure::FinishedWithout(task));
                 }
@@ -517,10 +562,21 @@ impl<'a> World<'a> {
             Note::Completed { copy } => {
                 self.completed.insert(copy.task);
                 self.open.remove(&copy);
+                self.held.remove(&copy);
+            }
+            Note::Preempted { copy } => {
+                self.open.remove(&copy);
+                self.held.remove(&copy);
             }
             // A suspended copy may be forgotten, so the results count it as stopped.
-            Note::Preempted { copy } | Note::Suspended { copy } => {
+            Note::Suspended { copy } => {
                 self.open.remove(&copy);
+            }
+            Note::Cache(CacheNote::Placed { copy, believed, .. }) if self.settled => {
+                let first = copy.task == self.setting.jobs.last().task(0);
+                if first && believed != 0 {
+                    return Err(Failure::Unbalanced(copy, believed));
+                }
             }
             Note::Unexpected { kind } if !self.faulty => {
                 return Err(Failure::Unexpected(KINDS[kind as usize].0));

@@ -249,6 +249,7 @@ impl<'a> World<'a> {
             Move::Last => {
                 let Some(at) = self.timers.iter().position(|timer| timer.0 == LAST) else { return Ok(()) };
                 let (_, actor, timer) = self.timers.remove(at);
+                self.settled = self.timers.is_empty() && !self.faulty;
                 self.dispatch(actor, Input::Fire(timer), false)
             }
             Move::Duplicate(at) => {
