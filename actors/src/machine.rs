@@ -127,6 +127,10 @@ pub enum Timer {
     Tick(u32),
     /// A task is due for another check.
     Task(TaskId),
+    /// A node that could not be reached may be tried again.
+    Node(u32),
+    /// The next heartbeat is due.
+    Beat,
 }
 
 /// A request of a machine to its runtime.

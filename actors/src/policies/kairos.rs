@@ -9,7 +9,7 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
 use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
-use crate::roles::heartbeats::{BEAT, Heartbeats};
+use crate::roles::heartbeats::Heartbeats;
 use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
 use crate::roles::min_wait_index::MinWaitIndex;
 use crate::roles::task_queue::TaskQueue;
@@ -440,7 +440,7 @@ impl Machine for KairosNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { .. } => self.deliver(input, fx),
-            Input::Fire(Timer::Tick(BEAT)) => self.beat(fx),
+            Input::Fire(Timer::Beat) => self.beat(fx),
             Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
             // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {

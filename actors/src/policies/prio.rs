@@ -212,7 +212,7 @@ mod tests {
         bench.step(Input::Undelivered { to: node, msg });
         bench.submit(3);
         assert_eq!(done(&cycle(&mut bench)), []);
-        bench.step(Input::Fire(Timer::Tick(2)));
+        bench.step(Input::Fire(Timer::Node(0)));
         assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "job 3 gets the free core");
     }
 

@@ -114,7 +114,7 @@ impl HeartbeatNode {
 
 impl Machine for HeartbeatNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        if let Input::Fire(Timer::Tick(_)) = input {
+        if let Input::Fire(Timer::Beat) = input {
             self.beat(fx);
         } else {
             if let Input::Deliver { msg: Message::Launch(Launch::Row(row)), .. } = input
@@ -308,7 +308,6 @@ mod tests {
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;
     use crate::message::Row;
-    use crate::roles::dispatcher::REACH;
 
     const JOB: JobId = JobId(0);
 
@@ -386,8 +385,8 @@ mod tests {
         let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
         let again = scheduler.step(Input::Undelivered { to: a, msg: row });
         assert_ne!(sends(&again)[0].0, a);
-        assert!(again.contains(&Effect::Arm { timer: Timer::Tick(REACH), after: Span::from_secs(1) }));
-        scheduler.step(Input::Fire(Timer::Tick(REACH)));
+        assert!(again.contains(&Effect::Arm { timer: Timer::Node(0), after: Span::from_secs(1) }));
+        scheduler.step(Input::Fire(Timer::Node(0)));
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 
@@ -415,13 +414,13 @@ mod tests {
         let layout = Layout::new(2, 0, [1, 1]);
         let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
         let mut node = config.bench(&layout, layout.node(0), 2);
-        let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
+        let beats = Effect::Arm { timer: Timer::Beat, after: Span::from_millis(500) };
         assert_eq!(node.step(Input::Start { epoch: 0 }), [beats]);
         let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
         node.deliver(layout.scheduler(0), rows[0]);
         node.receive(layout.scheduler(0), rows[1]);
         node.now = Time::ZERO + Span::from_millis(500);
-        let told = node.step(Input::Fire(Timer::Tick(0)));
+        let told = node.step(Input::Fire(Timer::Beat));
         let wait = Span::from_millis(1500);
         let wait = Heartbeat::Wait { wait, passing: Span::from_millis(500), at: node.now };
         let all = [layout.scheduler(0), layout.scheduler(1)].map(|to| (to, Message::from(wait)));
@@ -429,7 +428,7 @@ mod tests {
         node.ended(JOB.task(0).copy(0));
         node.ended(JOB.task(1).copy(0));
         for _ in 0..2 {
-            let told = node.step(Input::Fire(Timer::Tick(0)));
+            let told = node.step(Input::Fire(Timer::Beat));
             assert_eq!((sends(&told).len(), told.last()), (2, Some(&beats)));
         }
     }
@@ -469,7 +468,7 @@ mod tests {
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);
         node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, no further beat");
+        assert_eq!(node.step(Input::Fire(Timer::Beat)).len(), 2, "two schedulers, no further beat");
         let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
         let beat = |wait, passing| Heartbeat::Wait {
             wait: Span::from_secs(wait),

@@ -114,11 +114,11 @@ mod tests {
         let layout = Layout::new(1, 0, [1]);
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let mut node = YarnFifo::default().bench(&layout, me, 1);
-        let second = Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(1) };
+        let second = Effect::Arm { timer: Timer::Beat, after: Span::from_secs(1) };
         assert_eq!(node.step(Input::Start { epoch: 0 }), [second]);
         let room = |slots, at| (scheduler, NodeReport::Room { slots, at }.into());
         node.now = Time::ZERO + Span::from_secs(1);
-        let beat = node.step(Input::Fire(Timer::Tick(0)));
+        let beat = node.step(Input::Fire(Timer::Beat));
         assert_eq!((sends(&beat), beat.last()), (vec![room(1, node.now)], Some(&second)));
         let task = Launch::Task { copy: copy(0, 0), at: node.now };
         assert_eq!(node.receive(scheduler, task), [(worker, Core::run(copy(0, 0)).into())]);
@@ -128,12 +128,12 @@ mod tests {
             "the copy waits"
         );
         node.now += Span::from_secs(1);
-        let last = node.step(Input::Fire(Timer::Tick(0)));
+        let last = node.step(Input::Fire(Timer::Beat));
         assert_eq!((sends(&last), last.len()), (vec![room(0, node.now)], 1), "a full node is silent");
         node.now += Span::from_millis(200);
         assert_eq!(node.ended(copy(0, 0)).len(), 2);
         let end = node.deliver(worker, Core::Ended { copy: copy(0, 1) });
-        let rest = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(800) };
+        let rest = Effect::Arm { timer: Timer::Beat, after: Span::from_millis(800) };
         assert_eq!(end.last(), Some(&rest));
     }
 }

@@ -200,7 +200,7 @@ impl Machine for Client {
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // Crashes of nodes do not concern the client.
             Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
-            Input::Fire(Timer::Task(_)) => {}
+            Input::Fire(_) => {}
             Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } | Input::Usage { .. } => {}
         }
     }

@@ -60,12 +60,9 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A message of the rule came back.
     fn returned(&mut self, _to: ActorId, _msg: Message, _fx: &mut Effects<'_>) {}
 
-    /// A timer of the rule went off: a tick below [`REACH`], or a check of a job.
+    /// A timer of the rule went off: a tick, or a check of a job.
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 }
-
-/// The first tick of the dispatcher. The tick of a node ends the time in which it is avoided.
-pub const REACH: u32 = 1 << 31;
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug)]
@@ -277,7 +274,7 @@ impl<R: DispatchRule> Dispatcher<R> {
         if self.rule.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
         {
-            fx.arm(Timer::Tick(REACH + number), RETRY_AFTER);
+            fx.arm(Timer::Node(number), RETRY_AFTER);
         }
         if let Some(next) = self.tasks.take_back(node, copy, true) {
             self.rule.ready(next, &mut self.tasks, fx);
@@ -286,8 +283,8 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     fn fire(&mut self, timer: Timer, fx: &mut Effects<'_>) {
         match timer {
-            Timer::Tick(tick @ REACH..) => {
-                let node = fx.layout().node(tick - REACH);
+            Timer::Node(number) => {
+                let node = fx.layout().node(number);
                 if self.tasks.members.has(node, fx.layout()) {
                     self.rule.reach(node, true, fx);
                 }

@@ -3,9 +3,6 @@
 use crate::base::Span;
 use crate::machine::{Effects, Timer};
 
-/// The tick of a node's heartbeats.
-pub const BEAT: u32 = 0;
-
 /// The heartbeats of a node.
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
@@ -61,7 +58,7 @@ impl Heartbeats {
         self.changed = true;
     }
 
-    /// Records that the heartbeat of an armed tick was sent.
+    /// Records that the heartbeat that was due is sent.
     pub const fn sent(&mut self) {
         (self.beating, self.changed) = (false, false);
     }
@@ -73,7 +70,7 @@ impl Heartbeats {
             self.beating = true;
             let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
                 % u128::from(self.every.0);
-            fx.arm(Timer::Tick(BEAT), Span(self.every.0 - since as u64));
+            fx.arm(Timer::Beat, Span(self.every.0 - since as u64));
         }
     }
 }

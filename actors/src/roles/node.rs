@@ -21,7 +21,7 @@ use usage::{UsageTable, evicted};
 
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{Effects, Input, Machine, Note};
 use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
 
@@ -551,19 +551,19 @@ impl Machine for NodeManager {
                     self.relieve_memory(fx);
                 }
             }
-            Input::Fire(Timer::Tick(reports::USE)) => {
+            Input::Fire(reports::USE) => {
                 if let Some(usage) = &mut self.usage {
                     usage.report(running(&self.slots), fx);
                 }
             }
-            Input::Fire(Timer::Tick(tick)) => {
+            Input::Fire(tick) => {
                 let due = self.reporter.as_mut().is_some_and(|reporter| reporter.tick(tick, fx));
                 if due {
                     self.query_progress(fx);
                 }
             }
-            // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
-            // other inputs are for workers.
+            // A start needs no action; a restarted scheduler knows nothing of this node; the other inputs are for
+            // workers.
             _ => {}
         }
         self.arm_reports(fx);

@@ -18,11 +18,9 @@ use crate::roles::job_table::{Completion, JobTable};
 use crate::roles::{RETRY_AFTER, resend};
 
 /// The tick at the end of a cycle.
-const CYCLE: u32 = 0;
+const CYCLE: Timer = Timer::Tick(0);
 /// The tick at which a decision is carried out.
-const DECIDED: u32 = 1;
-/// Tick of node 0. The tick of a node ends the time during which the node is avoided.
-const NODES: u32 = 2;
+const DECIDED: Timer = Timer::Tick(1);
 
 /// A central scheduler. At the end of each cycle in which something has changed, its planner decides which waiting jobs
 /// to launch. Jobs start only on free cores, so nothing queues at nodes.
@@ -88,7 +86,7 @@ impl<P: Planner> PlanningScheduler<P> {
             && self.armed.is_none_or(|armed| at < armed)
         {
             self.armed = Some(at);
-            fx.arm(Timer::Tick(CYCLE), at.since(fx.now()));
+            fx.arm(CYCLE, at.since(fx.now()));
         }
     }
 
@@ -112,7 +110,7 @@ impl<P: Planner> PlanningScheduler<P> {
         if decision.takes == Span::ZERO {
             self.carry_out(&decision, fx);
         } else {
-            fx.arm(Timer::Tick(DECIDED), decision.takes);
+            fx.arm(DECIDED, decision.takes);
             self.deciding = Some(decision);
         }
     }
@@ -320,7 +318,7 @@ impl<P: Planner> PlanningScheduler<P> {
         // Otherwise the node has been reported down, or the job was preempted.
         if self.pool.release(node, copy) {
             self.pool.avoid(node, true);
-            fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
+            fx.arm(Timer::Node(node), RETRY_AFTER);
             self.lost(copy, fx);
         }
     }
@@ -330,7 +328,7 @@ impl<P: Planner> PlanningScheduler<P> {
         let node = fx.layout().node_number(to);
         if self.pool.is_up(node) {
             self.pool.avoid(node, true);
-            fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
+            fx.arm(Timer::Node(node), RETRY_AFTER);
             fx.recover(to, drop);
         }
     }
@@ -345,18 +343,20 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        match tick {
+    fn fire(&mut self, timer: Timer, fx: &mut Effects<'_>) {
+        match timer {
             CYCLE => self.end_cycle(fx),
             DECIDED => {
                 if let Some(decision) = self.deciding.take() {
                     self.carry_out(&decision, fx);
                 }
             }
-            node => {
-                self.pool.avoid(node - NODES, false);
+            Timer::Node(node) => {
+                self.pool.avoid(node, false);
                 self.changed = true;
             }
+            // No other timer is armed.
+            _ => {}
         }
     }
 }
@@ -411,13 +411,9 @@ impl<P: Planner> Machine for PlanningScheduler<P> {
                     self.pool.up(node);
                 }
             }
-            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            // Only ticks are armed; the other inputs are for workers.
-            Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. }
-            | Input::Usage { .. } => {}
+            Input::Fire(timer) => self.fire(timer, fx),
+            // The other inputs are for workers.
+            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } | Input::Usage { .. } => {}
         }
         self.proceed(fx);
     }

@@ -11,8 +11,8 @@
 //! Without a fault, nodes never get more copies than they may have, where the policy limits them (Kairos: N + Q), and a
 //! cache of expected waits is empty when all jobs have ended and all messages have arrived.
 //!
-//! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is printed as a table of the shortest history,
-//! and as lines for `HISTORIES`, which repeat it.
+//! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is
+//! printed as a table of the shortest history, and as lines for `HISTORIES`, which repeat it.
 
 #[path = "../common/mod.rs"]
 mod common;

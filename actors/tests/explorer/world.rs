@@ -397,10 +397,11 @@ impl<'a> World<'a> {
 
     /// Checks that a node has a place for a copy that comes to it, and records the copy.
     fn hold(&mut self, to: ActorId, msg: &Message) -> Result<(), Failure> {
-        let copy = match *msg {
-            Message::Launch(Launch::Task { copy, .. }) => copy,
-            Message::Launch(Launch::Row(row)) => row.copy(0),
-            _ => return Ok(()),
+        let Message::Launch(launch) = *msg else { return Ok(()) };
+        let copy = match launch {
+            Launch::Task { copy, .. } => copy,
+            Launch::Row(row) => row.copy(0),
+            Launch::Completed { .. } | Launch::Drop(_) => return Ok(()),
         };
         let (Role::Node(node), Some(queue), false) =
             (self.setting.layout.role(to), self.setting.queue_of_node(), self.faulty)

@@ -5,7 +5,6 @@ use crate::base::{JobId, Time};
 use crate::harness::{Harness, sends};
 use crate::machine::Effect;
 use crate::roles::RETRY_AFTER;
-use crate::roles::dispatcher::REACH;
 
 fn bench(config: &Kairos, cores: &[u32], tasks: u32) -> Harness {
     let layout = Layout::new(1, 0, cores.iter().copied());
@@ -78,8 +77,8 @@ fn lost_tasks_are_dealt_again() {
     assert_eq!(bench.step(back(lost)), [], "the task is queued already");
     let refused = bench.step(back(again));
     assert_eq!(dealt(&refused), []);
-    let number = REACH + bench.layout.node_number(a);
-    assert!(refused.contains(&Effect::Arm { timer: Timer::Tick(number), after: RETRY_AFTER }));
+    let number = bench.layout.node_number(a);
+    assert!(refused.contains(&Effect::Arm { timer: Timer::Node(number), after: RETRY_AFTER }));
     let ended = bench.deliver(b, Launch::Completed { copy: first[1].1 });
     assert_eq!(dealt(&ended), [(b, lost.task.copy(2))]);
     assert_eq!(
@@ -87,7 +86,7 @@ fn lost_tasks_are_dealt_again() {
         1,
         "the job ends"
     );
-    assert_eq!(bench.step(Input::Fire(Timer::Tick(number))), []);
+    assert_eq!(bench.step(Input::Fire(Timer::Node(number))), []);
 }
 
 mod nodes {

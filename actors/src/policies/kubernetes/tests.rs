@@ -5,7 +5,6 @@ use crate::base::JobId;
 use crate::harness::{Harness, sends};
 use crate::machine::{Effect, Input};
 use crate::message::{Launch, Message, Row};
-use crate::roles::dispatcher::REACH;
 
 fn bench(config: &Kubernetes, cores: &[u32], tasks: u32) -> Harness {
     let layout = Layout::new(1, 0, cores.iter().copied());
@@ -86,7 +85,7 @@ fn tasks_of_a_dead_node_are_bound_again_elsewhere() {
     assert_eq!(sends(&bench.step(back)), []);
     bench.now += Span::from_secs(30);
     let node = bench.layout.node_number(sent[1].0);
-    bench.step(fired(Timer::Tick(REACH + node)));
+    bench.step(fired(Timer::Node(node)));
     assert_eq!(sends(&bench.step(fired(WAKE))).len(), 1);
 }
 

@@ -76,18 +76,18 @@ impl Reporter {
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if !self.armed {
             self.armed = true;
-            fx.arm(Timer::Tick(PROGRESS), self.options.every);
+            fx.arm(PROGRESS, self.options.every);
         }
     }
 
     /// Handles a tick: sends the oldest delayed report, or returns `true` if the next reports are due.
-    pub(super) fn tick(&mut self, number: u32, fx: &mut Effects<'_>) -> bool {
-        if number == PROGRESS {
+    pub(super) fn tick(&mut self, tick: Timer, fx: &mut Effects<'_>) -> bool {
+        if tick == PROGRESS {
             self.armed = false;
         } else if let Some((to, report)) = self.delayed.pop_front() {
             fx.send(to, report);
         }
-        number == PROGRESS
+        tick == PROGRESS
     }
 
     /// Reports that a copy has started.
@@ -122,16 +122,16 @@ impl Reporter {
             return fx.send(to, report);
         }
         self.delayed.push_back((to, report));
-        fx.arm(Timer::Tick(SEND), self.options.errors.delay);
+        fx.arm(SEND, self.options.errors.delay);
     }
 }
 
 /// The tick at which reports of progress are due.
-pub(super) const PROGRESS: u32 = 0;
+pub(super) const PROGRESS: Timer = Timer::Tick(0);
 /// The tick at which a delayed report of progress is sent.
-pub(super) const SEND: u32 = 1;
+pub(super) const SEND: Timer = Timer::Tick(1);
 /// The tick at which reports of use are due.
-pub(super) const USE: u32 = 2;
+pub(super) const USE: Timer = Timer::Tick(2);
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +198,7 @@ mod tests {
         let (scheduler, copy) = (node.layout.scheduler(0), JobId(0).task(0).copy(0));
         node.now = Time::ZERO + Span::from_secs(5);
         let started = node.deliver(scheduler, Launch::Row(Row::single(copy)));
-        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(SEND), after: delay }));
+        assert!(started.contains(&Effect::Arm { timer: SEND, after: delay }));
         node.now += delay;
         let report = Progress::Report {
             copy,
@@ -206,8 +206,8 @@ mod tests {
             at: (Time::ZERO + Span::from_secs(5)).into(),
             age_ms: 0,
         };
-        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(SEND))));
+        let sent = crate::harness::sends(&node.step(Input::Fire(SEND)));
         assert_eq!(sent, [(scheduler, report.into())]);
-        assert_eq!(node.step(Input::Fire(Timer::Tick(SEND))), []);
+        assert_eq!(node.step(Input::Fire(SEND)), []);
     }
 }

@@ -100,11 +100,11 @@ fn busy_cores_are_reported_until_they_are_idle() {
     let reports = Some(ReportOptions { every, ..ReportOptions::default() });
     let options = NodeOptions { reports, ..NodeOptions::default() };
     let mut node = Harness::new(layout, me, 3, Box::new(NodeManager::with(options, 2)));
-    let tick = Effect::Arm { timer: Timer::Tick(0), after: every };
+    let tick = Effect::Arm { timer: reports::PROGRESS, after: every };
     let copy = JobId(3).task(1).copy(2);
     let row = Input::Deliver { from: scheduler, msg: Launch::Row(Row::single(copy)).into() };
     assert_eq!(node.step(row).last(), Some(&tick));
-    let fired = node.step(Input::Fire(Timer::Tick(0)));
+    let fired = node.step(Input::Fire(reports::PROGRESS));
     assert_eq!(sends(&fired), [(worker, Core::Ask { copy }.into())], "the idle core is not asked");
     assert_eq!(fired.last(), Some(&tick));
     node.now = Time::ZERO + every;
@@ -114,5 +114,5 @@ fn busy_cores_are_reported_until_they_are_idle() {
         [(scheduler, report.into())]
     );
     node.ended(copy);
-    assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, so no report is armed");
+    assert_eq!(node.step(Input::Fire(reports::PROGRESS)), [], "nothing runs, so no report is armed");
 }

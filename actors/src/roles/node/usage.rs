@@ -4,7 +4,7 @@ use super::reports;
 use super::row_state::RowState;
 use crate::base::{ATTEMPTS_PER_ROUND, CopyId, Span, Time};
 use crate::layout::Layout;
-use crate::machine::{Effects, Timer};
+use crate::machine::Effects;
 use crate::message::{Contention, UsageReport};
 
 /// Messages of shared nodes to schedulers about the copies that the schedulers launched.
@@ -132,7 +132,7 @@ impl UsageTable {
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if let (false, Some(period)) = (self.armed, self.options.report) {
             self.armed = true;
-            fx.arm(Timer::Tick(reports::USE), period);
+            fx.arm(reports::USE, period);
         }
     }
 
@@ -285,12 +285,9 @@ mod tests {
         };
         let expected =
             [report(0, 0, 0), throttled(500_000), report(1, 500, 1), report(2, 0, 0), report(3, 0, 0)];
-        let effects = node.step(Input::Fire(Timer::Tick(reports::USE)));
+        let effects = node.step(Input::Fire(reports::USE));
         assert_eq!(sends(&effects), expected);
-        assert_eq!(
-            effects.last(),
-            Some(&Effect::Arm { timer: Timer::Tick(reports::USE), after: Span::from_secs(15) })
-        );
+        assert_eq!(effects.last(), Some(&Effect::Arm { timer: reports::USE, after: Span::from_secs(15) }));
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }
 

@@ -212,7 +212,7 @@ impl Machine for ContainerNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
-            Input::Fire(Timer::Tick(_)) => {
+            Input::Fire(Timer::Beat) => {
                 fx.send(fx.layout().scheduler(0), NodeReport::Room { slots: self.room(), at: fx.now() });
                 self.beats.sent();
             }
