@@ -17,7 +17,7 @@ pub use core_set::CoreSet;
 pub use distribution::DistributionSpec;
 pub use feature::Feature;
 pub use id::{ATTEMPTS_PER_ROUND, ActorId, CopyId, Endpoint, JobId, TaskId, is_same_submission};
-pub use parameters::{Parameters, parameters, within};
+pub use parameters::{Parameters, check_period, parameters, within};
 pub use rng::{Address, Draw, Purpose, Rng};
 pub use score::Score;
 pub use time::{Span, Time};

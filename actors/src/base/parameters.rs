@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::Span;
+
 /// Parameters that experiment files write as a table in which every key may be absent. Implemented by
 /// [`parameters!`](crate::parameters).
 pub trait Parameters:
@@ -20,7 +22,7 @@ pub trait Parameters:
 }
 
 /// Defines parameters that experiment files write as a table in which every key may be absent. Each key has a default
-/// and, after `=>`, a range. The macro also defines choices as enums, written in kebab case. A crate that uses it
+/// and, after `=>`, a range of numbers or the word `period`: see [`check_period`]. The macro also defines choices as enums, written in kebab case. A crate that uses it
 /// depends on `serde` (with `derive`) and `schemars`.
 ///
 /// ```
@@ -47,7 +49,7 @@ macro_rules! parameters {
     (
         $(#[$about:meta])* struct $name:ident {
             $($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr
-                $(=> $min:literal..=$max:literal)?,)*
+                $(=> $($period:ident)? $($min:literal..=$max:literal)?)?,)*
         }
         $($rest:tt)*
     ) => {
@@ -55,7 +57,7 @@ macro_rules! parameters {
         #[serde(deny_unknown_fields, default)]
         $(#[$about])*
         pub struct $name {
-            $($(#[$attribute])* $(#[schemars(range(min = $min, max = $max))])? pub $field: $type,)*
+            $($(#[$attribute])* $($(#[schemars(range(min = $min, max = $max))])?)? pub $field: $type,)*
         }
 
         impl Default for $name {
@@ -68,8 +70,11 @@ macro_rules! parameters {
             #[allow(clippy::unnecessary_cast, reason = "bounds are integers or not")]
             fn check_ranges(&self) -> Result<(), String> {
                 $($(
-                    let range = $min as f64..=$max as f64;
-                    $crate::base::within(stringify!($field), f64::from(self.$field), range)?;
+                    $($crate::base::check_period(stringify!($field), $crate::parameters!(@$period self.$field))?;)?
+                    $(
+                        let range = $min as f64..=$max as f64;
+                        $crate::base::within(stringify!($field), f64::from(self.$field), range)?;
+                    )?
                 )?)*
                 Ok(())
             }
@@ -86,9 +91,23 @@ macro_rules! parameters {
 
         $crate::parameters! { $($rest)* }
     };
+    (@period $value:expr) => {
+        $value
+    };
     () => {};
 }
 pub use parameters;
+
+/// Shortest allowed period. A shorter period is finer than any delay or task, and a run with it makes no progress.
+const SHORTEST: Span = Span(1_000);
+
+/// Returns an error if a period is shorter than a microsecond.
+///
+/// # Errors
+/// Returns `"<key>: <reason>"`.
+pub fn check_period(key: &str, period: Span) -> Result<(), String> {
+    if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
+}
 
 /// Returns an error if `value` is outside `range`.
 ///

@@ -1,6 +1,6 @@
 //! Big-C, which suspends long jobs for short ones, the second baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -11,7 +11,7 @@ parameters! {
     /// Parameters of Big-C.
     struct BigC {
         /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
-        heartbeat: Span = Span::from_secs(1),
+        heartbeat: Span = Span::from_secs(1) => period,
         /// An application master keeps a container for the life of its job, as under `yarn-fifo`. This container is
         /// never taken back, and the shares are fractions of the other containers.
         am: bool = false,
@@ -21,7 +21,7 @@ parameters! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         short_share: f64 = 0.95,
         /// Period at which the queues are compared with their shares (3 s in Hadoop).
-        monitor: Span = Span::from_secs(3),
+        monitor: Span = Span::from_secs(3) => period,
         /// Excess over its share above which containers are taken back from a queue, as a fraction of the share.
         over: f64 = 0.1 => 0.0..=1000.0,
         /// Largest fraction of all containers that is taken back at once, but at least one container.
@@ -52,8 +52,6 @@ impl Policy for BigC {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("heartbeat", self.heartbeat)?;
-        check_period("monitor", self.monitor)?;
         if self.short_share > 0.0 && self.short_share < 1.0 {
             return Ok(());
         }

@@ -30,7 +30,7 @@ use crate::catalog::JobSpec;
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Stored};
 use crate::message::{Contention, UsageReport};
-use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::job_table::JobTable;
 use crate::roles::node::NodeUsage;
 use crate::roles::planning::{
@@ -64,11 +64,6 @@ impl Policy for DistSched {
 
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, plans: true, node_usage: Some(NodeUsage::Reports), ..Traits::default() }
-    }
-
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("cycle", self.cycle)?;
-        check_period("horizon", self.horizon)
     }
 
     fn remarks(&self, layout: &Layout, _: usize) -> Vec<String> {

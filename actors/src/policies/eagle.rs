@@ -4,7 +4,9 @@ use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Share, Stamp};
-use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_probes, partitions};
+use crate::policies::policy::{
+    BuildContext, Caches, Policy, Traits, check_bypass, check_partition, partitions,
+};
 use crate::roles::NodeManager;
 use crate::roles::backlog::Backlogs;
 use crate::roles::client::CentralJobs;
@@ -50,7 +52,7 @@ parameters! {
         cancellation: bool = true,
         /// First wait before a probe that may have been lost is sent again; the wait doubles each time. It is used only
         /// where the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
+        probe_timeout: Span = Span::from_secs(1) => period,
     }
 
     /// The measure of a job's work that nodes compare.
@@ -95,7 +97,7 @@ impl Policy for Eagle {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_probes(self.big_partition, self.probe_timeout)?;
+        check_partition(self.big_partition)?;
         if !self.srpt && self.rank != EagleRank::default() {
             return Err("rank: has no effect with srpt = false; remove either".into());
         }

@@ -10,7 +10,7 @@ use crate::base::{ActorId, CopyId, JobId, Span, TaskId, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Contention, Core, Job, Launch, Message, Slice, SliceWork};
-use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::resend;
 
@@ -19,7 +19,7 @@ parameters! {
     struct Gang {
         /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing) and
         /// gives no length.
-        quantum: Span = Span::from_millis(50),
+        quantum: Span = Span::from_millis(50) => period,
     }
 }
 
@@ -36,7 +36,6 @@ impl Policy for Gang {
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        check_period("quantum", self.quantum)?;
         if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
             return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
         }

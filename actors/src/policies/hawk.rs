@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
-use super::policy::{BuildContext, Policy, Traits, check_probes, partitions};
+use super::policy::{BuildContext, Policy, Traits, check_partition, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
@@ -32,7 +32,7 @@ parameters! {
         steal_attempts: u32 = 10 => 0..=65536,
         /// First wait before a probe that may have been lost is sent again; the wait doubles each time. It is used only
         /// where the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
+        probe_timeout: Span = Span::from_secs(1) => period,
     }
 }
 
@@ -51,7 +51,7 @@ impl Policy for Hawk {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_probes(self.big_partition, self.probe_timeout)
+        check_partition(self.big_partition)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

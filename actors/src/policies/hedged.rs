@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -18,7 +18,7 @@ parameters! {
         #[schemars(range(min = 20))]
         window: u32 = 1000,
         /// Period at which the scheduler checks the tasks of a job. The default is ours.
-        scan: Span = Span::from_millis(10),
+        scan: Span = Span::from_millis(10) => period,
         /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
@@ -46,7 +46,7 @@ impl Policy for Hedged {
         if self.window < LEAST {
             return Err(format!("window: must be {LEAST} or more, not {}", self.window));
         }
-        check_period("scan", self.scan)
+        Ok(())
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -7,7 +7,7 @@ use crate::base::{ActorId, CopyId, Rng, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
-use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::heartbeats::Heartbeats;
 use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
@@ -19,13 +19,13 @@ parameters! {
     struct Kairos {
         /// W: time for which a core runs a copy before it compares the copy with the suspended ones (section 3.2). The
         /// test bed has 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
-        quantum: Span = Span::from_secs(50),
+        quantum: Span = Span::from_secs(50) => period,
         /// Q: number of copies that a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
         /// simulations 2.
         queue: u32 = 4,
         /// Δ: period at which the central scheduler deals tasks, and nodes with copies report their attained service.
         /// The paper gives no value; YARN's heartbeats come every second.
-        interval: Span = Span::from_secs(1),
+        interval: Span = Span::from_secs(1) => period,
         /// Times at which the central scheduler deals tasks, and the number of tasks that a node gets at once.
         pass: KairosPass = KairosPass::One,
         /// Choice among the nodes with the fewest copies for the next task (sections 3.3.3 and 5.3.2).
@@ -102,11 +102,6 @@ impl Policy for Kairos {
 
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
-    }
-
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("quantum", self.quantum)?;
-        check_period("interval", self.interval)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -8,10 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::base::{ActorId, CopyId, Rng, Span, Time, parameters};
+use crate::base::{ActorId, CopyId, Rng, Span, Time, check_period, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
-use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::client::CentralJobs;
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::min_wait_index::MinWaitIndex;
@@ -22,7 +22,7 @@ parameters! {
         /// Treatment of a task that finds no room.
         retry: Retry = Retry::Timer,
         /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
-        retry_after: Span = Span::from_secs(30),
+        retry_after: Span = Span::from_secs(30) => period,
         /// `timer`: returning tasks are tried in the order of their return, as in kube-scheduler, and not in the order
         /// in which their jobs arrived, as in the Murmuration paper.
         restamp: bool = false,
@@ -50,7 +50,6 @@ impl Policy for Kubernetes {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("retry_after", self.retry_after)?;
         // With `tail`, attempts that take no time would be repeated for ever.
         if self.retry == Retry::Tail { check_period("attempt", self.attempt) } else { Ok(()) }
     }

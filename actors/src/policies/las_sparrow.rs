@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{ActorId, JobId, Span, parameters};
-use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
 use crate::roles::las::{Las, LasOptions};
@@ -18,12 +17,12 @@ parameters! {
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// First wait before a reservation that may have been lost is sent again; the wait doubles each time. It is
         /// used only where the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
+        probe_timeout: Span = Span::from_secs(1) => period,
         /// Q: a node with N cores asks for a task while it has fewer than N + Q. Q = 0 is Sparrow.
         queue: u32 = 4,
         /// W: time for which a core runs a copy before it compares the copy with the suspended ones. Everything else is
         /// as in the Kairos paper (section 3.2).
-        quantum: Span = Span::from_secs(50),
+        quantum: Span = Span::from_secs(50) => period,
     }
 }
 
@@ -43,11 +42,6 @@ impl Policy for LasSparrow {
             reservations: self.probes(),
             ..Traits::default()
         }
-    }
-
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("quantum", self.quantum)?;
-        check_period("probe_timeout", self.probe_timeout)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -192,6 +186,7 @@ impl Machine for ClaimingLas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use crate::message::Row;
 
     /// With one core and Q = 1, two of three reservations lead to claims, the second when the first is answered. The

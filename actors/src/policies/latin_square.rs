@@ -1,6 +1,6 @@
 //! The latin-square scheduling policy.
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -27,7 +27,7 @@ parameters! {
         binding: Binding = Binding::Early,
         /// Time for which the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time
         /// after which a reservation that may have been lost is sent again.
-        patience: Span = Span::from_secs(1),
+        patience: Span = Span::from_secs(1) => period,
     }
 
     /// Choice of the servers of a branch among the nodes drawn.
@@ -66,7 +66,6 @@ impl Policy for LatinSquare {
         if self.binding == Binding::Late && self.choices == 1 {
             return Err("choices: late binding needs at least 2 nodes for a server, not 1".into());
         }
-        check_period("patience", self.patience)?;
         match self.columns {
             Some(columns) if columns == 0 || columns > self.order => {
                 Err(format!("columns: must be between 1 and the order, {}, not {columns}", self.order))

@@ -12,7 +12,7 @@ use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Ring, RingProbe, Row};
-use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_period};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::membership::Membership;
 use crate::roles::resend;
@@ -39,7 +39,7 @@ impl Policy for Peacock {
         if layout.schedulers() > u32::from(u16::MAX) {
             return Err("Peacock supports at most 65535 schedulers; lower cluster.schedulers".into());
         }
-        check_period("interval", self.interval)
+        Ok(())
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+pub(super) use crate::base::check_period;
 use crate::base::{ActorId, JobId, Parameters, Span};
 use crate::catalog::Catalog;
 use crate::harness::Harness;
@@ -214,14 +215,6 @@ impl<P: Policy> DynPolicy for P {
     }
 }
 
-/// Shortest allowed period. A shorter period is finer than any delay or task, and a run with it makes no progress.
-const SHORTEST: Span = Span(1_000);
-
-/// Checks that a period is not shorter than [`SHORTEST`].
-pub(super) fn check_period(key: &str, period: Span) -> Result<(), String> {
-    if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
-}
-
 /// Estimated work of a job's longest task.
 pub(super) fn longest_task(job: JobId, catalog: &dyn Catalog) -> Span {
     let tasks = (0..catalog.tasks(job)).map(|task| catalog.estimate(job.task(task)));
@@ -233,12 +226,12 @@ pub(super) fn partitions(big: f64, layout: &Layout) -> Partitions {
     Partitions::new(layout.nodes(), layout.nodes_in(big))
 }
 
-/// Checks the parameters of a hybrid scheduler.
-pub(super) fn check_probes(big: f64, timeout: Span) -> Result<(), String> {
-    if !(big > 0.0 && big <= 1.0) {
-        return Err(format!("big_partition: must be above 0 and at most 1, not {big}"));
+/// Checks the share of the big partition of a hybrid scheduler.
+pub(super) fn check_partition(big: f64) -> Result<(), String> {
+    if big > 0.0 && big <= 1.0 {
+        return Ok(());
     }
-    check_period("probe_timeout", timeout)
+    Err(format!("big_partition: must be above 0 and at most 1, not {big}"))
 }
 
 /// The node manager of Yaq-c, and of Yaq-d without its heartbeats.

@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{JobId, Span, parameters};
 use crate::catalog::Preference;
-use crate::layout::Layout;
 use crate::machine::{Effects, Machine};
 use crate::roles::planning::{Decision, LaunchOrder, Planner, PlanningScheduler, Situation, TaskPlaces};
 
@@ -13,7 +12,7 @@ parameters! {
     /// Parameters of Prio.
     struct Prio {
         /// Period at which the scheduler decides, as for 3Sigma (thesis, section 4.3.3).
-        cycle: Span = Span::from_secs(2),
+        cycle: Span = Span::from_secs(2) => period,
         /// Whether best-effort jobs are preempted for SLO jobs; their work is lost.
         preempt: bool = true,
     }
@@ -31,10 +30,6 @@ impl Policy for Prio {
 
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, plans: true, ..Traits::default() }
-    }
-
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("cycle", self.cycle)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -158,6 +153,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, CopyId, Time};
     use crate::harness::{Harness, sends};
+    use crate::layout::Layout;
     use crate::machine::{Effect, Input, Timer};
     use crate::message::{Launch, Message};
 

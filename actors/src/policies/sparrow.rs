@@ -1,6 +1,6 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::late_binding::LateBinding;
@@ -32,7 +32,7 @@ impl Policy for Sparrow {
                 self.group
             ));
         }
-        check_period("probe_timeout", self.probe_timeout)
+        Ok(())
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -10,7 +10,7 @@ use crate::base::{Feature, JobId, Rng, Span, Time, parameters};
 use crate::catalog::{Catalog, JobSpec, Preference};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Stored};
-use crate::policies::policy::{BuildContext, Policy, Traits, check_period, longest_task};
+use crate::policies::policy::{BuildContext, Policy, Traits, longest_task};
 use crate::predict::{Combination, Distribution, Histogram, Prediction, Predictor, PredictorKind};
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{
@@ -22,11 +22,11 @@ parameters! {
     /// Parameters of 3Sigma. The thesis leaves most numbers open; numbers without a section are ours.
     struct ThreeSigma {
         /// Period at which the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
-        cycle: Span = Span::from_secs(2),
+        cycle: Span = Span::from_secs(2) => period,
         /// Length of the planning window, in slots.
         slots: u32 = 20 => 1..=100,
         /// Length of a slot. Possible starts are now and at multiples of this length from now on.
-        slot: Span = Span::from_secs(60),
+        slot: Span = Span::from_secs(60) => period,
         /// Kind of estimate of a job's run time (table 4.1: `distribution` is 3Sigma, `point` PointRealEst and NoDist,
         /// `perfect` PointPerfEst).
         estimates: RunTimeEstimates = RunTimeEstimates::Distribution,
@@ -120,8 +120,6 @@ impl Policy for ThreeSigma {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("cycle", self.cycle)?;
-        check_period("slot", self.slot)?;
         let window = self.slot.0.saturating_mul(u64::from(self.slots));
         if window < self.cycle.0 {
             return Err(format!(

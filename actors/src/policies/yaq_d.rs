@@ -1,6 +1,6 @@
 //! Yaq-d: schedulers that know the state of nodes from their last heartbeats.
 
-use super::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_period, plain};
+use super::policy::{BuildContext, Caches, Policy, Traits, check_bypass, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{CacheNote, Effects, Input, Machine, ServiceOrder, Timer};
@@ -16,7 +16,7 @@ parameters! {
     struct YaqD {
         /// Period at which a node reports its wait. The recommended value is 8 s. The Murmuration paper divides it by
         /// the speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
-        heartbeat: Span = Span::from_secs(8),
+        heartbeat: Span = Span::from_secs(8) => period,
         /// All nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
         together: bool = false,
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
@@ -67,7 +67,6 @@ impl Policy for YaqD {
         if self.silent && layout.workers() != layout.nodes() {
             return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
         }
-        check_period("heartbeat", self.heartbeat)?;
         if !(self.nodes > 0.0 && self.nodes <= 1.0) {
             return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
         }

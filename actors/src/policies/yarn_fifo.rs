@@ -1,8 +1,7 @@
 //! YARN's FIFO scheduler, the baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
-use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::heartbeats::Heartbeats;
 use crate::roles::yarn::{ContainerNode, ResourceManager, YarnOptions};
@@ -11,7 +10,7 @@ parameters! {
     /// Parameters of YARN's FIFO scheduler.
     struct YarnFifo {
         /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
-        heartbeat: Span = Span::from_secs(1),
+        heartbeat: Span = Span::from_secs(1) => period,
         /// An application master keeps a container for the life of its job, from before its first task on. Each stage
         /// of a job with stages has its own master. Jobs have no masters while the cluster has a single container.
         am: bool = false,
@@ -31,10 +30,6 @@ impl Policy for YarnFifo {
         Traits { one_scheduler: true, ..Traits::default() }
     }
 
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_period("heartbeat", self.heartbeat)
-    }
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let options = YarnOptions { masters: self.am, reclaiming: None };
         Box::new(ResourceManager::new(options, context.layout))
@@ -51,6 +46,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, CopyId, JobId, Time};
     use crate::harness::{Harness, sends};
+    use crate::layout::Layout;
     use crate::machine::{Effect, Input, Timer};
     use crate::message::{Core, Launch, Message, NodeReport};
 

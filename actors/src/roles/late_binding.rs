@@ -489,7 +489,7 @@ parameters! {
         cancellation: bool = true,
         /// First wait before a reservation or sample that may have been lost is sent again; the wait doubles each time.
         /// It is used only where the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
+        probe_timeout: Span = Span::from_secs(1) => period,
     }
 
     /// Sampling of nodes.

@@ -1,7 +1,6 @@
 //! The parameters of the policy, and the machines that they make.
 
 use volary_actors::base::Span;
-use volary_actors::layout::Layout;
 use volary_actors::machine::Machine;
 use volary_actors::policies::{BuildContext, Policy};
 use volary_actors::roles::dispatcher::Dispatcher;
@@ -19,7 +18,7 @@ volary_actors::parameters! {
         expiry: Span = Span::from_millis(100),
         /// First wait before nodes are asked again because an answer is missing; it doubles each time. Armed only where
         /// the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
+        probe_timeout: Span = Span::from_secs(1) => period,
     }
 }
 
@@ -31,16 +30,9 @@ impl Policy for Reserved {
 
     const VARIANTS: &'static [&'static str] = &["{}", "{ probes = 1 }", "{ expiry = \"1s\" }"];
 
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        match self.probe_timeout.0 {
-            0 => Err("probe_timeout: must be longer than 0; write for example \"1s\"".to_owned()),
-            _ => Ok(()),
-        }
-    }
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let timeout = context.lossy.then_some(self.probe_timeout);
-        Box::new(Dispatcher::with(ShortestOfFew::new(self.probes, timeout), context.layout))
+        Box::new(Dispatcher::with(ShortestOfFew::new(self.probes as usize, timeout), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

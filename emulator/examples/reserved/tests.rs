@@ -86,11 +86,11 @@ fn missing_answers_are_waited_for_only_so_long() {
     let machine = Reserved::default().machine(me, &layout, true, false);
     let mut scheduler = Harness::new(layout, me, 1, machine);
     let nodes = asked(&sends(&scheduler.submit(JOB.0)));
-    let recheck = |attempt| Input::Fire(Timer::Recheck { job: JOB, attempt });
-    assert_eq!(asked(&sends(&scheduler.step(recheck(0)))).len(), 3, "nobody answered");
-    let second = asked(&sends(&scheduler.step(recheck(1))));
+    let check = Input::Fire(Timer::Task(JOB.task(0)));
+    assert_eq!(asked(&sends(&scheduler.step(check))).len(), 3, "nobody answered");
+    let second = asked(&sends(&scheduler.step(check)));
     scheduler.receive(second[1].0, length(3, 9));
-    assert_eq!(sends(&scheduler.step(recheck(2))), [(second[1].0, row(0))], "one answered");
+    assert_eq!(sends(&scheduler.step(check)), [(second[1].0, row(0))], "one answered");
     assert!(nodes.len() == 3 && second.iter().all(|(_, round)| *round == 3));
 }
 

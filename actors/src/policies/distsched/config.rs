@@ -7,7 +7,7 @@ parameters! {
     /// Parameters of DistSched. The thesis leaves most numbers open; numbers without a section are ours.
     struct DistSched {
         /// Period at which the scheduler decides, if something has changed (section 5.3: every 15 s).
-        cycle: Span = Span::from_secs(15),
+        cycle: Span = Span::from_secs(15) => period,
         /// Kind of estimate of a task's CPU, memory and CPU-time (section 5.4.1: `dist` is Dist, `actual` Actual,
         /// `point` Point and NoDist, `request` Request).
         estimates: UsageEstimates = UsageEstimates::Dist,
@@ -30,7 +30,7 @@ parameters! {
         best_effort: f64 = 0.2 => 0.0001..=1.0,
         /// Run time (with `by_completion`: arrival to completion) from which on a best-effort job has its least
         /// utility.
-        horizon: Span = Span::from_secs(3600),
+        horizon: Span = Span::from_secs(3600) => period,
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
         /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
         by_completion: bool = false,

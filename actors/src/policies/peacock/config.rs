@@ -10,7 +10,7 @@ parameters! {
         /// `elastic` form: period at which a worker passes on the probes that it could not keep. The default of 1 s is
         /// that of the authors' code. A probe makes one hop in that time, which is far too slow for tasks of about a
         /// second. Set a small fraction of the mean task time.
-        interval: Span = Span::from_secs(1),
+        interval: Span = Span::from_secs(1) => period,
         /// `threshold` form: time from its job's arrival for which a probe may wait before it stops moving. The
         /// latin-square paper does not publish its value; 1 s, its mean task time, is a guess.
         threshold: Span = Span::from_secs(1),
