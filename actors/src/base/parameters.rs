@@ -22,8 +22,8 @@ pub trait Parameters:
 }
 
 /// Defines parameters that experiment files write as a table in which every key may be absent. Each key has a default
-/// and, after `=>`, a range of numbers or the word `period`: see [`check_period`]. The macro also defines choices as enums, written in kebab case. A crate that uses it
-/// depends on `serde` (with `derive`) and `schemars`.
+/// and, after `=>`, a range of numbers or the word `period`: see [`check_period`]. The macro also defines choices as
+/// enums, written in kebab case. A crate that uses it depends on `serde` (with `derive`) and `schemars`.
 ///
 /// ```
 /// volary_actors::parameters! {
