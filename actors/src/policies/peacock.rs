@@ -8,14 +8,12 @@ mod node;
 pub use config::{Peacock, PeacockForm, PeacockWait};
 use node::PeacockNode;
 
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, CopyId, Span, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, Probe, Ring, RingProbe, Row};
+use crate::machine::{CacheNote, Effects, Machine, Timer};
+use crate::message::{Message, Probe, Ring, RingProbe, Row};
 use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
-use crate::roles::membership::Membership;
-use crate::roles::resend;
+use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 
 impl Policy for Peacock {
     const ABOUT: &'static str = "Peacock (Khelghatdoust and Gramoli, Euro-Par 2018)\n\
@@ -43,7 +41,7 @@ impl Policy for Peacock {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(PeacockScheduler::new(self, context))
+        Box::new(Dispatcher::with(PeacockRule::new(self, context), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -59,36 +57,12 @@ struct Load {
     work: u128,
 }
 
+/// The rule of a scheduler: a probe for each task, which the first node that claims it gets.
 #[derive(Clone, Debug)]
-struct PeacockJob {
-    open: OpenJob,
-    /// Node to which each task was granted; `None` while the task's probe is on the ring.
-    nodes: Vec<Option<ActorId>>,
-}
-
-impl PeacockJob {
-    /// Takes back the open tasks granted to a node that crashed.
-    fn take_back(&mut self, node: ActorId) {
-        let mut fresh = false;
-        for (index, at) in self.nodes.iter_mut().enumerate().filter(|(_, at)| **at == Some(node)) {
-            if !self.open.is_done(index as u32) {
-                *at = None;
-                fresh = true;
-            }
-        }
-        if fresh {
-            self.open.attempts(1);
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct PeacockScheduler {
+struct PeacockRule {
     form: PeacockForm,
     threshold: Span,
     index: u32,
-    members: Membership,
-    jobs: JobTable<PeacockJob>,
     /// The last report of each scheduler; the entry of this scheduler is exact.
     loads: Vec<Load>,
     /// Sum of `loads`.
@@ -103,14 +77,12 @@ struct PeacockScheduler {
 /// repetition.
 const GATHER: Span = Span::from_millis(1);
 
-impl PeacockScheduler {
+impl PeacockRule {
     fn new(config: &Peacock, context: BuildContext<'_>) -> Self {
         Self {
             form: config.form,
             threshold: config.threshold,
             index: context.index,
-            members: Membership::new(context.layout),
-            jobs: JobTable::default(),
             loads: vec![Load::default(); context.layout.schedulers() as usize],
             total: Load::default(),
             sample: Vec::new(),
@@ -120,8 +92,8 @@ impl PeacockScheduler {
     }
 
     /// Mean load w̄ = Ω/n and queue limit q = round(max(0, A − n)/n) over the n cores alive.
-    fn state(&self, layout: &Layout) -> (Span, u8) {
-        let n = u64::from(layout.workers()) * u64::from(self.members.len()) / u64::from(layout.nodes());
+    fn state(&self, nodes: u32, layout: &Layout) -> (Span, u8) {
+        let n = u64::from(layout.workers()) * u64::from(nodes) / u64::from(layout.nodes());
         let n = n.max(1);
         let waiting = self.total.active.saturating_sub(n);
         let limit = ((waiting + n / 2) / n).min(u64::from(u8::MAX)) as u8;
@@ -156,58 +128,63 @@ impl PeacockScheduler {
         }
     }
 
-    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+    /// Sends a probe of a task, whose claim comes back to this scheduler.
+    fn probe(&self, to: ActorId, task: TaskId, repair: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let (load, limit) = self.state(tasks.members().len(), fx.layout());
+        let max_wait = if self.form == PeacockForm::Threshold { self.threshold } else { load };
+        let scheduler = self.index as u16;
+        fx.send_as(repair, to, RingProbe { task, scheduler, limit, hops: 0, repair, max_wait });
+    }
+
+    /// Sends the probes of all unclaimed tasks again. The first claim gets the task.
+    fn probe_all(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        for copy in tasks.all_waiting(None) {
+            self.ready(copy, tasks, fx);
+        }
+    }
+}
+
+impl DispatchRule for PeacockRule {
+    /// Reports of this epoch must be newer than reports of earlier epochs.
+    fn started(&mut self, epoch: u32, _: &mut Effects<'_>) {
+        self.loads[self.index as usize].report = u64::from(epoch) << 32;
+    }
+
+    /// Workers are distinct; a job with more tasks than workers uses them repeatedly.
+    fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let TaskId { job, .. } = first.task;
         let catalog = fx.catalog();
-        let Some(mut open) = self.jobs.admit(job, round, catalog) else { return };
-        open.attempts(1);
-        let tasks = open.spec.tasks;
-        let work = (0..tasks).fold(Span::ZERO, |sum, i| sum + catalog.estimate(job.task(i)));
+        let work = (0..count).fold(Span::ZERO, |sum, i| sum + catalog.estimate(job.task(i)));
         let add = |own: &mut Load| {
-            own.active += u64::from(tasks);
+            own.active += u64::from(count);
             own.work += u128::from(work.0);
         };
         self.spread(add, fx);
-        self.jobs.open(job, PeacockJob { open, nodes: vec![None; tasks as usize] });
-        let mut base = 0;
-        while base < tasks && !self.members.is_empty() {
-            // Workers are distinct; a job with more tasks than workers uses them repeatedly.
-            let mut sample = std::mem::take(&mut self.sample);
+        let mut probed = 0;
+        let mut sample = std::mem::take(&mut self.sample);
+        while probed < count && !tasks.members().is_empty() {
             sample.clear();
-            self.members.sample(fx.rng(), (tasks - base) as usize, &mut sample);
+            tasks.members().sample(fx.rng(), (count - probed) as usize, &mut sample);
             for &node in &sample {
-                let visit = self.probe(job.task(base), false, fx.layout());
-                fx.send(node, visit);
-                base += 1;
+                self.probe(node, job.task(probed), false, tasks, fx);
+                probed += 1;
             }
-            self.sample = sample;
         }
+        self.sample = sample;
     }
 
-    fn probe(&self, task: TaskId, repair: bool, layout: &Layout) -> RingProbe {
-        let (load, limit) = self.state(layout);
-        let max_wait = if self.form == PeacockForm::Threshold { self.threshold } else { load };
-        RingProbe { task, scheduler: self.index as u16, limit, hops: 0, repair, max_wait }
-    }
-
-    fn claim(&mut self, node: ActorId, job: JobId, index: u32, repair: bool, fx: &mut Effects<'_>) {
-        // A task whose probe was sent again after a crash may be claimed twice; the first claim gets the task.
-        if let Some(placed) = self.jobs.get_mut(job)
-            && let Some(slot @ None) = placed.nodes.get_mut(index as usize)
+    /// Sends the probe of a task that was lost or not claimed.
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if !self.resending
+            && tasks.renumber(copy).is_some()
+            && let Some(node) = tasks.members().pick(fx.rng())
         {
-            *slot = Some(node);
-            let attempt = placed.open.latest_attempt();
-            let row = Row::single(job.task(index).copy(attempt));
-            fx.send_as(placed.open.is_repeated(attempt), node, Probe::Grant { row, group: index });
-        } else {
-            fx.send_as(repair, node, Probe::Nothing { job, group: index });
+            self.probe(node, copy.task, true, tasks, fx);
         }
     }
 
-    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        if self.jobs.complete(copy.task, |placed| &mut placed.open, fx) == Completion::Duplicate {
-            return;
-        }
-        let work = u128::from(fx.catalog().estimate(copy.task).0);
+    fn finished(&mut self, task: TaskId, _: bool, fx: &mut Effects<'_>) {
+        let work = u128::from(fx.catalog().estimate(task).0);
         let remove = |own: &mut Load| {
             own.active = own.active.saturating_sub(1);
             own.work = own.work.saturating_sub(work);
@@ -215,99 +192,58 @@ impl PeacockScheduler {
         self.spread(remove, fx);
     }
 
-    /// Sends probes again for open tasks that are `lost`. The first claim gets the task.
-    fn again(
-        &mut self,
-        only: Option<JobId>,
-        lost: impl Fn(u32, Option<ActorId>) -> bool,
-        fx: &mut Effects<'_>,
-    ) {
-        let mut visits = Vec::new();
-        for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
-            let mut fresh = false;
-            for index in 0..placed.open.spec.tasks {
-                if placed.open.is_done(index) || !lost(index, placed.nodes[index as usize]) {
-                    continue;
-                }
-                placed.nodes[index as usize] = None;
-                if !std::mem::replace(&mut fresh, true) {
-                    placed.open.attempts(1);
-                }
-                visits.push(job.task(index));
-            }
+    /// The position of a probe when a node crashes is unknown, so every unclaimed probe is sent again.
+    fn crashed(&mut self, _: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if !std::mem::replace(&mut self.resending, true) {
+            fx.arm(Timer::Tick(0), GATHER);
         }
-        for task in visits {
-            if let Some(node) = self.members.pick(fx.rng()) {
-                let visit = self.probe(task, true, fx.layout());
-                fx.recover(node, visit);
-            }
+    }
+
+    fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if tasks.members().len() == 1 {
+            self.probe_all(tasks, fx);
         }
     }
 
     /// Removes the load of a crashed scheduler, whose jobs the clients submit again.
-    fn forget(&mut self, actor: ActorId, layout: &Layout) {
-        if let Role::Scheduler(other) = layout.role(actor) {
+    fn peer(&mut self, actor: ActorId, up: bool, fx: &mut Effects<'_>) {
+        if let (Role::Scheduler(other), false) = (fx.layout().role(actor), up) {
             let report = self.loads[other as usize].report;
             self.account(other, Load { report, ..Load::default() });
         }
     }
 
-    fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
-        if let Message::RingProbe(visit) = msg {
-            let task = visit.task.index;
-            self.again(Some(visit.task.job), |index, at| index == task && at.is_none(), fx);
-        } else if let Some(row) = resend(to, msg, fx) {
-            self.again(Some(row.job), |index, at| index == row.base && at == Some(to), fx);
+    fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        match *msg {
+            // A task whose probe was sent again may be claimed twice; the first claim gets the task.
+            Message::Probe(Probe::Claim { job, group, repair }) => match tasks.waiting(job.task(group)) {
+                Some(copy) => {
+                    tasks.launch_by(Probe::Grant { row: Row::single(copy), group }, copy, from, fx);
+                }
+                None => fx.send_as(repair, from, Probe::Nothing { job, group }),
+            },
+            Message::Ring(Ring::Load { report, active, work }) => {
+                if let Role::Scheduler(other) = fx.layout().role(from) {
+                    let load = Load { report, active: u64::from(active), work: u128::from(work.0) };
+                    self.account(other, load);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn returned(&mut self, _: ActorId, msg: Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let Message::RingProbe(probe) = msg
+            && let Some(copy) = tasks.waiting(probe.task)
+        {
+            self.ready(copy, tasks, fx);
         }
     }
-}
 
-impl Machine for PeacockScheduler {
-    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { from, msg } => match msg {
-                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
-                Message::Probe(Probe::Claim { job, group, repair }) => {
-                    self.claim(from, job, group, repair, fx);
-                }
-                Message::Ring(Ring::Load { report, active, work }) => {
-                    if let Role::Scheduler(other) = fx.layout().role(from) {
-                        let load = Load { report, active: u64::from(active), work: u128::from(work.0) };
-                        self.account(other, load);
-                    }
-                }
-                _ => fx.unexpected(&msg),
-            },
-            Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
-            Input::Down { actor } => {
-                self.members.down(actor, fx.layout());
-                if !matches!(fx.layout().role(actor), Role::Node(_)) {
-                    self.forget(actor, fx.layout());
-                    return;
-                }
-                for (_, placed) in self.jobs.iter_mut() {
-                    placed.take_back(actor);
-                }
-                // The position of a probe when a node crashes is unknown, so every unclaimed probe is sent again.
-                if !std::mem::replace(&mut self.resending, true) {
-                    fx.arm(Timer::Tick(0), GATHER);
-                }
-            }
-            Input::Fire(_) => {
-                self.resending = false;
-                self.again(None, |_, at| at.is_none(), fx);
-            }
-            Input::Up { actor } => {
-                self.members.up(actor, fx.layout());
-                if self.members.len() == 1 {
-                    self.again(None, |_, at| at.is_none(), fx);
-                }
-            }
-            // Reports of this epoch must be newer than reports of earlier epochs.
-            Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
-            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } | Input::Usage { .. } => {}
-        }
+    fn fire(&mut self, _: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.resending = false;
+        self.probe_all(tasks, fx);
     }
 }
 
@@ -323,8 +259,9 @@ mod tests {
         let me = layout.scheduler(0);
         let context =
             BuildContext { index: 0, layout: &layout, lossy: false, observed: false, watched: false };
-        let mut scheduler = PeacockScheduler::new(&Peacock::default(), context);
-        scheduler.loads[0].report = (1 << 26) - 1;
+        let mut rule = PeacockRule::new(&Peacock::default(), context);
+        rule.loads[0].report = (1 << 26) - 1;
+        let scheduler = Dispatcher::with(rule, &layout);
         let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));
         let sent = sends(&bench.submit(0));
         let Message::RingProbe(probe) = sent[0].1 else { panic!("{sent:?}") };

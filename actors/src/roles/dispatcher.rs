@@ -16,6 +16,9 @@ use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
+    /// This scheduler starts for the first time (epoch 0) or again.
+    fn started(&mut self, _epoch: u32, _fx: &mut Effects<'_>) {}
+
     /// A job of `count` tasks arrived; `first` is the copy of its first task, and the others have its attempt number.
     fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, .. }, attempt } = first;
@@ -32,14 +35,17 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A copy left a node: it ended or was evicted there, or never reached it.
     fn left(&mut self, _copy: CopyId, _node: ActorId, _fx: &mut Effects<'_>) {}
 
-    /// The last task of a job has finished.
-    fn finished(&mut self, _job: JobId) {}
+    /// A copy of a task has finished, the first one of this task; `last` says whether its job has finished.
+    fn finished(&mut self, _task: TaskId, _last: bool, _fx: &mut Effects<'_>) {}
 
     /// A node crashed; its tasks are ready after this call.
     fn crashed(&mut self, _node: ActorId, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A node is back.
     fn back(&mut self, _node: ActorId, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
+
+    /// A scheduler, client or auxiliary actor crashed or is back.
+    fn peer(&mut self, _actor: ActorId, _up: bool, _fx: &mut Effects<'_>) {}
 
     /// A node cannot be reached, or may be tried again after a while; returns whether the rule reacts to it.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
@@ -58,7 +64,7 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     }
 
     /// A message of the rule came back.
-    fn returned(&mut self, _to: ActorId, _msg: Message, _fx: &mut Effects<'_>) {}
+    fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A timer of the rule went off: a tick, or a check of a job.
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
@@ -98,7 +104,7 @@ impl DispatchedJob {
 
     /// The copy of a task that waits for a node; `None` if the task is finished or at a node.
     fn waiting(&self, task: TaskId) -> Option<CopyId> {
-        let TaskState { attempt, node, .. } = self.tasks[task.index as usize];
+        let TaskState { attempt, node, .. } = *self.tasks.get(task.index as usize)?;
         (node.is_none() && !self.open.is_done(task.index)).then_some(task.copy(attempt))
     }
 
@@ -161,11 +167,17 @@ impl OpenTasks {
         self.launch_by(Launch::Row(Row::single(copy)), copy, node, fx);
     }
 
-    /// Launches a copy by a message of another form.
+    /// Launches a copy by another message.
     ///
     /// # Panics
     /// If the copy does not wait for a node.
-    pub fn launch_by(&mut self, launch: Launch, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+    pub fn launch_by(
+        &mut self,
+        launch: impl Into<Message>,
+        copy: CopyId,
+        node: ActorId,
+        fx: &mut Effects<'_>,
+    ) {
         let dispatched = self.jobs.get_mut(copy.task.job);
         let Some(dispatched) = dispatched.filter(|dispatched| dispatched.waiting(copy.task) == Some(copy))
         else {
@@ -193,6 +205,14 @@ impl OpenTasks {
         }
         dispatched.take(task.index, lost);
         dispatched.waiting(task)
+    }
+
+    /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if it does not wait.
+    pub fn renumber(&mut self, copy: CopyId) -> Option<CopyId> {
+        let dispatched = self.jobs.get_mut(copy.task.job)?;
+        dispatched.waiting(copy.task).filter(|waiting| *waiting == copy)?;
+        dispatched.take(copy.task.index, true);
+        dispatched.waiting(copy.task)
     }
 
     /// Takes back all copies of a node that crashed; returns those that wait in their places.
@@ -237,8 +257,8 @@ impl<R: DispatchRule> Dispatcher<R> {
             Message::Launch(Launch::Completed { copy }) => {
                 self.rule.left(copy, from, fx);
                 let ended = self.tasks.jobs.complete(copy.task, |dispatched| &mut dispatched.open, fx);
-                if ended == Completion::Job {
-                    self.rule.finished(copy.task.job);
+                if ended != Completion::Duplicate {
+                    self.rule.finished(copy.task, ended == Completion::Job, fx);
                 }
             }
             Message::Contention(Contention::Evicted { copy, .. }) => self.evicted(from, copy, fx),
@@ -308,7 +328,7 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
             }
             Input::Undelivered { to, msg } => match resend(to, msg, fx) {
                 Some(row) => self.refused(to, row.copy(0), fx),
-                None => self.rule.returned(to, msg, fx),
+                None => self.rule.returned(to, msg, &mut self.tasks, fx),
             },
             Input::Down { actor } => {
                 self.tasks.members.down(actor, fx.layout());
@@ -318,16 +338,21 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
                     for copy in lost {
                         self.rule.ready(copy, &mut self.tasks, fx);
                     }
+                } else {
+                    self.rule.peer(actor, false, fx);
                 }
             }
             Input::Up { actor } => {
                 self.tasks.members.up(actor, fx.layout());
                 if let Role::Node(_) = fx.layout().role(actor) {
                     self.rule.back(actor, &mut self.tasks, fx);
+                } else {
+                    self.rule.peer(actor, true, fx);
                 }
             }
             Input::Fire(timer) => self.fire(timer, fx),
-            // A start needs no action; the other inputs are a worker's.
+            Input::Start { epoch } => self.rule.started(epoch, fx),
+            // The other inputs are a worker's.
             _ => return,
         }
         self.rule.settle(&mut self.tasks, fx);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub use node::ContainerNode;
 
-use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Launch, Message, NodeReport, Preemption, TaskRange};
@@ -218,8 +218,10 @@ impl DispatchRule for ContainerRule {
         }
     }
 
-    fn finished(&mut self, job: JobId) {
-        self.hosts.remove_master(job);
+    fn finished(&mut self, task: TaskId, last: bool, _: &mut Effects<'_>) {
+        if last {
+            self.hosts.remove_master(task.job);
+        }
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
@@ -249,7 +251,7 @@ impl DispatchRule for ContainerRule {
     }
 
     /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
-    fn returned(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+    fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Message::Preemption(order) = msg else { return };
         let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
         let node = fx.layout().node_number(to);

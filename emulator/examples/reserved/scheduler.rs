@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use volary_actors::base::{ActorId, CopyId, JobId, Span, TaskId};
+use volary_actors::base::{ActorId, CopyId, Span, TaskId};
 use volary_actors::machine::{Effects, Timer};
 use volary_actors::message::{CustomProtocol as _, Message};
 use volary_actors::roles::back_off;
@@ -80,8 +80,8 @@ impl DispatchRule for ShortestOfFew {
         true
     }
 
-    fn finished(&mut self, job: JobId) {
-        self.questions.retain(|task, _| task.job != job);
+    fn finished(&mut self, task: TaskId, _: bool, _: &mut Effects<'_>) {
+        self.questions.remove(&task);
     }
 
     /// Its answers are void, and the ones that are missing will not come.

@@ -265,10 +265,16 @@ impl PeacockNode {
             Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
             Message::Probe(Probe::Claim { job, group, .. }) => {
                 // The scheduler cannot be reached now: the core becomes free for other probes, and the probe waits
-                // again.
-                if let Some(core) = self.claiming(job, group)
-                    && let PeacockCore::Claiming(waiting) =
-                        std::mem::replace(&mut self.slots[core], PeacockCore::Idle)
+                // again. Without a core, an answer to a claim of an earlier life was taken for the answer to this one.
+                let Some(core) = self.claiming(job, group) else {
+                    let is_up = matches!(fx.layout().role(to), Role::Scheduler(to) if !self.down.contains(&(to as u16)));
+                    if is_up {
+                        fx.recover(to, Probe::Claim { job, group, repair: true });
+                    }
+                    return;
+                };
+                if let PeacockCore::Claiming(waiting) =
+                    std::mem::replace(&mut self.slots[core], PeacockCore::Idle)
                 {
                     self.queue.push_shortest_first(waiting);
                     self.settle(fx);
