@@ -25,7 +25,7 @@ pub struct JobSpec {
     pub deadline: Option<Time>,
 }
 
-/// The nodes that a job prefers, and how much longer it takes on others (Park's thesis, section 4.2).
+/// The nodes that a job prefers, and how much longer it takes on others (Park's thesis, section 4.4.1).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Preference {
     /// The [kinds](crate::layout::Layout::kind) of nodes that it prefers, a bit each; 0 without a preference.

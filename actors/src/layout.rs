@@ -27,7 +27,7 @@ pub enum Role {
 }
 
 /// The sharing of nodes. A node runs as many copies at once as it has workers; these copies share its CPU and memory
-/// (Park's thesis, section 5.2).
+/// (Park's thesis, section 5.1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
     /// The share of its memory above which a node evicts copies, in millionths.

@@ -223,9 +223,9 @@ impl Table {
     }
 }
 
-/// Number of recent run times from which the median is taken.
+/// Number of recent run times from which the median is taken; the thesis gives none.
 const MEDIAN_OF: usize = 25;
-/// Number of recent run times of [`Estimator::Recent`].
+/// Number of recent run times of [`Estimator::Recent`]; the thesis leaves its X open.
 const RECENT: usize = 10;
 /// Weight of the newest run time in the rolling mean (thesis, section 4.3.1: α = 0.6).
 const ROLLING: f64 = 0.6;

@@ -27,7 +27,7 @@ parameters! {
 }
 
 impl Policy for LasSparrow {
-    const ABOUT: &'static str = "LAS under Sparrow (ours; Kairos, SoCC 2018, sections 7.2 and 8, without its centre)\n\
+    const ABOUT: &'static str = "LAS under Sparrow (ours; Kairos, SoCC 2018, section 7.2, without its centre)\n\
         Schedulers place reservations on random nodes as Sparrow does. A node asks for \
         a task for each idle core; with all N cores busy it asks for one task at a time, until it holds N + Q copies. A \
         new copy runs at once, and the running copy that has attained most service is suspended for it, as in Kairos. \

@@ -219,7 +219,7 @@ mod tests {
         );
     }
 
-    /// Section 5.1 of the paper says "there are never more than three running copies of a task".
+    /// A task has at most three running copies (section 5.1).
     #[test]
     fn all_but_the_two_fastest_copies_are_stopped() {
         // The copies have 100, 60 and 50 s left, and the latest copy has not run for Δ.

@@ -1,4 +1,5 @@
-//! Prio: SLO jobs strictly before best-effort jobs, without run times.
+//! Prio: SLO jobs strictly before best-effort jobs, without run times. The order within a class, the choice of victims,
+//! and that a job without room lets the next one past are ours; the thesis has only the strict priority.
 
 use std::cmp::Reverse;
 

@@ -142,7 +142,7 @@ impl Distribution {
     }
 
     /// The distribution of a job that has run for `elapsed`: 1 − CDF'(t) = (1 − CDF(t)) / (1 − CDF(elapsed)) for t ≥
-    /// elapsed (thesis, equation 4.3). `None` if the job has run longer than any value, so that the estimate was too
+    /// elapsed (thesis, equation 4.2). `None` if the job has run longer than any value, so that the estimate was too
     /// low.
     pub fn given(&self, elapsed: f64) -> Option<Self> {
         let rest = |piece: &Piece| Piece {

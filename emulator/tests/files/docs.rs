@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::binary::expect;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -40,7 +40,7 @@ fn pages() -> Vec<String> {
         ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "experiments/README.md", "ansible/README.md"]
             .map(str::to_owned)
             .to_vec();
-    for folder in ["docs/src", "docs/src/findings", "docs/src/reference"] {
+    for folder in ["docs/src", "docs/src/papers", "docs/src/findings", "docs/src/reference"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
         pages.extend(names.filter(|name| name.ends_with(".md")));

@@ -15,6 +15,7 @@ mod eagle;
 mod experiments;
 mod figures;
 mod live;
+mod papers;
 mod plan;
 mod refusals;
 mod reports;

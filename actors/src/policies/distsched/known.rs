@@ -43,6 +43,7 @@ struct EvictedFrom {
 }
 
 /// Time for which a job avoids a node that has evicted one of its tasks; each further eviction on the node doubles it.
+/// The thesis does not avoid nodes.
 const AVOIDED: Span = Span::from_secs(60);
 
 /// Largest number of doublings of [`AVOIDED`].
@@ -198,7 +199,8 @@ impl SeenAmount {
 }
 
 impl ObservedUse {
-    /// Records a report about a copy; each copy is reported every `period`. Returns the expected use of tasks if it
+    /// Records a report about a copy; each copy is reported every `period`. The reports of all copies of a job count
+    /// alike, where the thesis weighs the use of one task by time. Returns the expected use of tasks if it
     /// changes. `constantly` is the time for which reports must stay above the expected maximum before they replace it;
     /// `None` if they never do.
     pub(super) fn report(

@@ -155,7 +155,7 @@ fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<R
     node.risk(tasks, copies, if alone { f64::INFINITY } else { terms.risk })
 }
 
-/// Number of steps between 1 and the least fraction of its CPU that a throttled task can get.
+/// Number of steps between 1 and the least fraction of its CPU that a throttled task can get; the thesis gives none.
 const LEVELS: u32 = 8;
 
 /// Lower bound of the CPU that a task is expected to use, cores. With zero CPU a task would never end.

@@ -7,7 +7,7 @@ use crate::predict::Distribution;
 /// Utility of an SLO job that meets its deadline.
 const SLO: f64 = 1.0;
 
-/// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
+/// Utility of an SLO job that can no longer meet its deadline. The thesis has zero, with which it would never run.
 const LATE: f64 = 0.01;
 
 /// The least utility of a best-effort job, relative to its largest, so that a long job still runs eventually.

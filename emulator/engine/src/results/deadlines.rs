@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{Brief, nan_if_null};
 
-/// Outcomes of SLO jobs, which have a deadline, and of best-effort jobs (Park's thesis, section 4.5.1). slo = met +
+/// Outcomes of SLO jobs, which have a deadline, and of best-effort jobs (Park's thesis, section 4.4.1). slo = met +
 /// missed + open.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlines {

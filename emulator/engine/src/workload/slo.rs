@@ -18,7 +18,7 @@ pub(super) const SLACK: u64 = 3;
 const OBJECTIVE: u64 = 9;
 const KINDS: u64 = 10;
 
-/// `[workload.….slo]`: the SLO jobs, which have a deadline (Park's thesis, section 4.5.1). Other jobs are best-effort.
+/// `[workload.….slo]`: the SLO jobs, which have a deadline (Park's thesis, section 4.4.1). Other jobs are best-effort.
 /// Results have the classes `slo` and `be` in place of other classes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
