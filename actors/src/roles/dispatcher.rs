@@ -207,8 +207,8 @@ impl OpenTasks {
         dispatched.waiting(task)
     }
 
-    /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does not
-    /// wait.
+    /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does
+    /// not wait.
     pub fn renumber(&mut self, copy: CopyId) -> Option<CopyId> {
         let dispatched = self.jobs.get_mut(copy.task.job)?;
         dispatched.waiting(copy.task).filter(|waiting| *waiting == copy)?;

@@ -21,6 +21,8 @@ const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below 
 const DURATION: &str =
     "write a number with its unit in quotes, such as \"10ms\", \"1.5s\", \"40min\" or \"2h\"";
 const DISTRIBUTION: &str = "write a value, or a distribution such as { exponential = { mean = \"1s\" } }";
+const ARRIVALS: &str = "add `interarrival = { exponential = { mean = \"1s\" } }` or another distribution of the times between \
+     arrivals; `load` and `speedup` scale them";
 const COUNT: &str = "write a whole number of at least zero";
 const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295";
 const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
@@ -34,7 +36,14 @@ const MISSING_FIELD: &str = "missing field `";
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 /// Rows of phrases of a message, a phrase for the expected value, and the remedy. The first row that matches counts.
-const REMEDIES: [(&[&str], &str, &str); 11] = [
+const REMEDIES: [(&[&str], &str, &str); 14] = [
+    (
+        &["type: map"],
+        "a sequence",
+        "write the header with two brackets, such as [[policy]]: there may be several",
+    ),
+    (&[], "a sequence", "put it in brackets, [ … ]: there may be several"),
+    (&[], "struct Exponential", "write its mean as a key: { exponential = { mean = \"1s\" } }"),
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
     (&["distribution such as", "integer"], "", DURATION),
@@ -74,6 +83,7 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
         return match (top, name) {
             (true, "policy") => error.help(NO_POLICY).help(known_policies()),
             (true, _) => error.help(format!("add `{name} = …` at the top")),
+            (false, "interarrival") => error.help(ARRIVALS),
             (false, _) => error.help(format!("add `{name} = …`")),
         };
     }
@@ -81,14 +91,17 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
         let keys = document.table_at(&span).map(entries).unwrap_or_default();
         let names = listed(keys.iter().map(|(key, _)| key.get_ref().as_ref()));
         let what = if names.is_empty() { "nothing" } else { &names };
+        // The last key may come from a sweep.
+        let last = keys.last().map(|(key, _)| key.span());
         return document
-            .error(&span, format!("`{key}` must name exactly one of its kinds, not {what}"))
+            .error(&last.unwrap_or(span), format!("`{key}` must name exactly one of its kinds, not {what}"))
             .help("keep one");
     }
     if message.starts_with("no policy is named") {
         return document.error(&span, message.trim_end()).help(known_policies());
     }
     let (what, expected) = split(message);
+    let what = what.replace("type: map", "type: table").replace("type: sequence", "type: list");
     let what = if key.is_empty() { what } else { format!("`{key}`: {what}") };
     let fits = |(words, in_expected, _): &&(&[&str], &str, &str)| {
         words.iter().all(|word| message.contains(word)) && expected.contains(in_expected)
@@ -102,9 +115,12 @@ fn plain_type(expected: &str) -> String {
     let words = expected.split(' ').map(|word| match word {
         "f64" | "f32" => "a number",
         "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
+        "sequence" => "list",
+        "map" => "table",
         word => word,
     });
-    words.collect::<Vec<_>>().join(" ")
+    let expected = words.collect::<Vec<_>>().join(" ");
+    if expected.contains("struct ") { "expected a table of keys".to_owned() } else { expected }
 }
 
 /// The position and message of an error. An error within a parameter of a policy has the position and message of the

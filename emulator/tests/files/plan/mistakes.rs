@@ -61,6 +61,9 @@ seed = 7 => seed = -7 | e.toml:2:8 | seed
 seed = 7 => seed =  | e.toml:2:8 | quoted
 seed = 7 => title = "again" | e.toml:2:1 | duplicate key | keep one
 title = "two policies"\n => | e.toml:1:1 | the file lacks `title`
+demand = { exponential = { mean = "1s" } } => demand = { exponential = "1s" } | e.toml:14: | expected a table of keys | write its mean
+interarrival = { exponential = { mean = "100ms" } } => load = 0.5 | e.toml:8: | lacks `interarrival` | `load` and `speedup` scale them
+check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = "latin-square.response_s.p50 < 1" | e.toml:36:9 | expected a list | put it in brackets
 demand = { exponential = { mean = "1s" } } => | e.toml:13:2 | service.demand | a synthetic workload needs it
 sparrow = { probe_ratio = 2 } => sparow = {} | e.toml:27:1 | unknown name `sparow` | did you mean `sparrow`?
 probe_ratio = 2 => probe_ration = 2 | e.toml:27:13 | did you mean `probe_ratio`?
@@ -82,7 +85,7 @@ p50 < sparrow => p50 << sparrow | e.toml:36:40 | a number or the label
 < sparrow.response_s.p50 => < sparrow.utilization | a time and a count or a share are not comparable | one unit
 check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | the claim has no check
 [workload.synthetic]\njobs = 100\ntasks = 4 => [workload.trace]\nfile = "nowhere.tr"\njobs = 4 | e.toml:9:8 | nowhere.tr | VOLARY_TRACES | fallback
-[service] => [workload.yahoo-like]\n[service] | e.toml:8:2 | workload | exactly one
+[service] => [workload.yahoo-like]\n[service] | e.toml:13:11 | workload | exactly one
 [interference] => [interference]\nprofile = "no.toml" | e.toml:21:11 | no.toml | cannot read
 [interference] => [[interference.injection]]\nprofile = "no.toml"\nat = "1s"\n[interference] | e.toml:21:11 | no.toml | cannot read
 [interference] => [[interference.injection]]\nprofile = { bernouli = {} }\nat = "1s"\n[interference] | e.toml:21:13 | unknown key `bernouli` | did you mean `bernoulli`?
@@ -222,7 +225,7 @@ fn settings_that_3sigma_cannot_plan_are_refused() {
         ("3sigma = { best_effort = 0.0 }", "best_effort: must be between"),
         ("3sigma = { estimates = \"exact\" }", "`distribution`, `point`, `perfect`"),
         ("3sigma = { over = \"maybe\" }", "`adaptive`, `always`"),
-        ("3sigma = { decide = { base = \"1s\" } }", "decide`: invalid type: map"),
+        ("3sigma = { decide = { base = \"1s\" } }", "decide`: invalid type: table"),
         ("prio = { cycle = \"0s\" }", "cycle: must be 1us or longer, not 0ns"),
     ] {
         let error = message(&with("schedulers = 1\n", policy));
