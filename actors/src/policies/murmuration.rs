@@ -511,8 +511,9 @@ impl Machine for MurmurationScheduler {
             Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
             Input::Fire(Timer::Tick(ANSWER)) => self.answers.due(fx),
             Input::Fire(Timer::Tick(tick)) => {
-                self.placer.cache.try_again(tick - NODES);
-                self.again(None, |_, (at, _)| at == NOWHERE, fx);
+                if self.placer.cache.try_again(tick - NODES) {
+                    self.again(None, |_, (at, _)| at == NOWHERE, fx);
+                }
             }
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => self.down(actor, fx),

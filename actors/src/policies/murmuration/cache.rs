@@ -120,11 +120,13 @@ impl Cache {
         new
     }
 
-    /// Readmits a node, unless it is down.
-    pub(super) fn try_again(&mut self, node: u32) {
-        if !self.down.contains(&node) {
+    /// Readmits a node, unless it is down; returns whether it can be chosen.
+    pub(super) fn try_again(&mut self, node: u32) -> bool {
+        let up = !self.down.contains(&node);
+        if up {
             self.waits.reach(node, true);
         }
+        up
     }
 
     /// Applies an update; `false` if it was applied before.
