@@ -16,6 +16,9 @@ use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
+    /// This scheduler starts for the first time (epoch 0) or again.
+    fn started(&mut self, _epoch: u32, _fx: &mut Effects<'_>) {}
+
     /// A job of `count` tasks arrived; `first` is the copy of its first task, and the others have its attempt number.
     fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, .. }, attempt } = first;
@@ -41,6 +44,9 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A node is back.
     fn back(&mut self, _node: ActorId, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
+    /// A scheduler, client or auxiliary actor crashed or is back.
+    fn peer(&mut self, _actor: ActorId, _up: bool, _fx: &mut Effects<'_>) {}
+
     /// A node cannot be reached, or may be tried again after a while; returns whether the rule reacts to it.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
         false
@@ -57,7 +63,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
-    /// A message of the rule came back.
+    /// A message of the rule came back. If it launched a task with the time of the decision, the task is ready after
+    /// this call.
     fn returned(&mut self, _to: ActorId, _msg: Message, _fx: &mut Effects<'_>) {}
 
     /// A timer of the rule went off: a tick below [`REACH`], or a check of a job.
@@ -198,6 +205,15 @@ impl OpenTasks {
         dispatched.waiting(task)
     }
 
+    /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does
+    /// not wait.
+    pub fn renumber(&mut self, copy: CopyId) -> Option<CopyId> {
+        let dispatched = self.jobs.get_mut(copy.task.job)?;
+        dispatched.waiting(copy.task).filter(|waiting| *waiting == copy)?;
+        dispatched.take(copy.task.index, true);
+        dispatched.waiting(copy.task)
+    }
+
     /// Takes back all copies of a node that crashed; returns those that wait in their places.
     fn take_all(&mut self, node: ActorId) -> Vec<CopyId> {
         let mut copies = Vec::new();
@@ -306,7 +322,8 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
-            Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
+            Input::Undelivered { to, msg: msg @ Message::Launch(Launch::Task { copy, .. }) } => {
+                self.rule.returned(to, msg, fx);
                 self.refused(to, copy, fx);
             }
             Input::Undelivered { to, msg } => match resend(to, msg, fx) {
@@ -321,16 +338,21 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
                     for copy in lost {
                         self.rule.ready(copy, &mut self.tasks, fx);
                     }
+                } else {
+                    self.rule.peer(actor, false, fx);
                 }
             }
             Input::Up { actor } => {
                 self.tasks.members.up(actor, fx.layout());
                 if let Role::Node(_) = fx.layout().role(actor) {
                     self.rule.back(actor, &mut self.tasks, fx);
+                } else {
+                    self.rule.peer(actor, true, fx);
                 }
             }
             Input::Fire(timer) => self.fire(timer, fx),
-            // A start needs no action; the other inputs are a worker's.
+            Input::Start { epoch } => return self.rule.started(epoch, fx),
+            // The other inputs are a worker's.
             _ => return,
         }
         self.rule.settle(&mut self.tasks, fx);

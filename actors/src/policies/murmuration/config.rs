@@ -42,8 +42,7 @@ parameters! {
         spread: MurmurationSpread = MurmurationSpread::Streams,
         /// `epidemic` spread: number of schedulers to which the first sender of an update sends it, and each receiver
         /// to which it is new.
-        #[schemars(range(min = 1, max = 65_536))]
-        fan_out: u32 = 3,
+        fan_out: u32 = 3 => 1..=65_536,
         /// Period at which a node reports its actual work. The report replaces the receiver's entry, unless the
         /// receiver has newer updates, and so corrects the errors of lost updates. A report does not contain tasks in
         /// flight that other schedulers placed: they are missing, or counted twice, until the next report.
