@@ -63,7 +63,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
-    /// A message of the rule came back.
+    /// A message of the rule came back. If it launched a task with the time of the decision, the task is ready after
+    /// this call.
     fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A timer of the rule went off: a tick, or a check of a job.
@@ -324,7 +325,8 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
-            Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
+            Input::Undelivered { to, msg: msg @ Message::Launch(Launch::Task { copy, .. }) } => {
+                self.rule.returned(to, msg, &mut self.tasks, fx);
                 self.refused(to, copy, fx);
             }
             Input::Undelivered { to, msg } => match resend(to, msg, fx) {
@@ -352,7 +354,7 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
                 }
             }
             Input::Fire(timer) => self.fire(timer, fx),
-            Input::Start { epoch } => self.rule.started(epoch, fx),
+            Input::Start { epoch } => return self.rule.started(epoch, fx),
             // The other inputs are a worker's.
             _ => return,
         }

@@ -22,8 +22,8 @@ use volary_actors::policies::PolicySpec;
 pub(crate) use self::moves::Move;
 
 /// Jobs that all arrive at the start, and a last job that arrives when all others have finished and meets the state
-/// that they left; it needs every core at once. Every second job is long and takes twice the time. No two tasks take the
-/// same time.
+/// that they left; it needs every core at once. Every second job is long and takes twice the time. No two tasks take
+/// the same time.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) jobs: u32,

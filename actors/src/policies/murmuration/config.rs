@@ -18,7 +18,7 @@ parameters! {
         preemptive: bool = false,
         /// `las`: W, time for which a core runs a copy before it compares the copy with the suspended ones. Everything
         /// else is as in the Kairos paper (section 3.2).
-        quantum: Span = Span::from_secs(50),
+        quantum: Span = Span::from_secs(50) => period,
         /// Choice among the nodes with the least expected work.
         ties: MurmurationTies = MurmurationTies::Random,
         /// Times at which a scheduler whose decisions take time applies updates.
@@ -42,8 +42,7 @@ parameters! {
         spread: MurmurationSpread = MurmurationSpread::Streams,
         /// `epidemic` spread: number of schedulers to which the first sender of an update sends it, and each receiver
         /// to which it is new.
-        #[schemars(range(min = 1, max = 65_536))]
-        fan_out: u32 = 3,
+        fan_out: u32 = 3 => 1..=65_536,
         /// Period at which a node reports its actual work. The report replaces the receiver's entry, unless the
         /// receiver has newer updates, and so corrects the errors of lost updates. A report does not contain tasks in
         /// flight that other schedulers placed: they are missing, or counted twice, until the next report.
@@ -52,7 +51,7 @@ parameters! {
         /// The way in which a restarted scheduler uses the cache of another.
         copy: Copying = Copying::Numbered,
         /// Time for which a restarted scheduler waits for an answer before it asks two others. The paper has no value.
-        ask_timeout: Span = Span::from_secs(1),
+        ask_timeout: Span = Span::from_secs(1) => period,
         /// Upper bound of the artificial delay before an answer is sent, which is uniform from zero on; 3 s in section
         /// 6.2.4. The answer is the cache at the time of the request.
         answer_delay: Span = Span::ZERO,

@@ -4,7 +4,7 @@ use super::config::{
     Copying, Murmuration, MurmurationNews, MurmurationOrder, MurmurationRank, MurmurationSpread,
     MurmurationTies, MurmurationWait,
 };
-use crate::base::{ActorId, JobId, Span, Time};
+use crate::base::{ActorId, JobId, Parameters as _, Span, Time};
 use crate::harness::{Harness, broadcasts, sends};
 use crate::layout::Layout;
 use crate::machine::{CacheNote, Effect, Input, Note, Oracle, Timer};
@@ -416,7 +416,7 @@ fn a_report_replaces_the_cache_entry_of_its_node() {
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);
     [3, 4].into_iter().for_each(|job| drop(manager.receive(layout.scheduler(0), task(job, 0))));
-    let report = sends(&manager.step(Input::Fire(Timer::Tick(3))));
+    let report = sends(&manager.step(Input::Fire(Timer::Beat)));
     let mut s1 = scheduler(&config, 0, &layout, 1);
     s1.submit(50);
     s1.deliver(manager.me, report[0].1);
@@ -482,10 +482,9 @@ mod faults {
     fn inconsistent_parameters_are_refused() {
         let layout = Layout::new(2, 0, [1]);
         let wrong = |config: Murmuration| config.check(&layout).unwrap_err();
-        let spread = MurmurationSpread::Epidemic;
         for fan_out in [0, u32::MAX] {
-            let error = wrong(Murmuration { spread, fan_out, ..unbatched() });
-            assert!(error.starts_with("fan_out: must be from 1 to 65536"), "{error}");
+            let error = Murmuration { fan_out, ..unbatched() }.check_ranges().unwrap_err();
+            assert!(error.starts_with("fan_out: must be between 1 and 65536"), "{error}");
         }
         let (repair, update_delay) = (Span::from_secs(1), Span::from_secs(2));
         let error = wrong(Murmuration { repair, update_delay, ..unbatched() });
@@ -626,6 +625,19 @@ mod faults {
         assert_eq!(seen, [(first, 8), (third, 8)], "the first placement does not count");
     }
 
+    /// A task that finds no node is sent as soon as one is back, as a repair with the next attempt number.
+    #[test]
+    fn a_task_without_a_node_waits_until_one_is_back() {
+        let layout = Layout::new(1, 0, [1]);
+        let (mut s1, node) = (scheduler(&unbatched(), 0, &layout, 1), layout.node(0));
+        s1.step(Input::Down { actor: node });
+        assert_eq!(placements(&s1.submit(5)), []);
+        assert_eq!(s1.step(Input::Fire(Timer::Node(0))), [], "the node is down");
+        let back = s1.step(Input::Up { actor: node });
+        let launch = Launch::Task { copy: JobId(5).task(0).copy(1), at: Time::ZERO };
+        assert!(back.contains(&Effect::Send { to: node, msg: launch.into(), recovery: true }), "{back:?}");
+    }
+
     /// A node that could not be reached is not chosen for a while, however little work it has. Tasks returned from a
     /// node that was reported down change nothing any more.
     #[test]
@@ -635,7 +647,7 @@ mod faults {
         let (to, msg) = sends(&s1.submit(5))[0];
         let (cut, other) = (layout.node_number(to), 1 - layout.node_number(to));
         let back = s1.step(Input::Undelivered { to, msg });
-        let tick = Timer::Tick(4 + cut);
+        let tick = Timer::Node(cut);
         assert!(back.contains(&Effect::Arm { timer: tick, after: Span::from_secs(1) }), "{back:?}");
         assert_eq!(placements(&back), [(other, 0)]);
         assert_eq!(placements(&s1.submit(6)), [(other, 5)]);
