@@ -167,7 +167,7 @@ impl Master {
             Some(Tick::Report) => self.report(fx),
             Some(Tick::Settle) => self.settle(true, fx),
             Some(Tick::Probe) => self.probe(fx),
-            Some(Tick::Claim | Tick::Watch) | None => {}
+            _ => {}
         }
     }
 

@@ -67,22 +67,14 @@ impl GroupMasters {
         claims || seat.is_some()
     }
 
-    /// Records a worker's claim to be master. Returns whether that worker is the master now. While the first master or
-    /// the standby is up, claims are void, because they were made before its return.
-    pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
+    /// Records a worker's claim to be master. Returns whether the claim is new; `None` if another actor is the master.
+    /// While the first master or the standby is up, claims are void, because they were made before its return.
+    pub(super) fn accept(&mut self, new: MasterClaim) -> Option<bool> {
         let beats = |old: MasterClaim| {
             if old.node == new.node { new.term >= old.term } else { new.beats(&old) }
         };
-        let accepted = self.up == [false; 2] && self.claim.is_none_or(beats);
-        if accepted {
-            self.claim = Some(new);
-        }
-        accepted
-    }
-
-    /// Whether a claim is in force.
-    pub(super) fn has(&self, claim: MasterClaim) -> bool {
-        self.claim == Some(claim)
+        let is_accepted = self.up == [false; 2] && self.claim.is_none_or(beats);
+        is_accepted.then(|| self.claim.replace(new) != Some(new))
     }
 }
 
@@ -108,12 +100,14 @@ mod tests {
         assert_eq!(masters.current(), Some(standby));
         masters.set(standby, false);
         assert_eq!(masters.current(), None);
-        assert!(masters.accept(order[1]) && !masters.accept(order[0]) && masters.accept(order[2]));
+        assert_eq!(
+            [1, 0, 2, 2].map(|i| masters.accept(order[i])),
+            [Some(true), None, Some(true), Some(false)]
+        );
         assert_eq!(masters.current(), Some(ActorId(8)));
-        assert!(masters.has(order[2]) && !masters.has(order[1]));
         masters.set(first, true);
         assert_eq!((masters.current(), masters.claim), (Some(first), None));
-        assert!(!masters.accept(order[3]), "the first master is back");
+        assert_eq!(masters.accept(order[3]), None, "the first master is back");
         masters.set(first, false);
         assert_eq!(masters.current(), None, "the claim stays void when the first master is down again");
     }

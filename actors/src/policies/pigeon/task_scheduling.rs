@@ -3,6 +3,10 @@
 //!
 //! The paper's high priority tasks are those of short jobs, its low priority tasks those of long jobs. Its high priority
 //! workers are the reserved ones, which serve short tasks only.
+//!
+//! The paper leaves open which tasks a master gets, which of W tasks is the long one, and which idle worker gets a task;
+//! the functions here say what they do. One rule differs: while no unreserved worker of a group is up, its reserved
+//! workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
 
 use std::collections::VecDeque;
 
@@ -84,7 +88,7 @@ impl Splitter {
 
 // The master's part.
 
-/// The lists of idle workers, each in order of idle time.
+/// The high and the low priority idle worker list, each in order of idle time: the longest idle worker is first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IdleWorkers {
     high: VecDeque<u32>,

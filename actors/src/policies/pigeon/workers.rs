@@ -87,20 +87,21 @@ impl Workers {
         }
     }
 
-    /// Records a worker's report that it is idle or runs a copy; returns whether the worker has become idle. Messages
-    /// can overtake each other, so older reports are ignored.
-    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
+    /// Records a worker's report that it is idle or runs a copy. Messages can overtake each other, so older reports are
+    /// ignored. Returns whether the worker has become idle, and whether its node has crashed since its last report.
+    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> (bool, bool) {
         let Some((state, last)) = self.of(core) else {
             if running.is_none() {
                 self.lent.remove(&core);
             }
-            return false;
+            return (false, false);
         };
         let before = *state;
         let lost = matches!(before, WorkerState::Unknown | WorkerState::Down);
         if turn < *last || (turn == *last && !lost) {
-            return false;
+            return (false, false);
         }
+        let restarted = !lost && turn.life > last.life;
         (*state, *last) = (running.map_or(WorkerState::Idle, WorkerState::Running), turn);
         if running.is_some() && before == WorkerState::Idle {
             self.idle.remove(core);
@@ -108,14 +109,7 @@ impl Workers {
         if before == WorkerState::Down {
             self.regroup();
         }
-        running.is_none() && before != WorkerState::Idle
-    }
-
-    /// Whether the node of a worker has crashed since the worker last reported.
-    pub(super) fn has_restarted(&mut self, core: u32, turn: Turn) -> bool {
-        self.of(core).is_some_and(|(state, last)| {
-            matches!(state, WorkerState::Idle | WorkerState::Running(_)) && turn.life > last.life
-        })
+        (running.is_none() && before != WorkerState::Idle, restarted)
     }
 
     /// Records that a copy could not be sent to a worker; returns whether the worker was to run it.
@@ -167,9 +161,8 @@ impl Workers {
 
     /// The copies that workers run for this master.
     pub(super) fn running(&self) -> impl Iterator<Item = Next> + '_ {
-        let running = |&(state, _): &(WorkerState, Turn)| match state {
-            WorkerState::Running(next) => Some(next),
-            WorkerState::Down | WorkerState::Unknown | WorkerState::Idle => None,
+        let running = |&(state, _): &(WorkerState, Turn)| {
+            if let WorkerState::Running(next) = state { Some(next) } else { None }
         };
         self.states.iter().filter_map(running).chain(self.lent.values().copied())
     }

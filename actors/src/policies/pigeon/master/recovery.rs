@@ -227,10 +227,11 @@ impl Master {
             // The report was sent before the crash of the node.
             return;
         }
-        if self.is_declared() && self.workers.has_restarted(core, turn) {
+        let (is_idle, has_restarted) = self.workers.reported(core, turn, running);
+        if self.is_declared() && has_restarted {
             self.tell_schedulers(true, Group::Ask, fx);
         }
-        if self.workers.reported(core, turn, running) {
+        if is_idle {
             self.freed(core, fx);
         }
         self.settle(false, fx);

@@ -72,15 +72,14 @@ impl PigeonNode {
 
     /// Handles the claim of a worker to be the master.
     fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
-        let is_known = self.masters.has(claim);
         self.term = self.term.max(claim.term);
-        if !self.masters.accept(claim) {
+        let Some(is_new) = self.masters.accept(claim) else {
             if let Some(master) = &mut self.hosted {
                 master.announce(claim.node, fx);
             }
             return;
-        }
-        if claim.node != fx.me() && !is_known {
+        };
+        if is_new && claim.node != fx.me() {
             self.hosted = None;
             self.changed(fx);
         }

@@ -19,15 +19,13 @@ impl PigeonScheduler {
                 let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
                 // A worker repeats its claim, which has already been answered.
-                let is_known = is_worker && view.masters.has(claim);
-                if is_worker && !view.masters.accept(claim) {
-                    return;
-                }
+                let is_new = if is_worker { view.masters.accept(claim) } else { Some(true) };
+                let Some(is_new) = is_new else { return };
                 let was_reachable = std::mem::replace(&mut view.reachable, true);
-                if !is_known {
+                if is_new {
                     self.answer(group, from, fx);
                 }
-                if !(is_known && was_reachable) {
+                if is_new || !was_reachable {
                     self.regroup(fx);
                 }
             }
