@@ -24,9 +24,9 @@ struct Assigned {
 
 #[derive(Clone, Debug, Default)]
 struct GroupCore {
-    /// The copy that the core runs, and copies that it keeps until that one has ended. A core gets a copy before its
-    /// last one has ended only when masters change.
-    copies: VecDeque<Assigned>,
+    running: Option<Assigned>,
+    /// Copies that the core keeps until its copy has ended. It gets them only when masters change.
+    next: VecDeque<Assigned>,
     /// Number of times that the core began or ended a copy.
     turns: u32,
 }
@@ -71,20 +71,23 @@ impl PigeonNode {
     fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
         let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.scheduler));
         let slot = &mut self.cores[core];
-        if is_wanted {
-            slot.copies.push_back(assigned);
-            if slot.copies.len() == 1 {
-                self.begin(core, assigned.copy, fx);
+        match slot.running {
+            None if is_wanted => self.begin(core, assigned, fx),
+            Some(_) if is_wanted => slot.next.push_back(assigned),
+            None => {
+                slot.turns += 1;
+                self.proceed(core, assigned.by, fx);
             }
-        } else if slot.copies.is_empty() {
-            slot.turns += 1;
-            self.proceed(core, assigned.by, fx);
+            // The master learns that the core is idle when the core's copy ends.
+            Some(_) => {}
         }
     }
 
-    fn begin(&mut self, core: usize, copy: CopyId, fx: &mut Effects<'_>) {
-        self.cores[core].turns += 1;
-        fx.send(self.worker(core, fx), Core::run(copy));
+    fn begin(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
+        let slot = &mut self.cores[core];
+        slot.turns += 1;
+        slot.running = Some(assigned);
+        fx.send(self.worker(core, fx), Core::run(assigned.copy));
     }
 
     fn worker(&self, core: usize, fx: &Effects<'_>) -> ActorId {
@@ -94,7 +97,7 @@ impl PigeonNode {
     /// Sends the result to the scheduler, and the idle notification to the master (section 2.2).
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let core = (fx.layout().core_index(worker) - self.first_core) as usize;
-        if let Some(Assigned { scheduler, by, .. }) = self.cores[core].copies.pop_front() {
+        if let Some(Assigned { scheduler, by, .. }) = self.cores[core].running.take() {
             fx.send(fx.layout().scheduler(scheduler), Launch::Completed { copy });
             self.proceed(core, by, fx);
         }
@@ -104,17 +107,17 @@ impl PigeonNode {
     /// that master. A core that was given another copy meanwhile runs it, and is idle for another group only.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
-        let next = self.cores[core].copies.front().copied();
+        let next = self.cores[core].next.pop_front();
         if next.is_none()
             && let Some(master) = self.masters.current()
         {
-            fx.send(master, self.idle(core));
+            fx.send(master, self.state(core));
         }
         if self.is_foreign(by, fx.layout()) && next.is_none_or(|next| next.by != by) {
-            fx.send(by, self.idle(core));
+            fx.send(by, self.state(core));
         }
         if let Some(next) = next {
-            self.begin(core, next.copy, fx);
+            self.begin(core, next, fx);
         }
     }
 
@@ -123,8 +126,14 @@ impl PigeonNode {
         matches!(layout.role(actor), Role::Auxiliary(master) if self.groups.group_of_master(master) != self.group)
     }
 
-    fn idle(&self, core: usize) -> Group {
-        Group::Idle { life: self.life, count: self.cores[core].turns, core: self.first_core + core as u32 }
+    /// The state of a core as reported to its master.
+    fn state(&self, core: usize) -> Group {
+        let GroupCore { running, turns: count, .. } = self.cores[core];
+        let (life, core) = (self.life, self.first_core + core as u32);
+        match running {
+            Some(Assigned { copy, scheduler, .. }) => Group::Status { life, count, core, copy, scheduler },
+            None => Group::Idle { life, count, core },
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::task_scheduling::{Share, Splitter};
+use super::task_scheduling::{GroupShare, Splitter};
 use crate::base::{Rng, Span, Time};
 
 /// Number of periods without a report after which a group counts as idle. A master that has tasks reports in each
@@ -58,10 +58,10 @@ impl Splitter {
     /// load per worker, and counts there. `load` gives the numbers of tasks and workers of a group.
     pub(super) fn level(
         &mut self,
-        tasks: &[u32],
+        tasks: usize,
         load: impl Fn(u32) -> (u32, u32),
         rng: &mut Rng,
-    ) -> Vec<Share> {
+    ) -> Vec<GroupShare> {
         self.shuffle(self.groups.len(), rng);
         let loads: Vec<_> = self.groups.iter().map(|&group| load(group)).collect();
         let level = |at: usize, more: usize| {
@@ -71,13 +71,13 @@ impl Splitter {
         let mut lens = vec![0; loads.len()];
         // Equal levels are served in the order drawn above.
         let mut levels: BinaryHeap<_> = (0..lens.len()).map(|at| Reverse((level(at, 0), at))).collect();
-        for _ in tasks {
+        for _ in 0..tasks {
             let Some(mut least) = levels.peek_mut() else { break };
             let Reverse((_, at)) = *least;
             lens[at] += 1;
             *least = Reverse((level(at, lens[at]), at));
         }
-        self.blocks(tasks, |at| lens[at])
+        self.shares(|at| lens[at])
     }
 }
 
@@ -93,10 +93,8 @@ mod tests {
         let mut rng = Rng::new(1, 2, 0);
         let lens = |tasks: usize, splitter: &mut Splitter, rng: &mut Rng| {
             let mut lens = [0, 0];
-            for (group, tasks) in
-                splitter.level(&vec![0; tasks], |group| [(2, 8), (3, 4)][group as usize], rng)
-            {
-                lens[group as usize] = tasks.len();
+            for share in splitter.level(tasks, |group| [(2, 8), (3, 4)][group as usize], rng) {
+                lens[share.group as usize] = share.len;
             }
             lens
         };

@@ -9,7 +9,7 @@ use super::config::Pigeon;
 use super::groups::WorkerGroups;
 use super::masters::GroupMasters;
 use super::reports::GroupLoad;
-use super::task_scheduling::{Share, Splitter};
+use super::task_scheduling::{GroupShare, Splitter};
 use crate::base::{JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -33,12 +33,16 @@ impl PigeonJob {
         (0..self.open.spec.tasks).filter(is_there).collect()
     }
 
-    /// Records that tasks go to a group; returns them in batches.
-    fn send(&mut self, job: JobId, (group, attempt): (u32, u32), tasks: &[u32]) -> Vec<Batch> {
-        for &index in tasks {
-            self.tasks[index as usize] = Some((group, attempt));
-        }
-        batches(job, attempt, tasks)
+    /// Records that tasks go to a group, and sends them in batches.
+    fn send(
+        &mut self,
+        job: JobId,
+        (group, attempt): (u32, u32),
+        tasks: impl Iterator<Item = u32>,
+        send: impl FnMut(Batch),
+    ) {
+        let tasks = tasks.inspect(|&index| self.tasks[index as usize] = Some((group, attempt)));
+        batches(job, attempt, tasks, send);
     }
 }
 
@@ -95,19 +99,20 @@ impl PigeonScheduler {
         if tasks.is_empty() || (recovery && self.splitter.groups.is_empty()) {
             return;
         }
-        let shares = self.split(&tasks, fx);
+        let shares = self.split(tasks.len(), fx);
         let Some(entry) = self.jobs.get_mut(job) else { return };
         let (attempt, short) = (entry.open.attempts(1), entry.open.spec.class == 0);
-        for (group, part) in shares {
+        for GroupShare { group, base, len, step } in shares {
             let Some(master) = self.views[group as usize].masters.current() else { continue };
-            for batch in entry.send(job, (group, attempt), &part) {
+            let part = tasks[base..].iter().copied().step_by(step).take(len);
+            entry.send(job, (group, attempt), part, |batch| {
                 fx.send_as(recovery, master, Group::Tasks { short, scheduler, batch });
-            }
+            });
         }
     }
 
     /// Divides tasks among the groups in use.
-    fn split(&mut self, tasks: &[u32], fx: &mut Effects<'_>) -> Vec<Share> {
+    fn split(&mut self, tasks: usize, fx: &mut Effects<'_>) -> Vec<GroupShare> {
         let lengths = self.groups.config.lengths;
         if lengths == Span::ZERO {
             return self.splitter.even(tasks, fx.rng());
@@ -117,27 +122,24 @@ impl PigeonScheduler {
         let workers = |group| self.groups.workers(group, layout).len() as u32;
         let load = |group| (views[group as usize].load.tasks(), workers(group));
         let shares = self.splitter.level(tasks, load, fx.rng());
-        for (group, part) in &shares {
-            views[*group as usize].load.send(part.len() as u32, now);
+        for share in &shares {
+            views[share.group as usize].load.send(share.len as u32, now);
         }
         shares
     }
 }
 
-/// Divides tasks into as few batches as consecutive equal distances allow.
-fn batches(job: JobId, attempt: u32, tasks: &[u32]) -> Vec<Batch> {
-    let mut batches: Vec<Batch> = Vec::new();
-    for &index in tasks {
-        match batches.last_mut() {
-            Some(last) if last.len == 1 => {
-                last.step = index - last.base;
-                last.len = 2;
-            }
+/// Sends tasks in as few batches as consecutive equal distances allow.
+fn batches(job: JobId, attempt: u32, tasks: impl Iterator<Item = u32>, mut send: impl FnMut(Batch)) {
+    let mut batch: Option<Batch> = None;
+    for index in tasks {
+        match &mut batch {
+            Some(last) if last.len == 1 => (last.step, last.len) = (index - last.base, 2),
             Some(last) if index == last.base + last.len * last.step => last.len += 1,
-            _ => batches.push(Batch::single(job.task(index).copy(attempt))),
+            _ => batch.replace(Batch::single(job.task(index).copy(attempt))).into_iter().for_each(&mut send),
         }
     }
-    batches
+    batch.into_iter().for_each(send);
 }
 
 impl Machine for PigeonScheduler {
@@ -176,9 +178,10 @@ mod tests {
     #[test]
     fn tasks_are_sent_in_as_few_batches_as_possible() {
         let of = |tasks: &[u32]| {
-            let batches = batches(JobId(0), 7, tasks);
-            assert!(batches.iter().flat_map(|batch| batch.indices()).eq(tasks.iter().copied()));
-            batches.len()
+            let mut all = Vec::new();
+            batches(JobId(0), 7, tasks.iter().copied(), |batch| all.push(batch));
+            assert!(all.iter().flat_map(|batch| batch.indices()).eq(tasks.iter().copied()));
+            all.len()
         };
         assert_eq!([of(&[]), of(&[4]), of(&[4, 5, 6]), of(&[1, 4, 7, 10])], [0, 1, 1, 1]);
         assert_eq!([of(&[0, 1, 5, 6, 7]), of(&[0, 1, 2, 9])], [2, 2]);

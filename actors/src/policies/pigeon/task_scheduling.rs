@@ -16,8 +16,14 @@ use crate::message::Batch;
 
 // The scheduler's part.
 
-/// A group, and the tasks of a job that its master gets.
-pub(super) type Share = (u32, Vec<u32>);
+/// A group, and the tasks of a job that its master gets: `len` tasks of a list, each `step` after its predecessor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct GroupShare {
+    pub(super) group: u32,
+    pub(super) base: usize,
+    pub(super) len: usize,
+    pub(super) step: usize,
+}
 
 /// The division of tasks among the masters.
 #[derive(Clone, Debug)]
@@ -39,14 +45,14 @@ impl Splitter {
         (self.groups, self.next) = (groups, 0);
     }
 
-    /// Divides the F `tasks` among N_g masters: each gets S = ⌊F / N_g⌋ tasks, and r = F mod N_g of them one more. The
-    /// paper draws the r masters at random. It does not say which tasks a master gets.
-    pub(super) fn even(&mut self, tasks: &[u32], rng: &mut Rng) -> Vec<Share> {
+    /// Divides F = `tasks` tasks among N_g masters: each gets S = ⌊F / N_g⌋ tasks, and r = F mod N_g of them one more.
+    /// The paper draws the r masters at random. It does not say which tasks a master gets.
+    pub(super) fn even(&mut self, tasks: usize, rng: &mut Rng) -> Vec<GroupShare> {
         let masters = self.groups.len();
         if masters == 0 {
             return Vec::new();
         }
-        let (each, rest) = (tasks.len() / masters, tasks.len() % masters);
+        let (each, rest) = (tasks / masters, tasks % masters);
         let first_larger = match self.split {
             TaskSplit::Blocks if each > 0 => masters - rest,
             TaskSplit::Blocks | TaskSplit::RoundRobin => 0,
@@ -55,26 +61,24 @@ impl Splitter {
         if self.split == TaskSplit::InOrder {
             self.next = (self.next + rest) % masters;
         } else {
-            self.shuffle(tasks.len().min(masters), rng);
+            self.shuffle(tasks.min(masters), rng);
         }
-        if self.split == TaskSplit::RoundRobin {
-            let every = |at| tasks.iter().copied().skip(at).step_by(masters).collect();
-            return (0..masters.min(tasks.len())).map(|at| (self.groups[at], every(at))).collect();
-        }
-        self.blocks(tasks, |at| each + usize::from((at + masters - first_larger) % masters < rest))
+        let larger = first_larger..first_larger + rest;
+        self.shares(|at| each + usize::from(larger.contains(&at) || larger.contains(&(at + masters))))
     }
 
-    /// Gives the groups contiguous blocks of tasks, of these lengths.
-    pub(super) fn blocks(&self, mut tasks: &[u32], len: impl Fn(usize) -> usize) -> Vec<Share> {
-        let mut shares = Vec::new();
-        for (at, &group) in self.groups.iter().enumerate() {
-            let (block, others) = tasks.split_at(len(at));
-            tasks = others;
-            if !block.is_empty() {
-                shares.push((group, block.to_vec()));
+    /// The shares of these lengths: contiguous blocks of tasks, or every N_g-th task.
+    pub(super) fn shares(&self, len: impl Fn(usize) -> usize) -> Vec<GroupShare> {
+        let mut end = 0;
+        let share = |(at, &group)| {
+            let len = len(at);
+            end += len;
+            match self.split {
+                TaskSplit::RoundRobin => GroupShare { group, base: at, len, step: self.groups.len() },
+                TaskSplit::Blocks | TaskSplit::InOrder => GroupShare { group, base: end - len, len, step: 1 },
             }
-        }
-        shares
+        };
+        (0..).zip(&self.groups).map(share).filter(|share| share.len > 0).collect()
     }
 
     /// Draws the first `count` groups.
@@ -265,8 +269,8 @@ mod tests {
     /// The tasks that each group gets.
     fn dealt(splitter: &mut Splitter, groups: usize, tasks: u32, rng: &mut Rng) -> Vec<Vec<u32>> {
         let mut of = vec![Vec::new(); groups];
-        for (group, tasks) in splitter.even(&(0..tasks).collect::<Vec<_>>(), rng) {
-            of[group as usize] = tasks;
+        for GroupShare { group, base, len, step } in splitter.even(tasks as usize, rng) {
+            of[group as usize] = (base as u32..).step_by(step).take(len).collect();
         }
         let mut all: Vec<_> = of.iter().flatten().copied().collect();
         all.sort_unstable();

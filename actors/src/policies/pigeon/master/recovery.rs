@@ -63,8 +63,8 @@ impl Master {
 
     /// Notices that the sender of a message is up. A worker that is the master is not told that a node is back.
     pub(super) fn notice(&mut self, from: ActorId, fx: &mut Effects<'_>) {
-        let is_node = matches!(fx.layout().role(from), Role::Node(_));
-        if self.is_declared() && is_node && self.dead.contains(&from) {
+        if self.is_declared() && self.dead.contains(&from) && matches!(fx.layout().role(from), Role::Node(_))
+        {
             self.announce(from, fx);
         }
     }

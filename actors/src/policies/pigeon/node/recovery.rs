@@ -39,16 +39,6 @@ impl PigeonNode {
         }
     }
 
-    /// The state of a core as reported to its master.
-    fn state(&self, core: usize) -> Group {
-        match (self.cores[core].copies.front(), self.idle(core)) {
-            (Some(&Assigned { copy, scheduler, .. }), Group::Idle { life, count, core }) => {
-                Group::Status { life, count, core, copy, scheduler }
-            }
-            (_, idle) => idle,
-        }
-    }
-
     fn tell_cores(&self, master: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.cores.len() {
             fx.recover(master, self.state(core));
@@ -59,11 +49,10 @@ impl PigeonNode {
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(actor) else { return };
         for core in 0..self.cores.len() {
-            let copies = &mut self.cores[core].copies;
-            let running = copies.front().copied();
-            copies.retain(|assigned| assigned.scheduler != scheduler);
-            if let Some(Assigned { copy, by, .. }) = running.filter(|running| running.scheduler == scheduler)
-            {
+            let slot = &mut self.cores[core];
+            slot.next.retain(|next| next.scheduler != scheduler);
+            let stopped = slot.running.take_if(|running| running.scheduler == scheduler);
+            if let Some(Assigned { copy, by, .. }) = stopped {
                 fx.send(self.worker(core, fx), Core::Stop { copy });
                 self.proceed(core, by, fx);
             }

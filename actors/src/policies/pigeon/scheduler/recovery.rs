@@ -45,9 +45,9 @@ impl PigeonScheduler {
                 continue;
             }
             let (attempt, short) = (entry.open.attempts(1), entry.open.spec.class == 0);
-            for batch in entry.send(job, (group, attempt), &tasks) {
+            entry.send(job, (group, attempt), tasks.into_iter(), |batch| {
                 fx.recover(master, Group::Open { short, scheduler, batch });
-            }
+            });
         }
     }
 
