@@ -1,5 +1,5 @@
-//! Division of tasks by reported load, which section 6.2 of the paper proposes for unequal groups and does not evaluate.
-//! Masters report their queue lengths, and schedulers fill the groups equally.
+//! Division of tasks by reported load, which section 6.2 of the paper proposes for unequal groups and does not
+//! evaluate. Masters report their queue lengths, and schedulers fill the groups equally.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,5 +1,5 @@
-//! The scheduler of Pigeon. It divides the tasks of a job among the masters (section 2.2 of the paper), by their load if
-//! they report it (section 6.2), and counts results.
+//! The scheduler of Pigeon. It divides the tasks of a job among the masters (section 2.2 of the paper), by their load
+//! if they report it (section 6.2), and counts results.
 
 mod recovery;
 

@@ -1,12 +1,12 @@
-//! Task scheduling as in section 2.2 of the paper: the division of a job's tasks among the masters, a master's two lists
-//! of idle workers, and its two queues under weighted fair queuing.
+//! Task scheduling as in section 2.2 of the paper: the division of a job's tasks among the masters, a master's two
+//! lists of idle workers, and its two queues under weighted fair queuing.
 //!
-//! The paper's high priority tasks are those of short jobs, its low priority tasks those of long jobs. Its high priority
-//! workers are the reserved ones, which serve short tasks only.
+//! The paper's high priority tasks are those of short jobs, its low priority tasks those of long jobs. Its high
+//! priority workers are the reserved ones, which serve short tasks only.
 //!
-//! The paper leaves open which tasks a master gets, which of W tasks is the long one, and which idle worker gets a task;
-//! the functions here say what they do. One rule differs: while no unreserved worker of a group is up, its reserved
-//! workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
+//! The paper leaves open which tasks a master gets, which of W tasks is the long one, and which idle worker gets a
+//! task; the functions here say what they do. One rule differs: while no unreserved worker of a group is up, its
+//! reserved workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Recovery of a scheduler: lost tasks, and groups whose masters or workers crash (section 6.1 of the paper; the details
-//! are ours).
+//! Recovery of a scheduler: lost tasks, and groups whose masters or workers crash (section 6.1 of the paper; the
+//! details are ours).
 
 use super::super::masters::MasterClaim;
 use super::PigeonScheduler;
