@@ -1,17 +1,34 @@
 //! Pigeon: schedulers deal tasks out to the masters of groups of workers. Masters queue tasks and give them to idle
 //! workers. This file registers the policy.
+//!
+//! | module | what it holds | section of the paper |
+//! |---|---|---|
+//! | `task_scheduling` | the division of a job among masters, the idle lists, the queues and their weight | 2.2 |
+//! | `groups` | groups of workers, and reserved workers | 2.1 |
+//! | `scheduler`, `master`, `node` | the actors | 2.1, 2.2 |
+//! | their modules `recovery` | crashes, lost messages and changes of masters | 6.1 |
+//! | `workers` | what a master knows about the workers of its group | 6.1 |
+//! | `standby`, `masters` | the second master, and the election of a worker as master | 6.1 |
+//! | `reports` | the division by reported queue lengths | 6.2 |
+//! | `as_published` | a defect of the authors' simulator | |
 
+mod as_published;
 mod config;
 mod groups;
 mod master;
+mod masters;
 mod node;
-mod queues;
+mod reports;
 mod scheduler;
+mod standby;
+mod task_scheduling;
+mod ticks;
+mod workers;
 
 pub use config::Pigeon;
 use config::{GroupWeight, TaskSplit};
 use groups::WorkerGroups;
-use master::MasterSeat;
+use master::Master;
 use node::PigeonNode;
 use scheduler::PigeonScheduler;
 
@@ -19,9 +36,6 @@ use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{Auxiliaries, BuildContext, Policy, Traits, check_period};
-
-/// Limit on the cores of a run with phantom reserved workers, whose number grows with the square of the groups.
-const MOST_PHANTOM_CORES: u64 = 1 << 25;
 
 impl Policy for Pigeon {
     const ABOUT: &'static str = "Pigeon (Wang et al., SoCC 2019)\n\
@@ -53,25 +67,43 @@ impl Policy for Pigeon {
                 "weight: must be 2 or more, or \"strict\", not {weight}, because below 2 no short task would run"
             ));
         }
-        check_period("push", self.push)?;
-        check_period("declare_after", self.declare_after)?;
         if self.lengths > Span::ZERO {
             check_period("lengths", self.lengths)?;
             if self.split != TaskSplit::Blocks {
                 return Err("split: has no effect with `lengths`; remove one of the two".into());
             }
         }
-        self.check_groups(layout)
+        let groups = WorkerGroups::new(self, layout);
+        if self.phantom_reserved {
+            groups.check_phantom(layout)?;
+        }
+        let most = (0..layout.nodes()).map(|node| layout.cores(node)).max().unwrap_or(1);
+        if most > self.group {
+            return Err(format!(
+                "group: the cores of a node belong to one group, and a node has {most}; set group = {most} or more"
+            ));
+        }
+        if self.master_on_worker
+            && (0..groups.count.max(1)).any(|group| groups.workers(group, layout).is_empty())
+        {
+            return Err(
+                "master_on_worker: a group has no worker beside its master; choose another `group`".into()
+            );
+        }
+        if self.lengths > Span::ZERO && groups.count == 1 {
+            return Err(
+                "lengths: has no effect with a single group, which gets all tasks; lower `group` or remove `lengths`"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
         let groups = WorkerGroups::new(self, layout);
-        let workers = |group| {
-            if self.phantom_reserved { groups.nodes(group, layout) } else { groups.workers(group, layout) }
-                .len()
-        };
+        let workers = |group| groups.real_workers(group, layout).len();
         let mut remarks = Vec::new();
-        let (count, last) = (groups.count(), groups.count().saturating_sub(1));
+        let (count, last) = (groups.count, groups.count.saturating_sub(1));
         if count == 1 && u64::from(self.group) > workers(0) as u64 {
             remarks.push(format!("one group of {} workers, fewer than `group`", workers(0)));
         } else if count > 1 && workers(last) < workers(0) {
@@ -89,10 +121,10 @@ impl Policy for Pigeon {
             );
         }
         if self.phantom_reserved {
-            let cores: u32 = (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).sum();
-            let workers = layout.nodes();
+            let cores: u32 = groups.phantom_cores(layout).into_iter().sum();
             remarks.push(format!(
-                "`phantom_reserved` gives {workers} workers {cores} cores, and utilization is a share of these cores"
+                "`phantom_reserved` gives {} workers {cores} cores, and utilization is a share of these cores",
+                layout.nodes()
             ));
         }
         remarks
@@ -114,73 +146,19 @@ impl Auxiliaries for Pigeon {
 
     fn layout(&self, cluster: Layout) -> Layout {
         let groups = WorkerGroups::new(self, &cluster);
-        let masters = groups.masters();
-        if !self.phantom_reserved {
-            return cluster.with_auxiliaries(masters);
-        }
-        let cores: Vec<_> = (0..cluster.nodes()).map(|node| groups.phantom_cores(node, &cluster)).collect();
-        cluster.with_cores(cores).with_auxiliaries(masters)
+        let cores = self.phantom_reserved.then(|| groups.phantom_cores(&cluster));
+        let cluster = cluster.with_auxiliaries(groups.masters());
+        if let Some(cores) = cores { cluster.with_cores(cores) } else { cluster }
     }
 
     fn auxiliary(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(MasterSeat::new(self, context.index, context.layout))
+        Box::new(Master::new(self, context.index, context.layout))
     }
 
     fn beside(&self, number: u32, layout: &Layout) -> Option<u32> {
         let groups = WorkerGroups::new(self, layout);
-        let (group, is_standby) = groups.group_of_master(number);
-        let nodes = groups.nodes(group, layout);
-        Some(if is_standby { nodes.end - 1 } else { nodes.start })
-    }
-}
-
-impl Pigeon {
-    /// Checks that the workers can be divided into these groups.
-    fn check_groups(&self, layout: &Layout) -> Result<(), String> {
-        let most = (0..layout.nodes()).map(|node| layout.cores(node)).max().unwrap_or(1);
-        if self.phantom_reserved {
-            if most > 1 {
-                return Err(
-                    "phantom_reserved: needs nodes of one core, as in the authors' simulator; set cluster.cores = 1"
-                        .into(),
-                );
-            }
-            if self.master_on_worker {
-                return Err(
-                    "phantom_reserved: the authors' simulator has no master_on_worker; remove one".into()
-                );
-            }
-        }
-        if most > self.group {
-            return Err(format!(
-                "group: the cores of a node belong to one group, and a node has {most}; set group = {most} or more"
-            ));
-        }
-        let groups = WorkerGroups::new(self, layout);
-        if self.phantom_reserved {
-            let phantom = |node| u64::from(groups.phantom_cores(node, layout));
-            let cores: u64 = (0..layout.nodes()).map(phantom).sum();
-            if cores > MOST_PHANTOM_CORES {
-                return Err(format!(
-                    "phantom_reserved: {} masters list {cores} workers, more than {MOST_PHANTOM_CORES}; raise group, or \
-                     lower reserved",
-                    groups.count()
-                ));
-            }
-        }
-        let last = groups.count().saturating_sub(1);
-        if self.master_on_worker && (0..=last).any(|group| groups.workers(group, layout).is_empty()) {
-            return Err(
-                "master_on_worker: a group has no worker beside its master; choose another `group`".into()
-            );
-        }
-        if self.lengths > Span::ZERO && groups.count() == 1 {
-            return Err(
-                "lengths: has no effect with a single group, which gets all tasks; lower `group` or remove `lengths`"
-                    .into(),
-            );
-        }
-        Ok(())
+        let nodes = groups.nodes(groups.group_of_master(number), layout);
+        Some(if number < groups.count { nodes.start } else { nodes.end - 1 })
     }
 }
 

@@ -31,11 +31,11 @@ parameters! {
         /// in the form `"master:3"`; the standby of master i has number groups + i.
         standby: bool = false,
         /// Period at which a master sends its standby the changes of its queues.
-        push: Span = Span::from_millis(100),
+        push: Span = Span::from_millis(100) => period,
         /// Time without a master after which the workers of a group claim the role. Each worker waits up to a quarter
         /// longer, and the earliest claim wins. A new master waits this time for workers that do not answer, and a
         /// worker that is the master announces itself at this period. Section 6.1 gives no times.
-        declare_after: Span = Span::from_secs(5),
+        declare_after: Span = Span::from_secs(5) => period,
         /// Period at which masters report their queue lengths to the schedulers, which then send tasks so that all
         /// groups have equally many per worker (section 6.2 proposes reports and does not evaluate them). Zero disables
         /// reports, and all groups get equal shares. With reports `split` has no effect.

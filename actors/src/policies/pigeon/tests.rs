@@ -2,7 +2,7 @@
 
 use super::Pigeon;
 use super::config::TaskSplit;
-use super::master::Tick;
+use super::ticks::Tick;
 use crate::base::{ATTEMPTS_PER_ROUND, ActorId, CopyId, JobId, Span, Time};
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;

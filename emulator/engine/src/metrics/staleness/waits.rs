@@ -2,6 +2,10 @@
 //!
 //! A node serves its tasks in the order that its scheduler states with each decision. Work is that of healthy cores:
 //! interference, limits to how often a task is passed by others, and tasks that are placed later are not counted.
+//!
+//! The least wait of all nodes is found without computing the wait at each. A table has lower bounds of the time at
+//! which each node could start a task; bounds of nodes that changed are computed again before a search. A search computes
+//! the wait at the nodes whose bound is below the least wait so far.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,8 +39,70 @@ struct NodeTasks {
 #[derive(Debug)]
 pub(super) struct TrueWaits {
     nodes: Vec<NodeTasks>,
-    /// Number of nodes that schedulers choose among, from node 0 on.
-    choices: usize,
+    bounds: Bounds,
+}
+
+/// Number of bounds of a node for tasks that others may be served before.
+const LEVELS: usize = 8;
+
+/// The first number of the ranks from which a level on bounds waits: 0, then 2²⁰ ns (a millisecond) and sixteen times
+/// more for each further level.
+const fn threshold(level: usize) -> u64 {
+    if level == 0 { 0 } else { 1 << (16 + 4 * level) }
+}
+
+/// Lower bounds of the time at which each node could start a task, ns.
+#[derive(Debug)]
+struct Bounds {
+    /// For tasks with a first number of the rank from the [`threshold`] of a level on.
+    levels: [Vec<u64>; LEVELS],
+    /// For tasks that no waiting task is served after.
+    last: Vec<u64>,
+    /// The greatest rank of the node's waiting tasks.
+    greatest: Vec<Rank>,
+    /// Nodes whose bounds are outdated, each once.
+    changed: Vec<u32>,
+    is_changed: Vec<bool>,
+}
+
+impl Bounds {
+    fn new(nodes: usize) -> Self {
+        Self {
+            levels: std::array::from_fn(|_| vec![0; nodes]),
+            last: vec![0; nodes],
+            greatest: vec![(0, Time::ZERO); nodes],
+            changed: Vec::new(),
+            is_changed: vec![false; nodes],
+        }
+    }
+
+    /// Marks the bounds of a node as outdated, if schedulers choose it.
+    fn change(&mut self, node: u32) {
+        if let Some(is_changed) = self.is_changed.get_mut(node as usize)
+            && !std::mem::replace(is_changed, true)
+        {
+            self.changed.push(node);
+        }
+    }
+
+    /// Computes the outdated bounds.
+    fn update(&mut self, nodes: &[NodeTasks], now: Time) {
+        for node in self.changed.drain(..) {
+            let (at, tasks) = (node as usize, &nodes[node as usize]);
+            self.is_changed[at] = false;
+            let (levels, last) = if tasks.up { tasks.starts(now) } else { ([u64::MAX; LEVELS], u64::MAX) };
+            self.levels.iter_mut().zip(levels).for_each(|(level, start)| level[at] = start);
+            self.last[at] = last;
+            self.greatest[at] = tasks.waiting.last().map_or((0, Time::ZERO), |waiting| waiting.rank);
+        }
+    }
+
+    /// A bound for each node, for a task of this rank.
+    fn of(&self, rank: Rank) -> impl Iterator<Item = u64> {
+        let level = (1..LEVELS).take_while(|level| threshold(*level) <= rank.0).count();
+        let nodes = self.levels[level].iter().zip(&self.last).zip(&self.greatest);
+        nodes.map(move |((level, last), greatest)| if *greatest <= rank { *last } else { *level })
+    }
 }
 
 impl NodeTasks {
@@ -45,6 +111,28 @@ impl NodeTasks {
             self.waiting.remove(at);
         }
         self.running.retain(|(running, _)| *running != task);
+    }
+
+    /// The times from which on a core is free for a task, ns: after the waiting tasks whose rank begins with less than
+    /// the threshold of each level, and after all waiting tasks.
+    fn starts(&self, now: Time) -> ([u64; LEVELS], u64) {
+        let idle = (self.cores as usize).saturating_sub(self.running.len());
+        let running = self.running.iter().map(|(_, end)| end.0.max(now.0));
+        let mut free: BinaryHeap<_> = running.chain(std::iter::repeat_n(now.0, idle)).map(Reverse).collect();
+        let mut first = free.peek().map_or(u64::MAX, |first| first.0);
+        let (mut starts, mut level) = ([0; LEVELS], 0);
+        for waiting in &self.waiting {
+            while level < LEVELS && threshold(level) <= waiting.rank.0 {
+                starts[level] = first;
+                level += 1;
+            }
+            if let Some(mut next) = free.peek_mut() {
+                next.0 = next.0.saturating_add(waiting.work.0);
+            }
+            first = free.peek().map_or(u64::MAX, |first| first.0);
+        }
+        starts[level..].fill(first);
+        (starts, first)
     }
 
     /// The wait of a task of this rank; `None` if not less than `limit`.
@@ -76,12 +164,18 @@ impl TrueWaits {
             running: Vec::new(),
             waiting: Vec::new(),
         };
-        Self { nodes: (0..layout.nodes()).map(node).collect(), choices: choices as usize }
+        Self { nodes: (0..layout.nodes()).map(node).collect(), bounds: Bounds::new(choices as usize) }
+    }
+
+    /// The tasks of a node, which are about to change.
+    fn change(&mut self, node: u32) -> &mut NodeTasks {
+        self.bounds.change(node);
+        &mut self.nodes[node as usize]
     }
 
     /// A task is placed on a node, which its scheduler believes to be up.
     pub(super) fn placed(&mut self, node: u32, task: TaskId, rank: Rank, work: Span) {
-        let tasks = &mut self.nodes[node as usize];
+        let tasks = self.change(node);
         tasks.up = true;
         let at = tasks.waiting.partition_point(|waiting| waiting.rank <= rank);
         tasks.waiting.insert(at, WaitingTask { rank, task, work });
@@ -89,19 +183,19 @@ impl TrueWaits {
 
     /// A copy of a task starts on a node.
     pub(super) fn started(&mut self, now: Time, node: u32, task: TaskId, work: Span) {
-        let tasks = &mut self.nodes[node as usize];
+        let tasks = self.change(node);
         tasks.remove(task);
         tasks.running.push((task, now + work));
     }
 
     /// A task is no longer at a node.
     pub(super) fn left(&mut self, node: u32, task: TaskId) {
-        self.nodes[node as usize].remove(task);
+        self.change(node).remove(task);
     }
 
     /// A node crashes, with all its tasks. It cannot be chosen until a task is placed there again.
     pub(super) fn crashed(&mut self, node: u32) {
-        let tasks = &mut self.nodes[node as usize];
+        let tasks = self.change(node);
         tasks.up = false;
         tasks.running.clear();
         tasks.waiting.clear();
@@ -112,24 +206,35 @@ impl TrueWaits {
         self.nodes[node as usize].wait(rank, now, Span::MAX).unwrap_or(Span::MAX)
     }
 
-    /// The node where a task of this rank would wait least, and that wait, if it is less than `limit`.
-    pub(super) fn least(&self, rank: Rank, now: Time, limit: Span) -> Option<(u32, Span)> {
-        let mut least = None;
+    /// The first of the nodes where a task of this rank would wait least, and that wait, if it is less than `limit`.
+    pub(super) fn least(&mut self, rank: Rank, now: Time, limit: Span) -> Option<(u32, Span)> {
+        self.bounds.update(&self.nodes, now);
         let mut limit = limit;
-        for (node, tasks) in (0..).zip(&self.nodes[..self.choices]).filter(|(_, tasks)| tasks.up) {
-            if let Some(wait) = tasks.wait(rank, now, limit) {
-                (least, limit) = (Some((node, wait)), wait);
-            }
+        // The wait at the node with the least bound is a good limit, and an equal wait may be at an earlier node.
+        let (least, node) = self.bounds.of(rank).zip(0..).min()?;
+        if least > now.0
+            && let Some(wait) = self.nodes[node].wait(rank, now, limit)
+        {
+            limit = wait + Span(1);
+        }
+        let mut best = None;
+        for (node, bound) in (0..).zip(self.bounds.of(rank)) {
             if limit == Span::ZERO {
                 break;
             }
+            if bound < (now + limit).0
+                && let Some(wait) = self.nodes[node as usize].wait(rank, now, limit)
+            {
+                (best, limit) = (Some((node, wait)), wait);
+            }
         }
-        least
+        best
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use volary_actors::base::JobId;
 
     use super::*;
@@ -147,17 +252,17 @@ mod tests {
     #[test]
     fn a_task_waits_for_the_tasks_served_before_it() {
         let mut waits = TrueWaits::new(&Layout::new(1, 0, [1, 1]), 2);
+        let mut few = TrueWaits::new(&Layout::new(1, 0, [1, 1]), 1);
+        few.placed(0, task(0), (9, Time::ZERO), Span::from_secs(30));
+        let limit = Span::from_secs(30);
+        assert_eq!(few.least((9, Time::ZERO), second(0), limit), None, "the idle node is no choice");
         for (job, rank) in [(0, 9), (1, 5), (2, 2)] {
             waits.placed(0, task(job), (rank, Time::ZERO), Span::from_secs(10 + u64::from(job)));
         }
         waits.started(second(1), 0, task(0), Span::from_secs(10));
         let wait = |rank: u64| waits.wait(0, (rank, Time::ZERO), second(4)).0 / 1_000_000_000;
         assert_eq!([1, 2, 5, 9].map(wait), [7, 19, 30, 30]);
-        let limit = Span::from_secs(30);
         assert_eq!(waits.least((9, Time::ZERO), second(4), limit), Some((1, Span::ZERO)));
-        waits.choices = 1;
-        assert_eq!(waits.least((9, Time::ZERO), second(4), limit), None, "the idle node is no choice");
-        waits.choices = 2;
         waits.crashed(1);
         assert_eq!(waits.least((9, Time::ZERO), second(4), limit), None);
         waits.left(0, task(1));
@@ -176,5 +281,37 @@ mod tests {
         }
         // 3 and 9 at once, 4 after 3, 5 after 7: cores are free at 12 and 9.
         assert_eq!(waits.wait(0, rank, second(0)), Span::from_secs(9));
+    }
+
+    proptest! {
+        /// The search by bounds finds the same node and wait as computing the wait at each node.
+        #[test]
+        fn the_least_wait_is_that_of_all_nodes(
+            cores in prop::collection::vec(1..3u32, 1..6),
+            steps in prop::collection::vec((0..8u8, 0..6u32, 0..40u32, 0..5u64, 0..30u64), 1..80),
+        ) {
+            let nodes = cores.len() as u32;
+            let mut waits = TrueWaits::new(&Layout::new(1, 0, cores), nodes);
+            let mut now = Time::ZERO;
+            for (kind, node, job, seconds, exponent) in steps {
+                let (node, work) = (node % nodes, Span::from_millis(100 + 900 * seconds));
+                let rank = (if exponent == 0 { 0 } else { 1 << (exponent + 16) }, Time(u64::from(job)));
+                match kind {
+                    0..=3 => waits.placed(node, task(job), rank, work),
+                    4 => waits.started(now, node, task(job), work),
+                    5 => waits.left(node, task(job)),
+                    6 if exponent == 0 => waits.crashed(node),
+                    _ => now += Span::from_millis(500 * seconds),
+                }
+                for limit in [Span::MAX, work] {
+                    let mut best = None;
+                    for (node, tasks) in (0..).zip(&waits.nodes).filter(|(_, tasks)| tasks.up) {
+                        let below = best.map_or(limit, |(_, wait)| wait);
+                        best = tasks.wait(rank, now, below).map(|wait| (node, wait)).or(best);
+                    }
+                    prop_assert_eq!(waits.least(rank, now, limit), best);
+                }
+            }
+        }
     }
 }

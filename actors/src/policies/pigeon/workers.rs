@@ -1,0 +1,169 @@
+//! The workers of a group as their master knows them. The paper's master knows only which workers are idle; the rest is
+//! for crashes, and for masters that take a group over.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::groups::WorkerGroups;
+use super::task_scheduling::{IdleWorkers, Next};
+use crate::layout::Layout;
+use crate::message::Turn;
+
+/// The state of a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WorkerState {
+    /// The worker's node is down.
+    Down,
+    /// The worker has not reported.
+    Unknown,
+    Idle,
+    Running(Next),
+}
+
+/// The workers of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Workers {
+    pub(super) idle: IdleWorkers,
+    /// The cores of the group.
+    range: Range<u32>,
+    /// First reserved core of the group; all cores after it are reserved as well.
+    first_reserved: u32,
+    /// The state of each worker, and the turn of its report.
+    states: Box<[(WorkerState, Turn)]>,
+    /// Copies given to reserved workers of other groups.
+    lent: BTreeMap<u32, Next>,
+}
+
+impl Workers {
+    /// The workers of a group, all idle if `known`, else in an unknown state. The node of a phantom core reports its
+    /// state after another master has used the core.
+    pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
+        let range = groups.workers(group, layout);
+        let first_reserved = groups.first_reserved(group, layout);
+        let states = vec![(WorkerState::Unknown, Turn::default()); range.len()].into();
+        let (idle, lent) = (IdleWorkers::default(), BTreeMap::new());
+        let mut workers = Self { idle, range, first_reserved, states, lent };
+        if known {
+            let unreserved = workers.range.start..first_reserved;
+            for core in unreserved.chain(groups.listed_reserved(group, layout)) {
+                if let Some((state, _)) = workers.of(core) {
+                    *state = WorkerState::Idle;
+                }
+                workers.put(core);
+            }
+        }
+        workers
+    }
+
+    /// The state of a worker of the group, and the turn of its report.
+    fn of(&mut self, core: u32) -> Option<&mut (WorkerState, Turn)> {
+        self.states.get_mut(core.checked_sub(self.range.start)? as usize)
+    }
+
+    /// Whether a worker runs short tasks only. Without other workers, reserved ones serve both queues.
+    pub(super) fn is_reserved(&self, core: u32) -> bool {
+        let unreserved = &self.states[..(self.first_reserved - self.range.start) as usize];
+        !self.range.contains(&core)
+            || (core >= self.first_reserved
+                && unreserved.iter().any(|(state, _)| *state != WorkerState::Down))
+    }
+
+    /// Adds an idle worker.
+    pub(super) fn put(&mut self, core: u32) {
+        let reserved = self.is_reserved(core);
+        self.idle.put(core, reserved);
+    }
+
+    /// Moves idle workers between their lists after the first unreserved worker came or the last one went.
+    fn regroup(&mut self) {
+        self.idle.remove_all().into_iter().for_each(|core| self.put(core));
+    }
+
+    /// Records that a worker was given a copy.
+    pub(super) fn start(&mut self, core: u32, next: Next) {
+        match self.of(core) {
+            Some((state, _)) => *state = WorkerState::Running(next),
+            None => drop(self.lent.insert(core, next)),
+        }
+    }
+
+    /// Records a worker's report that it is idle or runs a copy. Messages can overtake each other, so older reports are
+    /// ignored. Returns whether the worker has become idle, and whether its node has crashed since its last report.
+    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> (bool, bool) {
+        let Some((state, last)) = self.of(core) else {
+            if running.is_none() {
+                self.lent.remove(&core);
+            }
+            return (false, false);
+        };
+        let before = *state;
+        let lost = matches!(before, WorkerState::Unknown | WorkerState::Down);
+        if turn < *last || (turn == *last && !lost) {
+            return (false, false);
+        }
+        let restarted = !lost && turn.life > last.life;
+        (*state, *last) = (running.map_or(WorkerState::Idle, WorkerState::Running), turn);
+        if running.is_some() && before == WorkerState::Idle {
+            self.idle.remove(core);
+        }
+        if before == WorkerState::Down {
+            self.regroup();
+        }
+        (running.is_none() && before != WorkerState::Idle, restarted)
+    }
+
+    /// Records that a copy could not be sent to a worker; returns whether the worker was to run it.
+    pub(super) fn refused(&mut self, core: u32, next: Next) -> bool {
+        match self.of(core) {
+            Some((state, _)) if *state == WorkerState::Running(next) => {
+                *state = WorkerState::Unknown;
+                true
+            }
+            Some(_) => false,
+            None => self.lent.get(&core) == Some(&next) && self.lent.remove(&core).is_some(),
+        }
+    }
+
+    /// Marks the workers of a crashed node as down, and drops their copies.
+    pub(super) fn down(&mut self, cores: Range<u32>) {
+        for core in cores {
+            self.lent.remove(&core);
+            self.idle.remove(core);
+            if let Some((state, _)) = self.of(core) {
+                *state = WorkerState::Down;
+            }
+        }
+        self.regroup();
+    }
+
+    /// Marks the workers of a node that is back as idle; returns those that were down, in order.
+    pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
+        let mut back = Vec::new();
+        for core in cores {
+            if let Some((state @ WorkerState::Down, _)) = self.of(core) {
+                *state = WorkerState::Idle;
+                back.push(core);
+            }
+        }
+        self.regroup();
+        back
+    }
+
+    /// Whether a worker whose node is up has not reported.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.states.iter().any(|(state, _)| *state == WorkerState::Unknown)
+    }
+
+    /// Whether no node of the group is up.
+    pub(super) fn all_down(&self) -> bool {
+        self.states.iter().all(|(state, _)| *state == WorkerState::Down)
+    }
+
+    /// The copies that workers run for this master.
+    pub(super) fn running(&self) -> impl Iterator<Item = Next> + '_ {
+        let running = |&(state, _): &(WorkerState, Turn)| {
+            if let WorkerState::Running(next) = state { Some(next) } else { None }
+        };
+        self.states.iter().filter_map(running).chain(self.lent.values().copied())
+    }
+}
