@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// Oracle O-T2: U(0, 10) after 5 has 1 − CDF' = 1, 0.5, 0 at 5, 7.5, 10.
+/// U(0, 10) after 5 has 1 − CDF' = 1, 0.5, 0 at 5, 7.5, 10.
 #[test]
 fn elapsed_time_conditions_a_distribution() {
     let after = Distribution::uniform(0.0, 10.0).given(5.0).unwrap();
@@ -133,7 +133,7 @@ fn elapsed_time_conditions_a_distribution() {
     assert_eq!(points.given(6.0), None);
 }
 
-/// The expected utilities of oracle O-T1 (thesis, Fig. 4.5) have a utility of 1 until the deadline of 15.
+/// The expected utilities of the thesis, Fig. 4.5, have a utility of 1 until the deadline of 15.
 #[test]
 fn expected_utilities_match_the_example_of_the_thesis() {
     let starts = (0..8).map(|slot| 2.5 * f64::from(slot));
@@ -160,7 +160,7 @@ fn distributions_add_and_scale() {
     near(two.mean(), 7.0, 1e-12);
     near(two.cdf(4.0), 6.0 / 36.0, 1e-12);
     near(two.cdf(11.9), 35.0 / 36.0, 1e-12);
-    // Two jobs of U(0, 10) take longer than 15 with a probability of 1/8 (oracle O-T1).
+    // Two jobs of U(0, 10) take longer than 15 with a probability of 1/8.
     let uniform = Distribution::uniform(0.0, 10.0);
     near(1.0 - uniform.plus(&uniform).cdf(15.0), 0.125, 2.0 / BINS as f64);
     let preferred = uniform.scaled(1.5);

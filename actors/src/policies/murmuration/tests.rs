@@ -60,7 +60,7 @@ fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gos
     (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, since }))
 }
 
-/// O-M2, Fig. 7: the first of two schedulers gets a job of two tasks of 3 s, for two idle nodes. Each task gets its own
+/// Fig. 7: the first of two schedulers gets a job of two tasks of 3 s, for two idle nodes. Each task gets its own
 /// node. 2 messages announce placements and 4 announce ends; the cached work goes from 0 to 3 and back to 0.
 #[test]
 fn caches_follow_the_steps_of_figure_7() {
@@ -102,7 +102,7 @@ fn caches_follow_the_steps_of_figure_7() {
     assert!(placements(&s2.submit(5)).iter().all(|&(_, believed)| believed == 0));
 }
 
-/// O-M3, Fig. 8: both schedulers expect 10 s at a node. At the same time one places 3 s there and the other 4 s. Each
+/// Fig. 8: both schedulers expect 10 s at a node. At the same time one places 3 s there and the other 4 s. Each
 /// sees its own task first (13 and 14 s), and both see 17 s once the updates have arrived, in either order.
 #[test]
 fn caches_agree_after_the_conflict_of_figure_8() {
@@ -152,7 +152,7 @@ fn renumbered(msg: Message) -> Message {
     Gossip::Placed(PlacementUpdate { number: placed.number + 1, ..placed }).into()
 }
 
-/// O-M1: a batch is one message for any number of tasks.
+/// A batch is one message for any number of tasks.
 #[test]
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);

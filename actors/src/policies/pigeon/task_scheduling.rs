@@ -230,7 +230,7 @@ mod tests {
         runs
     }
 
-    /// O-P6: W − 1 short tasks run for each long task, by default 19 of 20.
+    /// W − 1 short tasks run for each long task, by default 19 of 20.
     #[test]
     fn weights_divide_the_workers_exactly_between_the_classes() {
         let tasks = GroupWeight::Tasks;
@@ -278,7 +278,7 @@ mod tests {
         of
     }
 
-    /// O-P4: 5,900 tasks over 30 masters are 196 or 197 for each, 50,000 over 200 are 250. If there are fewer tasks
+    /// 5,900 tasks over 30 masters are 196 or 197 for each, 50,000 over 200 are 250. If there are fewer tasks
     /// than masters, the tasks go to distinct masters.
     #[test]
     fn every_master_gets_the_floor_and_distinct_masters_get_the_rest() {

@@ -14,7 +14,7 @@ use crate::predict::Distribution;
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::planning::{CorePool, PlannedJob, Situation};
 
-/// The expected cores at ages of multiples of 2.5 are those of the thesis's example (O-T1).
+/// The expected cores at ages of multiples of 2.5 are those of the thesis's example.
 #[test]
 fn demand_is_the_probability_that_a_task_still_runs() {
     assert_eq!(demand(&Distribution::uniform(0.0, 10.0), 2.5, 8), [1.0, 0.75, 0.5, 0.25]);
@@ -23,14 +23,14 @@ fn demand_is_the_probability_that_a_task_still_runs() {
     assert_eq!(demand(&Distribution::point(50.0), 2.5, 3), [1.0; 3]);
 }
 
-/// O-T2 is U(0, 10) after 5.
+/// A job of U(0, 10) that has run for 5 ends between 5 and 10.
 #[test]
 fn run_times_are_conditioned_on_the_elapsed_time() {
     let left = given(&Distribution::uniform(0.0, 10.0), 5.0, 2.0);
     assert_eq!([5.0, 7.5, 10.0].map(|t| 1.0 - left.cdf(t)), [1.0, 0.5, 0.0]);
 }
 
-/// O-T3: a job that outlives its estimate is expected to end 1, 2, 4, 8 cycles later.
+/// A job that outlives its estimate is expected to end 1, 2, 4, 8 cycles later.
 #[test]
 fn underestimates_are_extended_exponentially() {
     let run = Distribution::point(10.0);
@@ -106,7 +106,7 @@ fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
     ([slot(0), slot(1)], plan.value)
 }
 
-/// O-T1, scenario 1: U(0, 10). The SLO job goes first, because a start at 10 meets its deadline only with probability
+/// Scenario 1: U(0, 10). The SLO job goes first, because a start at 10 meets its deadline only with probability
 /// 1/2.
 #[test]
 fn uncertain_jobs_with_a_deadline_go_first() {
@@ -123,7 +123,7 @@ fn uncertain_jobs_with_a_deadline_go_first() {
     assert_close(&[value], &[1.1]);
 }
 
-/// O-T1, scenario 2: U(2.5, 7.5). Either order is safe, and the best-effort job gains more by going first.
+/// Scenario 2: U(2.5, 7.5). Either order is safe, and the best-effort job gains more by going first.
 #[test]
 fn best_effort_jobs_go_before_slo_jobs_of_certain_length() {
     let Formulated { problem, .. } = example(&Distribution::uniform(2.5, 7.5), 0.2);

@@ -150,7 +150,7 @@ fn options() -> LasOptions {
     LasOptions { guard: LasGuard::None, ..LasOptions::with(Span::from_secs(2)) }
 }
 
-/// O-K1: the copies swap at 3, 5 and 7. The first ends at 9, at the end of its quantum, and the second at 10.
+/// The copies swap at 3, 5 and 7. The first ends at 9, at the end of its quantum, and the second at 10.
 #[test]
 fn two_copies_take_turns() {
     let mut bench = Bench::new(1, options(), &[5, 5]);
@@ -162,7 +162,7 @@ fn two_copies_take_turns() {
     assert_eq!(bench.ends(), [(9, 0), (10, 1)]);
 }
 
-/// O-K1: a newcomer of a second delays the other copy by a second.
+/// A newcomer of a second delays the other copy by a second.
 #[test]
 fn a_newcomer_runs_at_once() {
     let mut bench = Bench::new(1, options(), &[10, 1]);

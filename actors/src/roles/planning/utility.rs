@@ -169,7 +169,7 @@ mod tests {
         [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5].map(|at| utility.expected_for_start(at, (at, 20.0), run))
     }
 
-    /// The thesis's example (O-T1) has a deadline of 15 and a window of 20.
+    /// The thesis's example has a deadline of 15 and a window of 20.
     #[test]
     fn expected_utilities_match_the_example_of_the_thesis() {
         let first = Distribution::uniform(0.0, 10.0);

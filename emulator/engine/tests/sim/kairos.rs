@@ -34,7 +34,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-8
 }
 
-/// O-K1: the core swaps at 4, 6 and 8 s; the first job ends at 10 s, in the instant its quantum ends, the second at 11.
+/// The core swaps at 4, 6 and 8 s; the first job ends at 10 s, in the instant its quantum ends, the second at 11.
 #[test]
 fn two_jobs_swap_the_core_after_each_quantum() {
     let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "0s");

@@ -55,7 +55,7 @@ fn sent(measured: &Measured, kind: &str) -> u64 {
     measured.summary.messages.by_kind.get(kind).copied().unwrap_or(0)
 }
 
-/// O-M1: a job causes f (2 S − 1) updates, or (1 + f) S − 1 in batches: 285 and 159 for f = 15 and S = 10.
+/// A job causes f (2 S − 1) updates, or (1 + f) S − 1 in batches: 285 and 159 for f = 15 and S = 10.
 #[test]
 fn the_number_of_updates_equals_the_formula_of_the_paper() {
     for (policy, each, placed) in
@@ -71,7 +71,7 @@ fn the_number_of_updates_equals_the_formula_of_the_paper() {
     }
 }
 
-/// O-M4, Little: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
+/// Little: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
 /// second between them, so each receives 10 placements and 20 ends a second, each after 1.5005 s.
 #[test]
 fn updates_in_flight_obey_littles_law() {
@@ -127,7 +127,7 @@ impl Observer for Audit<'_> {
     }
 }
 
-/// O-M4: the error of a cache is e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event and for all
+/// The error of a cache is e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event and for all
 /// delays. It is 0 when no update is in flight.
 #[test]
 fn updates_in_flight_explain_every_error_of_a_cache() {

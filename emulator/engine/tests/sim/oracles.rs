@@ -33,17 +33,17 @@ kairos = { pass = "eager", queue = 1000000, quantum = "1s", guard = "none" } | 1
 kairos = { pass = "eager", queue = 1000000, quantum = "10s" } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
 kairos = { pass = "eager", queue = 1000000, quantum = "500ms", attained = "work" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
 murmuration = { order = "las", quantum = "500ms" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
-round-robin = {} | 2 200000 2 2.0 | | response_s 2.875 0.02 | O-L2, fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5
+round-robin = {} | 2 200000 2 2.0 | | response_s 2.875 0.02 | fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5
 "#;
 
 /// The two- and three-server systems of the latin-square paper's section V, and their relatives.
 const SMALL: &str = r#"
-latin-square = { order = 2 } | 2 200000 2 10.0 | | response_s 1.083333 0.01 | O-L2, Pollaczek–Khinchine, λ = 0.1
-latin-square = { order = 2 } | 2 300000 2 2.0 | | response_s 1.75 0.01 | O-L2, Pollaczek–Khinchine, λ = 0.5
-latin-square = { order = 3 } | 3 300000 3 2.0 | | response_s 1.666667 0.01 | O-L2, Gamma(n,n): 1 + λ (1 + 1/n) / (2 (1 − λ))
+latin-square = { order = 2 } | 2 200000 2 10.0 | | response_s 1.083333 0.01 | Pollaczek–Khinchine, λ = 0.1
+latin-square = { order = 2 } | 2 300000 2 2.0 | | response_s 1.75 0.01 | Pollaczek–Khinchine, λ = 0.5
+latin-square = { order = 3 } | 3 300000 3 2.0 | | response_s 1.666667 0.01 | Gamma(n,n): 1 + λ (1 + 1/n) / (2 (1 − λ))
 full-repetition = { order = 2, preempt = "task" } | 2 300000 2 2.0 | | response_s 1.75 0.01 | each task is a min of two: Gamma(2,2)
 full-repetition = { order = 2 } | 2 100000 2 1000.0 | | response_s 1.25 0.01 | min of two Gamma(2,1): ∫ e^(−2t) (1 + t)² dt
-gang = { quantum = "20ms" } | 2 60000 2 3.333333333 | | response_s 2.727273 0.03 | O-L2, corrected: 1.5 / (1 − 1.5 λ), λ = 0.3
+gang = { quantum = "20ms" } | 2 60000 2 3.333333333 | | response_s 2.727273 0.03 | the paper's formula, corrected: 1.5 / (1 − 1.5 λ), λ = 0.3
 sparrow = { form = "per-task" } | 500 200000 1 0.004 | | response_s 1.2657 0.02 | power of two choices, mean field: Σ ρ^(2^i − 2)
 "#;
 
@@ -86,7 +86,7 @@ fn mean_times_of_small_systems_equal_closed_forms() {
 #[test]
 fn response_times_at_light_load_equal_closed_forms() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
-    let source = "O-L3, 100 tasks at light load";
+    let source = "100 tasks at light load";
     for (policy, correlated, homogeneous, expected, tolerance) in [
         ("round-robin = {}", true, true, 1.0, 0.06),
         ("round-robin = {}", true, false, harmonic, 0.02),

@@ -49,7 +49,7 @@ fn near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() <= 2e-5 * expected + 1e-6, "{what}: {value} instead of {expected}");
 }
 
-/// O-P1: equations 1, 2 and 6 of the paper hold.
+/// Equations 1, 2 and 6 of the paper hold.
 #[test]
 fn shares_and_waits_of_a_group_equal_equations_1_2_and_6() {
     for (workers, rho, task, wait, job) in [
@@ -65,7 +65,7 @@ fn shares_and_waits_of_a_group_equal_equations_1_2_and_6() {
     }
 }
 
-/// O-P2: equations 3 and 4 of the paper hold.
+/// Equations 3 and 4 of the paper hold.
 #[test]
 fn shares_of_equal_tasks_equal_equations_3_and_4() {
     for (tasks, rho, expected) in [

@@ -4,8 +4,8 @@
 //! interference, limits to how often a task is passed by others, and tasks that are placed later are not counted.
 //!
 //! The least wait of all nodes is found without computing the wait at each. A table has lower bounds of the time at
-//! which each node could start a task; bounds of nodes that changed are computed again before a search. A search computes
-//! the wait at the nodes whose bound is below the least wait so far.
+//! which each node could start a task; bounds of nodes that changed are computed again before a search. A search
+//! computes the wait at the nodes whose bound is below the least wait so far.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
