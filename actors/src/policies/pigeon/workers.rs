@@ -136,13 +136,14 @@ impl Workers {
         self.regroup();
     }
 
-    /// Marks the workers of a node that is back as idle; returns those that were down, in order.
-    pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
+    /// Marks the workers of a node that is back as idle, or as unknown until they report; returns those that were down
+    /// and are idle, in order.
+    pub(super) fn up(&mut self, cores: Range<u32>, idle: bool) -> Vec<u32> {
         let mut back = Vec::new();
         for core in cores {
             if let Some((state @ WorkerState::Down, _)) = self.of(core) {
-                *state = WorkerState::Idle;
-                back.push(core);
+                *state = if idle { WorkerState::Idle } else { WorkerState::Unknown };
+                back.extend(idle.then_some(core));
             }
         }
         self.regroup();

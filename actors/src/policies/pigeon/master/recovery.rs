@@ -170,8 +170,13 @@ impl Master {
                 }
             }
             Role::Node(node) if self.acting => {
-                for core in self.workers.up(cores(node, layout)) {
+                // After a takeover a report of the node's earlier life may be on its way: a newer one must follow it.
+                let took_over = self.number > 0;
+                for core in self.workers.up(cores(node, layout), !took_over) {
                     self.freed(core, fx);
+                }
+                if took_over {
+                    fx.recover(actor, self.takes);
                 }
                 self.settle(false, fx);
             }
