@@ -89,9 +89,7 @@ impl MurmurationRule {
     fn adopt(&mut self, parts: &[Gossip], fx: &mut Effects<'_>) {
         self.request = None;
         self.cache.adopt(parts, fx);
-        for (_, update) in std::mem::take(&mut self.inbox) {
-            self.cache.receive(update, fx);
-        }
+        self.read_inbox(fx);
     }
 }
 

@@ -409,6 +409,21 @@ fn an_epidemic_update_is_forwarded_once() {
     assert_eq!(s1.deliver(s2.me, sent[1].1), [], "a scheduler ignores its own update");
 }
 
+/// An update that arrives while a restarted scheduler waits for a cache is forwarded when it has one.
+#[test]
+fn an_epidemic_update_is_forwarded_after_the_copying_of_a_cache() {
+    let config = Murmuration { spread: MurmurationSpread::Epidemic, ..unbatched() };
+    let layout = Layout::new(2, 0, [1]);
+    let mut back = scheduler(&config, 0, &layout, 1);
+    back.step(Input::Start { epoch: 1 });
+    let update =
+        Gossip::ended(true, EndUpdate { node: 0, number: 0, estimate: Span::ZERO, since: Time::ZERO });
+    assert_eq!(back.receive(layout.node(0), update), []);
+    let empty = back.step(Input::Fire(Timer::Tick(2)));
+    assert_eq!(sends(&empty), [(layout.scheduler(1), update.into())]);
+    assert_eq!(back.receive(layout.node(0), update), [], "a repeated update is ignored");
+}
+
 /// A node's report replaces the node's entry in the cache.
 #[test]
 fn a_report_replaces_the_cache_entry_of_its_node() {
