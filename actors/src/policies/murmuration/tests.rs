@@ -504,6 +504,11 @@ mod faults {
         let (repair, update_delay) = (Span::from_secs(1), Span::from_secs(2));
         let error = wrong(Murmuration { repair, update_delay, ..unbatched() });
         assert!(error.starts_with("update_delay: 2s is longer than repair, 1s"), "{error}");
+        let epidemic = Murmuration { spread: MurmurationSpread::Epidemic, ..unbatched() };
+        for config in [epidemic, Murmuration { repair, ..unbatched() }] {
+            let error = wrong(Murmuration { copy: Copying::Naive, ..config });
+            assert!(error.starts_with("copy: with `repair` or spread = \"epidemic\""), "{error}");
+        }
         let fcfs = Murmuration::default();
         for (key, config) in [
             ("rank", Murmuration { rank: MurmurationRank::Job, ..fcfs }),
