@@ -72,9 +72,8 @@ impl Policy for Murmuration {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.check_order()?;
-        if self.copy == Copying::Naive
-            && (self.repair > Span::ZERO || self.spread == MurmurationSpread::Epidemic)
-        {
+        let numbered = self.repair > Span::ZERO || self.spread == MurmurationSpread::Epidemic;
+        if numbered && self.copy == Copying::Naive {
             return Err("copy: with `repair` or spread = \"epidemic\" updates are numbered and count once, which \"naive\" \
                         does not; use copy = \"numbered\", or remove `repair` and `spread`"
                 .into());

@@ -20,7 +20,9 @@ const KEPT: usize = 1024;
 /// The updates of one actor, and their receivers.
 #[derive(Clone, Debug)]
 pub(super) struct Disseminator {
-    pub(super) spread: MurmurationSpread,
+    /// Whether updates are datagrams.
+    pub(super) datagrams: bool,
+    /// Number of schedulers to which an update is sent or forwarded; zero without epidemic spread.
     fan_out: u32,
     delay: Span,
     observed: bool,
@@ -39,8 +41,8 @@ impl Disseminator {
         let repeats =
             context.lossy && config.spread == MurmurationSpread::Streams && config.copy == Copying::Numbered;
         Self {
-            spread: config.spread,
-            fan_out: config.fan_out,
+            datagrams: config.spread != MurmurationSpread::Streams,
+            fan_out: if config.spread == MurmurationSpread::Epidemic { config.fan_out } else { 0 },
             delay: config.update_delay,
             observed: context.observed,
             number: 0,
@@ -48,11 +50,6 @@ impl Disseminator {
             delayed: VecDeque::new(),
             down: Vec::new(),
         }
-    }
-
-    /// Whether updates are datagrams.
-    pub(super) fn sends_datagrams(&self) -> bool {
-        self.spread != MurmurationSpread::Streams
     }
 
     /// Takes the number of the next update.
@@ -95,7 +92,7 @@ impl Disseminator {
     }
 
     fn send(&self, update: Gossip, recovery: bool, fx: &mut Effects<'_>) {
-        if self.spread == MurmurationSpread::Epidemic {
+        if self.fan_out > 0 {
             self.sample(update, fx.me(), recovery, fx);
         } else if self.down.is_empty() && !recovery {
             fx.broadcast(update);
@@ -106,16 +103,8 @@ impl Disseminator {
         }
     }
 
-    /// Forwards an update that was new to this scheduler.
-    #[inline]
-    pub(super) fn pass_on(&self, update: Gossip, from: ActorId, fx: &mut Effects<'_>) {
-        if self.spread == MurmurationSpread::Epidemic {
-            self.sample(update, from, false, fx);
-        }
-    }
-
-    /// Sends an update to `fan_out` random schedulers, except the one that it came from.
-    fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
+    /// Sends or forwards an update to `fan_out` random schedulers, except the one that it came from.
+    pub(super) fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
         let (me, layout, mut sample) = (fx.me(), fx.layout(), Vec::new());
         // Few schedulers are drawn among many, so unsuitable draws are repeated, a bounded number of times.
         for _ in 0..4 * self.fan_out {

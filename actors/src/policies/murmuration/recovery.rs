@@ -117,10 +117,7 @@ impl Disseminator {
                     fx.recover(actor, update);
                 }
             }
-        } else if let Role::Scheduler(_) = fx.layout().role(actor)
-            && at.is_none()
-            && !up
-        {
+        } else if at.is_none() && !up && matches!(fx.layout().role(actor), Role::Scheduler(_)) {
             self.down.push((actor, self.number));
         }
     }

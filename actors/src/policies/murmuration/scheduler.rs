@@ -84,7 +84,7 @@ impl MurmurationRule {
                 if self.request.is_some() {
                     self.inbox.push((from, gossip));
                 } else if self.cache.receive(gossip, fx) && gossip.is_datagram() {
-                    self.disseminator.pass_on(gossip, from, fx);
+                    self.disseminator.sample(gossip, from, false, fx);
                 }
             }
             Gossip::Backlog(report) => {
