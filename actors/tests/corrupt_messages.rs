@@ -323,14 +323,14 @@ impl<'a> Chaos<'a> {
     fn gossip(&mut self, job: JobId, node: u32, any: u32) -> Gossip {
         let (span, at) = (Span(u64::from(any) << self.below(33)), self.now);
         let number = any;
-        let news = EndUpdate { node, number, estimate: span, since: at + span };
+        let news = EndUpdate { node, number, estimate: span, counts_from: at + span };
         match self.below(12) {
             0 => Gossip::Ended(news),
-            1 => Gossip::EndedRumour(news),
-            2 => Gossip::Ask { round: any },
-            3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
-            4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
-            5 => Gossip::Heard { round: any, origin: node, number },
+            1 => Gossip::EndedDatagram(news),
+            2 => Gossip::Ask { epoch: any },
+            3 => Gossip::Answer { epoch: any, parts: 4 + any % 9 },
+            4 => Gossip::Entry { epoch: any, node, wait: i64::MIN + i64::from(any), renewed: at + span },
+            5 => Gossip::Heard { epoch: any, origin: node, number },
             6 => Gossip::Backlog(BacklogReport { work: span, at: at + span, number, came: number }),
             _ => {
                 let form = [
@@ -347,7 +347,7 @@ impl<'a> Chaos<'a> {
                     number,
                     origin,
                     form,
-                    rumour: self.below(2) == 0,
+                    datagram: self.below(2) == 0,
                 })
             }
         }

@@ -41,20 +41,22 @@ pub struct PlacementUpdate {
     /// Form of the update.
     pub form: PlacementForm,
     /// Whether the update is a datagram, which can be lost and may be forwarded.
-    pub rumour: bool,
+    pub datagram: bool,
 }
 
 impl PlacementUpdate {
     fn fits(&self, run: &Run<'_>) -> bool {
-        run.has_scheduler(self.origin) && run.has_job(self.job) && self.nodes().all(|node| run.has_node(node))
+        run.has_scheduler(self.origin)
+            && run.has_job(self.job)
+            && Self::unpadded(self.nodes).all(|node| run.has_node(node))
     }
 
     /// Padding in place of a node.
     pub const NO_NODE: u32 = u32::MAX;
 
-    /// The nodes of the update.
-    pub fn nodes(&self) -> impl Iterator<Item = u32> + use<> {
-        self.nodes.into_iter().filter(|&node| node != Self::NO_NODE)
+    /// The nodes of an update, without the padding.
+    pub fn unpadded(nodes: [u32; 2]) -> impl Iterator<Item = u32> + use<> {
+        nodes.into_iter().filter(|&node| node != Self::NO_NODE)
     }
 }
 
@@ -69,7 +71,7 @@ pub struct EndUpdate {
     pub estimate: Span,
     /// Time at which the task's placement was decided, so that receivers judge both updates alike. Where schedulers
     /// keep clocks, the time at which the task began to run.
-    pub since: Time,
+    pub counts_from: Time,
 }
 
 /// Total work of all tasks at a node.
@@ -93,34 +95,34 @@ pub enum Gossip {
     /// Node → schedulers: Update(−).
     Ended(EndUpdate),
     /// Like `Ended`, but a datagram that can be lost and may be forwarded.
-    EndedRumour(EndUpdate),
+    EndedDatagram(EndUpdate),
     /// Scheduler → scheduler: request for a copy of the cache.
     Ask {
-        /// Number of the asker's attempt.
-        round: u32,
+        /// Epoch of the scheduler that asks.
+        epoch: u32,
     },
     /// Scheduler → scheduler: the head of an answer.
     Answer {
-        /// The attempt that this message answers.
-        round: u32,
+        /// Epoch of the scheduler that asked.
+        epoch: u32,
         /// The answer continues with this many [`Gossip::Entry`] and [`Gossip::Heard`] messages.
         parts: u32,
     },
     /// A part of an answer: the entry of a node.
     Entry {
-        /// The attempt that this message answers.
-        round: u32,
+        /// Epoch of the scheduler that asked.
+        epoch: u32,
         /// The node.
         node: u32,
         /// Work expected at the node, ns.
         wait: i64,
-        /// Updates decided before this concern an earlier epoch of the node.
-        since: Time,
+        /// Time at which the node last crashed or came back. Updates decided earlier are outdated.
+        renewed: Time,
     },
     /// A part of an answer: the copy contains all updates of this origin below the number.
     Heard {
-        /// The attempt that this message answers.
-        round: u32,
+        /// Epoch of the scheduler that asked.
+        epoch: u32,
         /// The origin: schedulers first, then nodes.
         origin: u32,
         /// The number of the first update that the copy does not contain.
@@ -132,21 +134,21 @@ pub enum Gossip {
 }
 
 impl Gossip {
-    /// The update about the end of a task, as a datagram if `rumour` is set.
-    pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
-        if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
+    /// The update about the end of a task, as a datagram if `datagram` is set.
+    pub const fn ended(datagram: bool, ended: EndUpdate) -> Self {
+        if datagram { Self::EndedDatagram(ended) } else { Self::Ended(ended) }
     }
 
     /// Whether the message is a datagram that may be forwarded.
-    pub const fn is_rumour(&self) -> bool {
-        matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
+    pub const fn is_datagram(&self) -> bool {
+        matches!(self, Self::EndedDatagram(_) | Self::Placed(PlacementUpdate { datagram: true, .. }))
     }
 
     /// The origin of an update, schedulers first, and its number.
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {
             Self::Placed(placed) => Some((placed.origin, placed.number)),
-            Self::Ended(ended) | Self::EndedRumour(ended) => {
+            Self::Ended(ended) | Self::EndedDatagram(ended) => {
                 Some((layout.schedulers() + ended.node, ended.number))
             }
             Self::Ask { .. }
@@ -163,26 +165,26 @@ protocol! {
     Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
         | Self::Entry { .. } | Self::Heard { .. });
     Placed = "gossip.placed", Stream, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run) => update.job,
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, datagram: false, .. }) if update.fits(run) => update.job,
     Batch = "gossip.batch", Stream, Scheduler -> Scheduler:
         Self::Placed(
-            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: false, .. }
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, datagram: false, .. }
         ) if update.fits(run) => update.job,
     Withdrawn = "gossip.withdrawn", Stream, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: false, .. })
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, datagram: false, .. })
         if update.fits(run) => update.job,
     Ended = "gossip.ended", Stream, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
     RumourPlaced = "rumour.placed", Datagram, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run) => update.job,
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, datagram: true, .. }) if update.fits(run) => update.job,
     RumourBatch = "rumour.batch", Datagram, Scheduler -> Scheduler:
         Self::Placed(
-            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: true, .. }
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, datagram: true, .. }
         ) if update.fits(run) => update.job,
     RumourWithdrawn = "rumour.withdrawn", Datagram, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: true, .. })
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, datagram: true, .. })
         if update.fits(run) => update.job,
     RumourEnded = "rumour.ended", Datagram, Node -> Scheduler | Scheduler -> Scheduler:
-        Self::EndedRumour(update) if run.has_node(update.node),
+        Self::EndedDatagram(update) if run.has_node(update.node),
     Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },
     Answer = "cache.answer", Stream, Scheduler -> Scheduler: Self::Answer { .. },
     Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),

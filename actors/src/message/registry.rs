@@ -215,7 +215,7 @@ mod tests {
                 Slice::Switch { core: 0, work: SliceWork::Rest, epoch: 0, order: 0, open: JobId(0) }.into(),
                 None,
             ),
-            (Gossip::Ask { round: 1 }.into(), None),
+            (Gossip::Ask { epoch: 1 }.into(), None),
             (Steal::Ask.into(), None),
         ] {
             assert_eq!(msg.job(), job, "{}", msg.name());
@@ -239,7 +239,7 @@ mod tests {
                 };
                 assert_eq!(passes(&layout, from, to, submit), roles(client, scheduler));
                 assert_eq!(passes(&layout, from, to, Steal::Ask), roles(node, layout.node(0)));
-                assert_eq!(passes(&layout, from, to, Gossip::Ask { round: 1 }), roles(scheduler, scheduler));
+                assert_eq!(passes(&layout, from, to, Gossip::Ask { epoch: 1 }), roles(scheduler, scheduler));
                 assert!(!passes(&layout, from, to, run), "workers are reached by their own node only");
             }
         }
@@ -271,7 +271,7 @@ mod tests {
         for (first, len) in [(0, 0), (0, 2), (u16::MAX, u16::MAX)] {
             assert!(!passes(&layout, down, up, Share::Bits(bits(first, len))));
         }
-        let ended = |node| EndUpdate { node, number: 0, estimate: Span(1), since: Time::ZERO };
+        let ended = |node| EndUpdate { node, number: 0, estimate: Span(1), counts_from: Time::ZERO };
         assert!(passes(&layout, down, up, Gossip::Ended(ended(1))));
         assert!(!passes(&layout, down, up, Gossip::Ended(ended(2))));
         let placed = |nodes, origin| PlacementUpdate {
@@ -281,7 +281,7 @@ mod tests {
             number: 0,
             origin,
             form: PlacementForm::Rest,
-            rumour: false,
+            datagram: false,
         };
         let pass = |update| passes(&layout, layout.scheduler(1), up, Gossip::Placed(update));
         assert!(pass(placed([1, PlacementUpdate::NO_NODE], 1)));

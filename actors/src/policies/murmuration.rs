@@ -26,6 +26,7 @@ mod recovery;
 mod scheduler;
 mod timers;
 
+use config::Copying;
 pub use config::{
     Murmuration, MurmurationNews, MurmurationOrder, MurmurationRank, MurmurationSpread, MurmurationTies,
     MurmurationWait,
@@ -71,6 +72,12 @@ impl Policy for Murmuration {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.check_order()?;
+        let numbered = self.repair > Span::ZERO || self.spread == MurmurationSpread::Epidemic;
+        if numbered && self.copy == Copying::Naive {
+            return Err("copy: with `repair` or spread = \"epidemic\" updates are numbered and count once, which \"naive\" \
+                        does not; use copy = \"numbered\", or remove `repair` and `spread`"
+                .into());
+        }
         if self.repair == Span::ZERO {
             return Ok(());
         }

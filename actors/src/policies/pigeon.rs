@@ -26,7 +26,7 @@ mod ticks;
 mod workers;
 
 pub use config::Pigeon;
-use config::{GroupWeight, TaskSplit};
+use config::{QueueWeight, TaskSplit};
 use groups::WorkerGroups;
 use master::Master;
 use node::PigeonNode;
@@ -62,7 +62,7 @@ impl Policy for Pigeon {
         if !(self.reserved >= 0.0 && self.reserved < 1.0) {
             return Err(format!("reserved: must be at least 0 and below 1, not {}", self.reserved));
         }
-        if let GroupWeight::Tasks(weight @ ..2) = self.weight {
+        if let QueueWeight::Tasks(weight @ ..2) = self.weight {
             return Err(format!(
                 "weight: must be 2 or more, or \"strict\", not {weight}, because below 2 no short task would run"
             ));
@@ -101,17 +101,14 @@ impl Policy for Pigeon {
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
         let groups = WorkerGroups::new(self, layout);
+        let count = groups.count;
         let workers = |group| groups.real_workers(group, layout).len();
+        let [first, last] = [0, count.saturating_sub(1)].map(workers);
         let mut remarks = Vec::new();
-        let (count, last) = (groups.count, groups.count.saturating_sub(1));
-        if count == 1 && u64::from(self.group) > workers(0) as u64 {
-            remarks.push(format!("one group of {} workers, fewer than `group`", workers(0)));
-        } else if count > 1 && workers(last) < workers(0) {
-            remarks.push(format!(
-                "the last of {count} groups has {} workers, the first {}",
-                workers(last),
-                workers(0)
-            ));
+        if count == 1 && u64::from(self.group) > first as u64 {
+            remarks.push(format!("one group of {first} workers, fewer than `group`"));
+        } else if last < first {
+            remarks.push(format!("the last of {count} groups has {last} workers, the first {first}"));
         }
         if classes < 2 && self.reserved > 0.0 {
             remarks.push(

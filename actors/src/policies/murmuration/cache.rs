@@ -13,9 +13,6 @@ use crate::message::{EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
 
-/// Padding of the nodes of an update.
-const NOWHERE: u32 = PlacementUpdate::NO_NODE;
-
 /// The resource cache of a scheduler.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
@@ -27,7 +24,7 @@ pub(super) struct Cache {
     pub(super) seen: Option<SeenWindow>,
     /// Time at which each node last crashed or came back. Updates decided earlier are outdated. Empty where nodes
     /// cannot crash.
-    pub(super) since: Vec<Time>,
+    pub(super) renewed: Vec<Time>,
     /// Time of each node's last report, and number of tasks sent to the node since its start; empty if nodes do not
     /// report.
     pub(super) reports: Vec<(Time, u32)>,
@@ -41,17 +38,17 @@ impl Cache {
     pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
         let layout = context.layout;
         let nodes = layout.nodes();
-        let rumours = config.spread != MurmurationSpread::Streams;
+        let datagrams = config.spread != MurmurationSpread::Streams;
         let repaired = config.repair > Span::ZERO;
         let repeats = config.spread == MurmurationSpread::Epidemic
-            || context.lossy && (rumours || config.copy == Copying::Numbered);
+            || context.lossy && (datagrams || config.copy == Copying::Numbered);
         let cores = if config.wait == MurmurationWait::PerCore { uneven(layout) } else { Vec::new() };
         Self {
             waits: MinWaitIndex::new(nodes, cores),
             ties: config.ties,
             clock: config.wait == MurmurationWait::Clock,
-            seen: (repaired || repeats).then(|| SeenWindow::new(layout.schedulers() + nodes, rumours)),
-            since: vec![Time::ZERO; if context.lossy { nodes as usize } else { 0 }],
+            seen: (repaired || repeats).then(|| SeenWindow::new(layout.schedulers() + nodes, datagrams)),
+            renewed: vec![Time::ZERO; if context.lossy { nodes as usize } else { 0 }],
             reports: vec![(Time::ZERO, 0); if repaired { nodes as usize } else { 0 }],
             watched: context.watched,
             me: context.index,
@@ -79,7 +76,7 @@ impl Cache {
     }
 
     /// Line 11, UpdateLocCache: adds a task of this scheduler.
-    pub(super) fn place(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
+    pub(super) fn add_placed(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
         let estimate = fx.catalog().job_estimate(job).signed();
         self.change(node, estimate, fx.now(), fx.layout());
         if let Some((_, sent)) = self.reports.get_mut(node as usize) {
@@ -96,7 +93,7 @@ impl Cache {
         {
             return false;
         }
-        let datagram = update.is_rumour();
+        let datagram = update.is_datagram();
         let (nodes, change, at) = changes(&update, fx);
         for node in nodes {
             if self.change(node, change, at, fx.layout()) && self.watched {
@@ -124,13 +121,13 @@ impl Cache {
     /// Whether a decision at `at` is still valid, because the node has not crashed since.
     #[inline]
     pub(super) fn counts(&self, node: u32, at: Time) -> bool {
-        at >= self.since(node)
+        at >= self.renewed(node)
     }
 
     /// Time at which a node last crashed or came back.
     #[inline]
-    pub(super) fn since(&self, node: u32) -> Time {
-        self.since.get(node as usize).copied().unwrap_or(Time::ZERO)
+    pub(super) fn renewed(&self, node: u32) -> Time {
+        self.renewed.get(node as usize).copied().unwrap_or(Time::ZERO)
     }
 }
 
@@ -147,14 +144,14 @@ pub(super) fn changes(update: &Gossip, fx: &Effects<'_>) -> (impl Iterator<Item 
             let estimate = fx.catalog().job_estimate(job).signed();
             (nodes, if form == PlacementForm::Withdrawn { -estimate } else { estimate }, at)
         }
-        Gossip::Ended(EndUpdate { node, estimate, since, .. })
-        | Gossip::EndedRumour(EndUpdate { node, estimate, since, .. }) => {
-            ([node, NOWHERE], -estimate.signed(), since)
+        Gossip::Ended(EndUpdate { node, estimate, counts_from, .. })
+        | Gossip::EndedDatagram(EndUpdate { node, estimate, counts_from, .. }) => {
+            ([node, PlacementUpdate::NO_NODE], -estimate.signed(), counts_from)
         }
         // Other messages are not updates.
-        _ => ([NOWHERE; 2], 0, Time::ZERO),
+        _ => ([PlacementUpdate::NO_NODE; 2], 0, Time::ZERO),
     };
-    (nodes.into_iter().filter(|&node| node != NOWHERE), change, at)
+    (PlacementUpdate::unpadded(nodes), change, at)
 }
 
 /// Number of cores of each node, if the numbers differ; else empty.

@@ -130,7 +130,9 @@ parameters! {
         /// Updates are numbered, and updates that the copy contains are not applied again.
         #[default]
         Numbered,
-        /// All updates since the request are applied, even if the copy contains them, as in the paper.
+        /// All updates since the request are applied, even if the copy contains them, as in the paper. No updates are
+        /// kept for schedulers that are down. Refused with `repair` and with `epidemic` spread, which number updates;
+        /// with `datagrams` on a network that can lose them, the same as `numbered`.
         Naive,
     }
 }

@@ -26,7 +26,7 @@ impl MurmurationRule {
         for i in (1..left.len()).rev() {
             left.swap(i, fx.rng().below(i as u32 + 1) as usize);
         }
-        self.request = Some(CacheRequest { round: epoch, left, answers: Vec::new() });
+        self.request = Some(CacheRequest { epoch, left, received: Vec::new() });
         self.ask(fx);
     }
 
@@ -38,43 +38,43 @@ impl MurmurationRule {
         if asked.is_empty() {
             return self.adopt(&[], fx);
         }
-        let round = request.round;
-        asked.into_iter().for_each(|other| fx.recover(other, Gossip::Ask { round }));
+        let epoch = request.epoch;
+        asked.into_iter().for_each(|other| fx.recover(other, Gossip::Ask { epoch }));
         fx.arm(ASK, self.config.ask_timeout);
     }
 
     /// Answers a request with a copy of the cache, at once or after the artificial delay; without a cache, not at all.
-    pub(super) fn answer(&mut self, to: ActorId, round: u32, fx: &mut Effects<'_>) {
+    pub(super) fn answer(&mut self, to: ActorId, epoch: u32, fx: &mut Effects<'_>) {
         if self.request.is_some() {
             return;
         }
-        let parts = self.cache.copy(round, self.disseminator.number, fx);
+        let parts = self.cache.copy(epoch, self.disseminator.number, fx);
         let mut after = self.config.answer_delay;
         if after > Span::ZERO {
             after = after.scale(fx.rng().unit());
             fx.arm(ANSWER, after);
         }
-        self.answers.push((fx.now() + after, to, round, parts));
+        self.to_send.push((fx.now() + after, to, epoch, parts));
         self.send_answers(fx);
     }
 
     /// Sends the answers whose delay has expired.
     pub(super) fn send_answers(&mut self, fx: &mut Effects<'_>) {
         let now = fx.now();
-        for (_, to, round, parts) in self.answers.extract_if(.., |answer| answer.0 <= now) {
-            fx.recover(to, Gossip::Answer { round, parts: parts.len() as u32 });
+        for (_, to, epoch, parts) in self.to_send.extract_if(.., |answer| answer.0 <= now) {
+            fx.recover(to, Gossip::Answer { epoch, parts: parts.len() as u32 });
             parts.into_iter().for_each(|part| fx.recover(to, part));
         }
     }
 
     /// Adds a part of an answer; adopts the answer when it is complete.
-    pub(super) fn copied(&mut self, from: ActorId, round: u32, part: Gossip, fx: &mut Effects<'_>) {
-        let Some(request) = self.request.as_mut().filter(|request| request.round == round) else { return };
-        let at = request.answers.iter().position(|answer| answer.0 == from).unwrap_or_else(|| {
-            request.answers.push((from, None, Vec::new()));
-            request.answers.len() - 1
+    pub(super) fn copied(&mut self, from: ActorId, epoch: u32, part: Gossip, fx: &mut Effects<'_>) {
+        let Some(request) = self.request.as_mut().filter(|request| request.epoch == epoch) else { return };
+        let at = request.received.iter().position(|answer| answer.0 == from).unwrap_or_else(|| {
+            request.received.push((from, None, Vec::new()));
+            request.received.len() - 1
         });
-        let (_, announced, parts) = &mut request.answers[at];
+        let (_, announced, parts) = &mut request.received[at];
         match part {
             Gossip::Answer { parts, .. } => *announced = Some(parts),
             _ => parts.push(part),
@@ -89,9 +89,7 @@ impl MurmurationRule {
     fn adopt(&mut self, parts: &[Gossip], fx: &mut Effects<'_>) {
         self.request = None;
         self.cache.adopt(parts, fx);
-        for (_, update) in std::mem::take(&mut self.inbox) {
-            self.cache.receive(update, fx);
-        }
+        self.read_inbox(fx);
     }
 }
 
@@ -99,7 +97,7 @@ impl Cache {
     /// The parts of an answer: the expected work and the time of the last restart of every node, and the contained
     /// updates of every sender, `own` for this scheduler itself. Times of `wait = "clock"` do not add up, so updates
     /// that were applied out of order are then subtracted only approximately.
-    fn copy(&self, round: u32, own: u32, fx: &Effects<'_>) -> Vec<Gossip> {
+    fn copy(&self, epoch: u32, own: u32, fx: &Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
         for update in self.seen.iter().flat_map(SeenWindow::early) {
@@ -109,11 +107,11 @@ impl Cache {
         }
         let entries = (0..nodes).map(|node| {
             let wait = self.waits.work(node).saturating_sub(early[node as usize]);
-            Gossip::Entry { round, node, wait, since: self.since(node) }
+            Gossip::Entry { epoch, node, wait, renewed: self.renewed(node) }
         });
         let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(origin, number)| {
             let number = if origin == self.me { own } else { number };
-            Gossip::Heard { round, origin, number }
+            Gossip::Heard { epoch, origin, number }
         });
         entries.chain(contained).collect()
     }
@@ -125,7 +123,7 @@ impl Cache {
         let mut entries = vec![(0, fx.now()); fx.layout().nodes() as usize];
         for part in parts {
             match *part {
-                Gossip::Entry { node, wait, since, .. } => entries[node as usize] = (wait, since),
+                Gossip::Entry { node, wait, renewed, .. } => entries[node as usize] = (wait, renewed),
                 Gossip::Heard { origin, number, .. } => {
                     self.seen.iter_mut().for_each(|seen| seen.adopt(origin, number));
                 }
@@ -134,9 +132,9 @@ impl Cache {
         }
         for (node, (wait, known)) in (0..).zip(entries) {
             // The sender of the copy may not have been notified yet that the node crashed or came back.
-            let stale = known < self.since(node);
-            if let Some(since) = self.since.get_mut(node as usize) {
-                *since = known.max(*since);
+            let stale = known < self.renewed(node);
+            if let Some(renewed) = self.renewed.get_mut(node as usize) {
+                *renewed = known.max(*renewed);
             }
             self.waits.set(node, if stale { 0 } else { wait });
             if self.watched {

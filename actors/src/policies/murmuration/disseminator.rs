@@ -13,14 +13,16 @@ use crate::machine::{CacheNote, Effects};
 use crate::message::{Gossip, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
 
-/// Number of updates kept for schedulers that are down. The oldest are dropped first, because a scheduler that answers
-/// for a cache has received them long ago.
+/// Number of updates kept for schedulers that are down. The oldest are dropped first, because a scheduler whose
+/// cache is copied has received them long ago.
 const KEPT: usize = 1024;
 
 /// The updates of one actor, and their receivers.
 #[derive(Clone, Debug)]
 pub(super) struct Disseminator {
-    pub(super) spread: MurmurationSpread,
+    /// Whether updates are datagrams.
+    pub(super) datagrams: bool,
+    /// Number of schedulers to which an update is sent or forwarded; zero without epidemic spread.
     fan_out: u32,
     delay: Span,
     observed: bool,
@@ -28,7 +30,7 @@ pub(super) struct Disseminator {
     pub(super) number: u32,
     /// Updates already sent; kept only where a receiver may have missed some and ignores duplicates.
     pub(super) recent: Option<VecDeque<Gossip>>,
-    /// Delayed updates, each with the flag that it is part of a repair.
+    /// Delayed updates, each with the flag that it repairs a loss.
     delayed: VecDeque<(Gossip, bool)>,
     /// Schedulers that are down, each with the first update that it has missed.
     pub(super) down: Vec<(ActorId, u32)>,
@@ -39,8 +41,8 @@ impl Disseminator {
         let repeats =
             context.lossy && config.spread == MurmurationSpread::Streams && config.copy == Copying::Numbered;
         Self {
-            spread: config.spread,
-            fan_out: config.fan_out,
+            datagrams: config.spread != MurmurationSpread::Streams,
+            fan_out: if config.spread == MurmurationSpread::Epidemic { config.fan_out } else { 0 },
             delay: config.update_delay,
             observed: context.observed,
             number: 0,
@@ -50,11 +52,6 @@ impl Disseminator {
         }
     }
 
-    /// Whether updates are datagrams.
-    pub(super) fn rumours(&self) -> bool {
-        self.spread != MurmurationSpread::Streams
-    }
-
     /// Takes the number of the next update.
     pub(super) const fn take_number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
@@ -62,7 +59,7 @@ impl Disseminator {
     }
 
     /// Sends an update of this actor, at once or after the artificial delay.
-    pub(super) fn announce(&mut self, update: Gossip, repair: bool, fx: &mut Effects<'_>) {
+    pub(super) fn announce(&mut self, update: Gossip, recovery: bool, fx: &mut Effects<'_>) {
         // Withdrawals are noted where they take effect.
         let withdrawn =
             matches!(update, Gossip::Placed(PlacementUpdate { form: PlacementForm::Withdrawn, .. }));
@@ -70,7 +67,7 @@ impl Disseminator {
             && !withdrawn
             && let Some((_, number)) = update.origin(fx.layout())
         {
-            let datagram = update.is_rumour();
+            let datagram = update.is_datagram();
             changes(&update, fx).0.for_each(|node| fx.note(CacheNote::Numbered { node, number, datagram }));
         }
         if let Some(recent) = &mut self.recent {
@@ -80,49 +77,41 @@ impl Disseminator {
             recent.push_back(update);
         }
         if self.delay == Span::ZERO {
-            self.send(update, repair, fx);
+            self.send(update, recovery, fx);
         } else {
-            self.delayed.push_back((update, repair));
+            self.delayed.push_back((update, recovery));
             fx.arm(SPREAD, self.delay);
         }
     }
 
     /// Sends the oldest delayed update, whose delay has expired.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
-        if let Some((update, repair)) = self.delayed.pop_front() {
-            self.send(update, repair, fx);
+        if let Some((update, recovery)) = self.delayed.pop_front() {
+            self.send(update, recovery, fx);
         }
     }
 
-    fn send(&self, update: Gossip, repair: bool, fx: &mut Effects<'_>) {
-        if self.spread == MurmurationSpread::Epidemic {
-            self.sample(update, fx.me(), repair, fx);
-        } else if self.down.is_empty() && !repair {
+    fn send(&self, update: Gossip, recovery: bool, fx: &mut Effects<'_>) {
+        if self.fan_out > 0 {
+            self.sample(update, fx.me(), recovery, fx);
+        } else if self.down.is_empty() && !recovery {
             fx.broadcast(update);
         } else {
             for scheduler in others(fx).filter(|&other| self.is_up(other)) {
-                fx.send_as(repair, scheduler, update);
+                fx.send_as(recovery, scheduler, update);
             }
         }
     }
 
-    /// Forwards an update that was new to this scheduler.
-    #[inline]
-    pub(super) fn pass_on(&self, update: Gossip, from: ActorId, fx: &mut Effects<'_>) {
-        if self.spread == MurmurationSpread::Epidemic {
-            self.sample(update, from, false, fx);
-        }
-    }
-
-    /// Sends an update to `fan_out` random schedulers, except the one that it came from.
-    fn sample(&self, update: Gossip, from: ActorId, repair: bool, fx: &mut Effects<'_>) {
+    /// Sends or forwards an update to `fan_out` random schedulers, except the one that it came from.
+    pub(super) fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
         let (me, layout, mut sample) = (fx.me(), fx.layout(), Vec::new());
         // Few schedulers are drawn among many, so unsuitable draws are repeated, a bounded number of times.
         for _ in 0..4 * self.fan_out {
             let other = layout.scheduler(fx.rng().below(layout.schedulers()));
             if other != me && other != from && self.is_up(other) && !sample.contains(&other) {
                 sample.push(other);
-                fx.send_as(repair, other, update);
+                fx.send_as(recovery, other, update);
                 if sample.len() == self.fan_out as usize {
                     break;
                 }

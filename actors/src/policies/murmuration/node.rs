@@ -1,7 +1,8 @@
 //! The node manager, which serves its tasks and sends an update when a task ends (section 4.1).
 //!
 //! Tasks wait in one queue, oldest job first (FCFS) or shortest task first (STF, section 4.2), for cores that run each
-//! to its end. With least attained service (ours) none waits for a core.
+//! to its end. The oldest job is the one that arrived first, as the prototype orders by creation (section 5.1); section
+//! 4.2 has the order in which tasks arrive at the node. With least attained service (ours) none waits for a core.
 
 use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::Disseminator;
@@ -22,7 +23,7 @@ pub(super) struct HeldTask {
     estimate: Span,
     /// The time by which schedulers judge the update about the end: that of the placement or, where schedulers keep
     /// clocks, that at which the task began to run.
-    since: Time,
+    counts_from: Time,
 }
 
 /// A node manager.
@@ -72,7 +73,7 @@ impl MurmurationNode {
             *came = came.saturating_add(1);
         }
         let estimate = fx.catalog().job_estimate(copy.task.job);
-        let task = HeldTask { from, copy, estimate, since: at };
+        let task = HeldTask { from, copy, estimate, counts_from: at };
         if let Some((las, tasks)) = &mut self.las {
             tasks.push(task);
             las.arrive(from, copy, fx);
@@ -91,7 +92,7 @@ impl MurmurationNode {
             }
             let Some(mut task) = self.queue.serve() else { return };
             if self.wait == MurmurationWait::Clock {
-                task.since = fx.now();
+                task.counts_from = fx.now();
             }
             self.cores[core] = Some(task);
             fx.send(fx.layout().worker(self.index, core as u32), Core::run(task.copy));
@@ -117,10 +118,10 @@ impl MurmurationNode {
     }
 
     /// Sends all schedulers the update that a task has left the node.
-    pub(super) fn announce(&mut self, task: &HeldTask, repair: bool, fx: &mut Effects<'_>) {
-        let (number, HeldTask { estimate, since, .. }) = (self.disseminator.take_number(), *task);
-        let update = EndUpdate { node: self.index, number, estimate, since };
-        self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), update), repair, fx);
+    pub(super) fn announce(&mut self, task: &HeldTask, recovery: bool, fx: &mut Effects<'_>) {
+        let (number, HeldTask { estimate, counts_from, .. }) = (self.disseminator.take_number(), *task);
+        let update = EndUpdate { node: self.index, number, estimate, counts_from };
+        self.disseminator.announce(Gossip::ended(self.disseminator.datagrams, update), recovery, fx);
     }
 
     /// The estimated work of all tasks.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::message::Gossip;
 
-/// Next number of an origin that has sent no update yet. The window of such an origin starts at the first update that
-/// arrives.
+/// Next number of an origin about which the copied cache says nothing. The window of such an origin starts at the first
+/// update that arrives.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Number of buffered datagram updates of an origin from which on missing updates count as lost.
@@ -34,13 +34,13 @@ pub(super) struct SeenWindow {
     /// Updates applied out of order, by origin and number; no entry is empty.
     early: BTreeMap<u32, BTreeMap<u32, Gossip>>,
     /// Whether a missing update may be lost for good; on a stream a missing update still arrives.
-    rumours: bool,
+    datagrams: bool,
 }
 
 impl SeenWindow {
     /// An empty window for origins in their first epoch.
-    pub(super) fn new(origins: u32, rumours: bool) -> Self {
-        Self { next: vec![0; origins as usize], past: Vec::new(), early: BTreeMap::new(), rumours }
+    pub(super) fn new(origins: u32, datagrams: bool) -> Self {
+        Self { next: vec![0; origins as usize], past: Vec::new(), early: BTreeMap::new(), datagrams }
     }
 
     /// Marks an update as applied; returns whether it was new.
@@ -61,7 +61,7 @@ impl SeenWindow {
                 return false;
             }
             match early.first_key_value() {
-                Some((&first, _)) if self.rumours && early.len() > GAP => *next = first,
+                Some((&first, _)) if self.datagrams && early.len() > GAP => *next = first,
                 _ => return true,
             }
         }
@@ -152,7 +152,7 @@ impl SeenWindow {
 mod tests {
     use super::*;
 
-    const UPDATE: Gossip = Gossip::Ask { round: 0 };
+    const UPDATE: Gossip = Gossip::Ask { epoch: 0 };
 
     fn receive(seen: &mut SeenWindow, numbers: &[u32]) -> Vec<bool> {
         numbers.iter().map(|&number| seen.insert(1, number, UPDATE)).collect()

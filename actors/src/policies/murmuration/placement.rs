@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | 7 | the task with the earliest creation timestamp | `queued`, `schedule` |
 //! | 8, 9 | feasible nodes, and among them the one with the smallest expected wait | `Cache::choose` |
-//! | 10 | dispatch of the task | `bind` |
-//! | 11 | UpdateLocCache | `Cache::place` |
-//! | 12, 13 | UpdateRemCache | `bind`, `announce_batch`, `Disseminator::announce` |
+//! | 10 | dispatch of the task | `place` |
+//! | 11 | UpdateLocCache | `Cache::add_placed` |
+//! | 12, 13 | UpdateRemCache | `place`, `announce_batch`, `Disseminator::announce` |
 //! | 16, 17 | update of a placement received | `Cache::receive` |
 //! | 18 to 21 | update of an end | `MurmurationNode::ended`, `Cache::receive` |
 //!
@@ -52,7 +52,7 @@ impl MurmurationRule {
         }
     }
 
-    /// Places the next task of the current job, or all its tasks if a decision takes no time.
+    /// Places the next task of the current job, or all its tasks if `decision_per_task` is zero.
     pub(super) fn decide(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some((job, decided)) = self.busy else { return };
         if let Some(spec) = tasks.spec(job) {
@@ -61,7 +61,7 @@ impl MurmurationRule {
             for index in decided..next {
                 // A copy of an earlier submission may have finished the task.
                 if let Some(copy) = tasks.waiting(job.task(index)) {
-                    self.bind(copy, false, tasks, fx);
+                    self.place(copy, false, tasks, fx);
                 }
             }
             if next < spec.tasks {
@@ -69,6 +69,7 @@ impl MurmurationRule {
                     self.read_inbox(fx);
                 }
                 let rest = self.queued(job, next, fx);
+                // Entries are reversed: a lesser one comes later.
                 if !self.config.preemptive || self.queue.peek().is_none_or(|other| *other < rest) {
                     self.busy = Some((job, next));
                     return fx.arm(DECIDE, per_task);
@@ -83,7 +84,13 @@ impl MurmurationRule {
 
     /// Lines 8 to 13: sends a task to the node with the smallest expected wait and updates all caches. A placement that
     /// repairs a loss is not part of the batch of a job.
-    pub(super) fn bind(&mut self, copy: CopyId, repair: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+    pub(super) fn place(
+        &mut self,
+        copy: CopyId,
+        recovery: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
         let Some((node, believed)) = self.cache.choose(fx) else {
             self.stranded.insert(copy);
             return;
@@ -93,13 +100,13 @@ impl MurmurationRule {
             None => Note::Bound { copy },
         });
         let (job, at) = (copy.task.job, fx.now());
-        self.cache.place(node, job, fx);
+        self.cache.add_placed(node, job, fx);
         tasks.launch_by(Launch::Task { copy, at }, copy, fx.layout().node(node), fx);
-        if self.config.batch && !repair {
+        if self.config.batch && !recovery {
             self.unannounced.push((node, at));
         } else {
             let update = self.next_update(job, &[(node, at)], PlacementForm::Single);
-            self.disseminator.announce(update, repair, fx);
+            self.disseminator.announce(update, recovery, fx);
         }
     }
 
@@ -116,9 +123,9 @@ impl MurmurationRule {
 
     /// The next update of this scheduler, about one or two tasks that were placed on these nodes at the same time.
     pub(super) fn next_update(&mut self, job: JobId, placed: &[(u32, Time)], form: PlacementForm) -> Gossip {
-        let (number, rumour) = (self.disseminator.take_number(), self.disseminator.rumours());
+        let (number, datagram) = (self.disseminator.take_number(), self.disseminator.datagrams);
         let (first, at) = placed[0];
         let nodes = [first, placed.get(1).map_or(PlacementUpdate::NO_NODE, |second| second.0)];
-        Gossip::Placed(PlacementUpdate { job, nodes, at, number, origin: self.cache.me, form, rumour })
+        Gossip::Placed(PlacementUpdate { job, nodes, at, number, origin: self.cache.me, form, datagram })
     }
 }

@@ -16,11 +16,11 @@ use crate::roles::dispatcher::OpenTasks;
 impl MurmurationRule {
     /// Sends the copies that found no node as soon as a node can be reached.
     #[inline]
-    pub(super) fn bind_stranded(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+    pub(super) fn place_stranded(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if !self.stranded.is_empty() && self.cache.waits.least().is_some() {
             for copy in std::mem::take(&mut self.stranded) {
                 if let Some(copy) = tasks.renumber(copy) {
-                    self.bind(copy, true, tasks, fx);
+                    self.place(copy, true, tasks, fx);
                 }
             }
         }
@@ -51,15 +51,15 @@ impl MurmurationRule {
         }
     }
 
-    /// Forgets the work of a node that crashed, which is not chosen until it is back, or that is back.
+    /// Sets a node's work to zero when it crashes or comes back; it is not chosen meanwhile.
     pub(super) fn renew(&mut self, node: u32, up: bool, fx: &mut Effects<'_>) {
         self.cache.waits.reach(node, up);
         self.cache.waits.set(node, 0);
         if let Some((_, sent)) = self.cache.reports.get_mut(node as usize) {
             *sent = 0;
         }
-        if let Some(since) = self.cache.since.get_mut(node as usize) {
-            *since = fx.now();
+        if let Some(renewed) = self.cache.renewed.get_mut(node as usize) {
+            *renewed = fx.now();
         }
         if self.cache.watched && self.request.is_none() {
             fx.note(CacheNote::Believes { node, work: 0, at: fx.now() });
@@ -72,9 +72,9 @@ impl Cache {
     /// scheduler that is still on its way, or an end that was already applied.
     pub(super) fn backlog(&mut self, node: u32, report: BacklogReport, fx: &mut Effects<'_>) {
         let BacklogReport { work, at, number, came } = report;
-        let since = self.since(node);
+        let renewed = self.renewed(node);
         let Some((reported, sent)) = self.reports.get_mut(node as usize) else { return };
-        if at < *reported || at < since || came < *sent {
+        if at < *reported || at < renewed || came < *sent {
             return;
         }
         let origin = fx.layout().schedulers() + node;
@@ -117,17 +117,15 @@ impl Disseminator {
                     fx.recover(actor, update);
                 }
             }
-        } else if let Role::Scheduler(_) = fx.layout().role(actor)
-            && at.is_none()
-            && !up
-        {
+        } else if at.is_none() && !up && matches!(fx.layout().role(actor), Role::Scheduler(_)) {
             self.down.push((actor, self.number));
         }
     }
 }
 
 impl MurmurationNode {
-    /// Drops the tasks of a crashed scheduler, because another scheduler places them again.
+    /// Drops the tasks of a crashed scheduler, because another scheduler places them again. Running tasks are stopped;
+    /// the paper does not say what becomes of them.
     pub(super) fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) {
         let mut gone = Vec::new();
         if let Role::Scheduler(index) = fx.layout().role(scheduler)

@@ -35,18 +35,18 @@ pub(super) struct MurmurationRule {
     /// The request for a cache, until there is one.
     pub(super) request: Option<CacheRequest>,
     /// Delayed copies of the cache for others: due time, receiver, the receiver's epoch, parts.
-    pub(super) answers: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
+    pub(super) to_send: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
 }
 
 /// A request of a restarted scheduler for the cache of another.
 #[derive(Clone, Debug)]
 pub(super) struct CacheRequest {
     /// The epoch of this scheduler; answers to an earlier epoch are ignored.
-    pub(super) round: u32,
+    pub(super) epoch: u32,
     /// Schedulers not asked yet; the next ones are at the end.
     pub(super) left: Vec<ActorId>,
     /// Partly received answers: sender, number of parts if announced, parts received.
-    pub(super) answers: Vec<(ActorId, Option<u32>, Vec<Gossip>)>,
+    pub(super) received: Vec<(ActorId, Option<u32>, Vec<Gossip>)>,
 }
 
 impl MurmurationRule {
@@ -61,7 +61,7 @@ impl MurmurationRule {
             stranded: BTreeSet::new(),
             inbox: Vec::new(),
             request: None,
-            answers: Vec::new(),
+            to_send: Vec::new(),
         }
     }
 
@@ -80,11 +80,11 @@ impl MurmurationRule {
     #[inline]
     fn handle(&mut self, from: ActorId, gossip: Gossip, fx: &mut Effects<'_>) {
         match gossip {
-            Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
+            Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedDatagram(_) => {
                 if self.request.is_some() {
                     self.inbox.push((from, gossip));
-                } else if self.cache.receive(gossip, fx) && gossip.is_rumour() {
-                    self.disseminator.pass_on(gossip, from, fx);
+                } else if self.cache.receive(gossip, fx) && gossip.is_datagram() {
+                    self.disseminator.sample(gossip, from, false, fx);
                 }
             }
             Gossip::Backlog(report) => {
@@ -92,9 +92,9 @@ impl MurmurationRule {
                     self.cache.backlog(fx.layout().node_number(from), report, fx);
                 }
             }
-            Gossip::Ask { round } => self.answer(from, round, fx),
-            Gossip::Answer { round, .. } | Gossip::Entry { round, .. } | Gossip::Heard { round, .. } => {
-                self.copied(from, round, gossip, fx);
+            Gossip::Ask { epoch } => self.answer(from, epoch, fx),
+            Gossip::Answer { epoch, .. } | Gossip::Entry { epoch, .. } | Gossip::Heard { epoch, .. } => {
+                self.copied(from, epoch, gossip, fx);
             }
         }
     }
@@ -103,7 +103,7 @@ impl MurmurationRule {
 impl DispatchRule for MurmurationRule {
     fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
         self.disseminator.begin(epoch);
-        // No task is placed before the first epoch.
+        // At the first start nothing has been placed.
         if epoch > 0 {
             self.request(epoch, fx);
         }
@@ -114,11 +114,11 @@ impl DispatchRule for MurmurationRule {
     }
 
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.bind(copy, true, tasks, fx);
+        self.place(copy, true, tasks, fx);
     }
 
     fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.bind_stranded(tasks, fx);
+        self.place_stranded(tasks, fx);
         self.schedule(tasks, fx);
     }
 

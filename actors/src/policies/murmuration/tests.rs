@@ -56,8 +56,8 @@ fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
 }
 
 fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gossip) {
-    let (estimate, since) = (Span::from_secs(seconds), Time::ZERO);
-    (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, since }))
+    let (estimate, counts_from) = (Span::from_secs(seconds), Time::ZERO);
+    (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, counts_from }))
 }
 
 /// Fig. 7: the first of two schedulers gets a job of two tasks of 3 s, for two idle nodes. Each task gets its own
@@ -119,7 +119,7 @@ fn caches_agree_after_the_conflict_of_figure_8() {
                 number: 0,
                 origin,
                 form: PlacementForm::Single,
-                rumour: false,
+                datagram: false,
             };
             let from = layout.scheduler(origin);
             assert_eq!(learnt(&bench.deliver(from, Gossip::Placed(placed))), [(0, 10)]);
@@ -285,7 +285,7 @@ fn updates_are_applied_between_the_tasks_of_a_job() {
     s1.submit(3);
     let (from, end) = ended(&layout, 0, 0, 9);
     assert_eq!(s1.deliver(from, end), []);
-    assert_eq!(s1.deliver(layout.scheduler(1), Gossip::Ask { round: 1 }), []);
+    assert_eq!(s1.deliver(layout.scheduler(1), Gossip::Ask { epoch: 1 }), []);
     let first = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!((placements(&first)[0].1, learnt(&first)), (0, vec![(0, -9)]));
     assert_eq!(sends(&first).len(), 1, "the scheduler sends the task and no answer");
@@ -351,7 +351,7 @@ fn updates_contained_in_a_copied_cache_are_not_applied_again() {
         owner.deliver(from, first);
         let mut back = scheduler(&config, 0, &layout, 1);
         let asked = sends(&back.step(Input::Start { epoch: 1 }));
-        assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
+        assert_eq!(asked, [(owner.me, Gossip::Ask { epoch: 1 }.into())]);
         // Both updates arrive before the answer, which contains the first update.
         back.deliver(from, first);
         back.deliver(from, second);
@@ -387,9 +387,9 @@ fn with_clocks_a_node_used_lately_ranks_behind_an_unused_one() {
     let mut s1 = scheduler(&config, 0, &layout, 1);
     s1.now = Time(10_000_000_000);
     let (used, _) = placements(&s1.submit(4))[0];
-    let (estimate, since) = (Span::from_secs(4), s1.now);
+    let (estimate, counts_from) = (Span::from_secs(4), s1.now);
     let from = layout.node(used);
-    s1.deliver(from, Gossip::Ended(EndUpdate { node: used, number: 0, estimate, since }));
+    s1.deliver(from, Gossip::Ended(EndUpdate { node: used, number: 0, estimate, counts_from }));
     assert_eq!(placements(&s1.submit(5))[0].0, 1 - used);
 }
 
@@ -407,6 +407,21 @@ fn an_epidemic_update_is_forwarded_once() {
     assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
     assert_eq!(s2.deliver(s1.me, sent[1].1), [], "a repeated update is ignored");
     assert_eq!(s1.deliver(s2.me, sent[1].1), [], "a scheduler ignores its own update");
+}
+
+/// An update that arrives while a restarted scheduler waits for a cache is forwarded when it has one.
+#[test]
+fn an_epidemic_update_is_forwarded_after_the_copying_of_a_cache() {
+    let config = Murmuration { spread: MurmurationSpread::Epidemic, ..unbatched() };
+    let layout = Layout::new(2, 0, [1]);
+    let mut back = scheduler(&config, 0, &layout, 1);
+    back.step(Input::Start { epoch: 1 });
+    let update =
+        Gossip::ended(true, EndUpdate { node: 0, number: 0, estimate: Span::ZERO, counts_from: Time::ZERO });
+    assert_eq!(back.receive(layout.node(0), update), []);
+    let empty = back.step(Input::Fire(Timer::Tick(2)));
+    assert_eq!(sends(&empty), [(layout.scheduler(1), update.into())]);
+    assert_eq!(back.receive(layout.node(0), update), [], "a repeated update is ignored");
 }
 
 /// A node's report replaces the node's entry in the cache.
@@ -463,8 +478,8 @@ fn a_node_can_serve_tasks_by_least_attained_service() {
     let done = (s2, Launch::Completed { copy: copy(3) }.into());
     assert_eq!(sends(&effects), [order(Core::Resume { copy: copy(5), left }), done]);
     let ended = |number, seconds, at: u64| {
-        let (estimate, since) = (Span::from_secs(seconds), Time::ZERO + Span::from_secs(at));
-        Gossip::Ended(EndUpdate { node: 0, number, estimate, since }).into()
+        let (estimate, counts_from) = (Span::from_secs(seconds), Time::ZERO + Span::from_secs(at));
+        Gossip::Ended(EndUpdate { node: 0, number, estimate, counts_from }).into()
     };
     assert_eq!(broadcasts(&effects), [ended(0, 3, 2)]);
     // The first scheduler crashes. Its task is stopped, and the other scheduler is notified that the task has left.
@@ -489,6 +504,11 @@ mod faults {
         let (repair, update_delay) = (Span::from_secs(1), Span::from_secs(2));
         let error = wrong(Murmuration { repair, update_delay, ..unbatched() });
         assert!(error.starts_with("update_delay: 2s is longer than repair, 1s"), "{error}");
+        let epidemic = Murmuration { spread: MurmurationSpread::Epidemic, ..unbatched() };
+        for config in [epidemic, Murmuration { repair, ..unbatched() }] {
+            let error = wrong(Murmuration { copy: Copying::Naive, ..config });
+            assert!(error.starts_with("copy: with `repair` or spread = \"epidemic\""), "{error}");
+        }
         let fcfs = Murmuration::default();
         for (key, config) in [
             ("rank", Murmuration { rank: MurmurationRank::Job, ..fcfs }),
@@ -544,7 +564,7 @@ mod faults {
             number: 0,
             origin: 1,
             form: PlacementForm::Batch,
-            rumour: false,
+            datagram: false,
         };
         s1.step(Input::Up { actor: layout.node(0) });
         let noted = s1.deliver(layout.scheduler(1), Gossip::Placed(late));
@@ -585,7 +605,7 @@ mod faults {
             let [update @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
                 panic!("{done:?}")
             };
-            assert_eq!(ended.since, second(decided));
+            assert_eq!(ended.counts_from, second(decided));
             let expected = if counts { vec![(0, -i64::from(job))] } else { Vec::new() };
             assert_eq!(learnt(&s1.deliver(back.me, update)), expected);
         }

@@ -1,6 +1,11 @@
 //! Phantom reserved workers, which reproduce a defect of the authors' simulator: the list of reserved workers is not
 //! cleared between groups, so a master begins with the reserved workers of all groups up to its own, and a reserved
 //! worker runs one task at once for each master that lists it.
+//!
+//! Elsewhere they appear where nodes and cores are counted (in `groups`: `position`, `first_node`, `real_workers`,
+//! `first_reserved`; `Pigeon::layout`), as workers of other groups of which a master keeps only the copies (in
+//! `workers`: `lent`, `is_reserved`), and where a node reports an idle core to the master of another group
+//! (`PigeonNode::is_foreign`).
 
 use super::groups::{WorkerGroups, first_core};
 use crate::layout::Layout;
@@ -9,18 +14,15 @@ use crate::layout::Layout;
 const MOST_PHANTOM_CORES: u64 = 1 << 25;
 
 impl WorkerGroups {
-    /// The reserved workers with which a master begins: those of its group, and with phantoms one core of each reserved
-    /// worker of the groups before it.
-    pub(super) fn listed_reserved(&self, group: u32, layout: &Layout) -> Vec<u32> {
-        if !self.config.phantom_reserved {
-            return (self.first_reserved(group, layout)..self.workers(group, layout).end).collect();
-        }
-        let of = |owner| {
+    /// The phantom reserved workers with which a master begins: one core of each reserved worker of its group and of
+    /// the groups before it.
+    pub(super) fn listed_phantoms(&self, group: u32, layout: &Layout) -> Vec<u32> {
+        let listed = |owner| {
             let end = self.nodes(owner, layout).end;
             let nodes = end - self.reserved(owner, layout)..end;
             nodes.map(move |node| first_core(node, layout) + group - owner)
         };
-        (0..=group).flat_map(of).collect()
+        (0..=group).flat_map(listed).collect()
     }
 
     /// Whether a master may give tasks to the workers of a group.
@@ -30,12 +32,12 @@ impl WorkerGroups {
 
     /// Number of cores of each node in a run with phantom reserved workers: one for each master that lists it.
     pub(super) fn phantom_cores(&self, layout: &Layout) -> Vec<u32> {
-        let of = |node| {
-            let group = self.of(node, layout);
+        let cores = |node| {
+            let group = self.group_of_node(node, layout);
             let first = self.nodes(group, layout).end - self.reserved(group, layout);
             if node >= first { self.count - group } else { 1 }
         };
-        (0..layout.nodes()).map(of).collect()
+        (0..layout.nodes()).map(cores).collect()
     }
 
     /// Checks that a run can have phantom reserved workers.

@@ -19,7 +19,7 @@ parameters! {
         /// W: while both queues hold tasks, unreserved workers get W − 1 short tasks and then a long one. With
         /// `"strict"`, long tasks run only when no short task waits. The paper has 20 in simulations and strict
         /// priority on EC2.
-        weight: GroupWeight = GroupWeight::Tasks(20),
+        weight: QueueWeight = QueueWeight::Tasks(20),
         /// Assignment of tasks to masters.
         split: TaskSplit = TaskSplit::Blocks,
         /// Reproduces a defect of the authors' simulator: the list of reserved workers is not cleared between groups.
@@ -68,7 +68,7 @@ parameters! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a whole number from 2 on, or \"strict\"")]
 #[schemars(description = "whole number from 2 on, or \"strict\"")]
-pub enum GroupWeight {
+pub enum QueueWeight {
     /// One of this number of tasks is long; at least 2.
     Tasks(u32),
     /// Short tasks always come first.

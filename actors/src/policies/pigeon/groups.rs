@@ -18,12 +18,12 @@ pub(super) struct WorkerGroups {
 impl WorkerGroups {
     pub(super) fn new(config: &Pigeon, layout: &Layout) -> Self {
         let mut groups = Self { config: config.clone(), count: 0 };
-        groups.count = layout.nodes().checked_sub(1).map_or(0, |last| groups.of(last, layout) + 1);
+        groups.count = layout.nodes().checked_sub(1).map_or(0, |last| groups.group_of_node(last, layout) + 1);
         groups
     }
 
     /// The group of a node.
-    pub(super) fn of(&self, node: u32, layout: &Layout) -> u32 {
+    pub(super) fn group_of_node(&self, node: u32, layout: &Layout) -> u32 {
         self.position(node, layout) / self.config.group
     }
 
@@ -81,6 +81,14 @@ impl WorkerGroups {
         }
     }
 
+    /// The reserved workers with which the master of a group begins.
+    pub(super) fn listed_reserved(&self, group: u32, layout: &Layout) -> Vec<u32> {
+        if self.config.phantom_reserved {
+            return self.listed_phantoms(group, layout);
+        }
+        (self.first_reserved(group, layout)..self.workers(group, layout).end).collect()
+    }
+
     /// The master of a group.
     pub(super) fn master(&self, group: u32, layout: &Layout) -> ActorId {
         layout.auxiliary(group)
@@ -105,7 +113,7 @@ impl WorkerGroups {
     pub(super) fn group_of(&self, actor: ActorId, layout: &Layout) -> Option<u32> {
         match layout.role(actor) {
             Role::Auxiliary(master) => Some(self.group_of_master(master)),
-            Role::Node(node) => Some(self.of(node, layout)),
+            Role::Node(node) => Some(self.group_of_node(node, layout)),
             _ => None,
         }
     }
@@ -124,7 +132,7 @@ mod tests {
         let groups = WorkerGroups::new(config, layout);
         let of = |group| {
             let nodes = groups.nodes(group, layout);
-            assert!(nodes.clone().all(|node| groups.of(node, layout) == group));
+            assert!(nodes.clone().all(|node| groups.group_of_node(node, layout) == group));
             (nodes, groups.first_reserved(group, layout)..groups.workers(group, layout).end)
         };
         (0..groups.count).map(of).collect()

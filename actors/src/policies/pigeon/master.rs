@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::config::Pigeon;
 use super::groups::{WorkerGroups, first_core};
 use super::standby::QueueCopy;
-use super::task_scheduling::{Next, TaskQueues, Waiting};
+use super::task_scheduling::{Assignment, TaskQueues, Waiting, is_short};
 use super::ticks::Tick;
 use super::workers::Workers;
 use crate::base::{ActorId, Span, Time};
@@ -38,13 +38,13 @@ pub(super) struct Master {
     /// The message by which this actor took the group over. A worker that declared itself master has a term above 0.
     takes: Group,
     /// Number of takeovers by this actor, or of the election; its timers carry it.
-    number: u32,
+    takeover: u32,
     /// While a new master waits for its workers: the tasks that schedulers reported as open.
-    open: Option<Vec<Waiting>>,
+    reported_open: Option<Vec<Waiting>>,
     /// Whether the queues were cleared because all workers were down.
     abandoned: bool,
     /// A standby's copy of the queues.
-    copy: QueueCopy,
+    mirrored: QueueCopy,
     /// Changes of the queues that have not been sent to the standby; `None` if the standby is down.
     unsent: Option<Vec<Mirror>>,
     /// Whether a message to the standby is due.
@@ -66,15 +66,33 @@ impl Master {
             seat,
             dead: BTreeSet::new(),
             takes: Group::Takes { term: 0, at: Stamp::from(Time::ZERO) },
-            number: 0,
-            open: None,
+            takeover: 0,
+            reported_open: None,
             abandoned: false,
-            copy: QueueCopy::default(),
+            mirrored: QueueCopy::default(),
             unsent: None,
             pushing: false,
         }
     }
 
+    /// Begins to act if this is the first master. After a restart it takes its group over like a new master.
+    fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
+        if self.is_standby() {
+            return;
+        }
+        let standby = self.groups.standby(self.group, fx.layout());
+        if epoch > 0 {
+            self.take_over(1, 0, fx);
+            // A standby that is up must be sent the waiting tasks; a standby that is down is reported as such.
+            self.mirror(standby.is_some());
+        } else {
+            self.acting = true;
+            self.workers = Workers::new(&self.groups, self.group, true, fx.layout());
+            self.unsent = standby.map(|_| Vec::new());
+        }
+    }
+
+    /// Handles a message of a scheduler, of a worker, or of another master that passes one on.
     fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         if !self.acting {
             return self.follow(msg, fx);
@@ -84,7 +102,7 @@ impl Master {
             Group::Tasks { short, scheduler, batch } | Group::Open { short, scheduler, batch } => {
                 let waiting = Waiting { short, scheduler, batch };
                 let from_scheduler = matches!(fx.layout().role(from), Role::Scheduler(_));
-                match &mut self.open {
+                match &mut self.reported_open {
                     Some(open) if matches!(msg, Group::Open { .. }) => open.push(waiting),
                     _ if from_scheduler && batch.attempt == 0 => self.place(waiting, fx),
                     // The message was passed on or repeated: the same tasks may have arrived by another path.
@@ -127,16 +145,35 @@ impl Master {
         }
     }
 
-    fn run_waiting(&mut self, core: u32, next: Next, fx: &mut Effects<'_>) {
-        if self.unsent.is_some() {
-            let short = fx.catalog().class(next.0.task.job) == 0;
-            self.log(Mirror::Served { short: short.into(), long: (!short).into() });
+    /// Records a worker's report. From it a master that is not notified of crashes learns that the node has restarted
+    /// and a result may have been lost.
+    fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>, fx: &mut Effects<'_>) {
+        let layout = fx.layout();
+        if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
+            // The report was sent before the crash of the node.
+            return;
         }
+        let (is_idle, has_restarted) = self.workers.reported(core, turn, running);
+        // A report of the node's earlier life may have arrived after the crash was reported: its copy is lost.
+        let lost = is_idle && turn.count == 0;
+        if has_restarted && (self.is_declared() || lost) {
+            self.tell_schedulers(true, Group::Ask, fx);
+        }
+        if is_idle {
+            self.freed(core, fx);
+        }
+        self.settle(false, fx);
+    }
+
+    /// Gives a worker a task that waited.
+    fn run_waiting(&mut self, core: u32, next: Assignment, fx: &mut Effects<'_>) {
+        let short = is_short(next.0.task.job, fx);
+        self.log(Mirror::Served { short: short.into(), long: (!short).into() });
         self.run(core, next, fx);
     }
 
     /// Sends a task to a worker, with the number of the task's scheduler.
-    fn run(&mut self, core: u32, next: Next, fx: &mut Effects<'_>) {
+    fn run(&mut self, core: u32, next: Assignment, fx: &mut Effects<'_>) {
         let (copy, scheduler) = next;
         let layout = fx.layout();
         self.workers.start(core, next);
@@ -153,7 +190,8 @@ impl Master {
         }
     }
 
-    /// Reports the number of waiting tasks and of busy workers (section 6.2).
+    /// Reports the number of waiting tasks and of busy workers (section 6.2). The paper has the length of each queue;
+    /// here one number is the sum of both.
     fn report(&mut self, fx: &mut Effects<'_>) {
         self.reporting = false;
         let waiting = self.queues.iter().map(|waiting| waiting.batch.len).sum();
@@ -162,7 +200,7 @@ impl Master {
     }
 
     fn tick(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        match Tick::armed(tick, self.number) {
+        match Tick::armed(tick, self.takeover) {
             Some(Tick::Push) => self.push(fx),
             Some(Tick::Report) => self.report(fx),
             Some(Tick::Settle) => self.settle(true, fx),
@@ -175,14 +213,14 @@ impl Master {
     fn arm(&mut self, fx: &mut Effects<'_>) {
         if !self.pushing && self.unsent.as_ref().is_some_and(|unsent| !unsent.is_empty()) {
             self.pushing = true;
-            fx.arm(Tick::Push.timer(self.number), self.groups.config.push);
+            fx.arm(Tick::Push.timer(self.takeover), self.groups.config.push);
         }
         if self.groups.config.lengths > Span::ZERO
             && !self.reporting
             && (self.workers.running().next().is_some() || self.queues.iter().next().is_some())
         {
             self.reporting = true;
-            fx.arm(Tick::Report.timer(self.number), self.groups.config.lengths);
+            fx.arm(Tick::Report.timer(self.takeover), self.groups.config.lengths);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The master of a group as other actors know it: the first master if it is up, else the standby, else the worker that
 //! has declared itself master and has the best claim (section 6.1 of the paper).
 
+use std::cmp::Reverse;
+
 use super::groups::WorkerGroups;
 use crate::base::{ActorId, Time};
 use crate::layout::Layout;
@@ -17,7 +19,8 @@ pub(super) struct MasterClaim {
 impl MasterClaim {
     /// Whether this claim takes precedence: a later election, else the earliest claim, else the lowest number.
     fn beats(&self, other: &Self) -> bool {
-        (other.term, self.at, self.node) < (self.term, other.at, other.node)
+        let rank = |claim: &Self| (claim.term, Reverse((claim.at, claim.node)));
+        rank(self) > rank(other)
     }
 }
 
@@ -55,7 +58,7 @@ impl GroupMasters {
 
     /// Records that an actor crashed or is back. Returns whether the actor is a master of the group. The return of the
     /// first master or of the standby voids claims.
-    pub(super) fn set(&mut self, actor: ActorId, up: bool) -> bool {
+    pub(super) fn record(&mut self, actor: ActorId, up: bool) -> bool {
         let seat = self.seats.iter().position(|seat| *seat == Some(actor));
         if let Some(seat) = seat {
             self.up[seat] = up;
@@ -96,19 +99,19 @@ mod tests {
         let groups = WorkerGroups::new(&Pigeon { standby: true, ..Pigeon::default() }, &layout);
         let mut masters = GroupMasters::new(&groups, 0, &layout);
         assert_eq!(masters.current(), Some(first));
-        masters.set(first, false);
+        masters.record(first, false);
         assert_eq!(masters.current(), Some(standby));
-        masters.set(standby, false);
+        masters.record(standby, false);
         assert_eq!(masters.current(), None);
         assert_eq!(
             [1, 0, 2, 2].map(|i| masters.accept(order[i])),
             [Some(true), None, Some(true), Some(false)]
         );
         assert_eq!(masters.current(), Some(ActorId(8)));
-        masters.set(first, true);
+        masters.record(first, true);
         assert_eq!((masters.current(), masters.claim), (Some(first), None));
         assert_eq!(masters.accept(order[3]), None, "the first master is back");
-        masters.set(first, false);
+        masters.record(first, false);
         assert_eq!(masters.current(), None, "the claim stays void when the first master is down again");
     }
 }

@@ -8,13 +8,13 @@ use std::collections::{BTreeSet, VecDeque};
 use super::config::Pigeon;
 use super::groups::{WorkerGroups, first_core};
 use super::master::Master;
-use super::masters::GroupMasters;
+use super::masters::{GroupMasters, MasterClaim};
 use crate::base::{ActorId, CopyId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Group, Launch, Message};
 
-/// A copy, the scheduler that gets its result, and the master that sent it.
+/// A copy that this node was given, the number of the scheduler that gets the result, and the master that sent it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Assigned {
     copy: CopyId,
@@ -22,8 +22,9 @@ struct Assigned {
     by: ActorId,
 }
 
+/// The copies of a core.
 #[derive(Clone, Debug, Default)]
-struct GroupCore {
+struct CoreCopies {
     running: Option<Assigned>,
     /// Copies that the core keeps until its copy has ended. It gets them only when masters change.
     next: VecDeque<Assigned>,
@@ -38,7 +39,7 @@ pub(super) struct PigeonNode {
     group: u32,
     first_core: u32,
     life: u16,
-    cores: Box<[GroupCore]>,
+    cores: Box<[CoreCopies]>,
     masters: GroupMasters,
     /// Highest election number in a received claim.
     term: u32,
@@ -53,12 +54,12 @@ pub(super) struct PigeonNode {
 impl PigeonNode {
     pub(super) fn new(config: &Pigeon, node: u32, layout: &Layout) -> Self {
         let groups = WorkerGroups::new(config, layout);
-        let group = groups.of(node, layout);
+        let group = groups.group_of_node(node, layout);
         Self {
             group,
             first_core: first_core(node, layout),
             life: 0,
-            cores: vec![GroupCore::default(); layout.cores(node) as usize].into(),
+            cores: vec![CoreCopies::default(); layout.cores(node) as usize].into(),
             masters: GroupMasters::new(&groups, group, layout),
             groups,
             term: 0,
@@ -68,6 +69,23 @@ impl PigeonNode {
         }
     }
 
+    /// Handles a message of the master, or of a worker that is one. Messages for the master that runs on this node, or
+    /// that ran here, are passed on.
+    fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        match msg {
+            Group::Takes { term, at } => match fx.layout().role(from) {
+                Role::Node(_) => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
+                _ => self.tell_cores(from, fx),
+            },
+            // A master does not answer with the states of its cores, so this answer shows that no master runs on this
+            // node.
+            Group::Watch if self.hosted.is_none() => self.tell_cores(from, fx),
+            Group::Ask | Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+            _ => self.pass_on(from, msg, fx),
+        }
+    }
+
+    /// Takes a copy for a core (section 2.2). The core begins it if it is idle, else when its copy has ended.
     fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
         let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.scheduler));
         let slot = &mut self.cores[core];
@@ -75,6 +93,7 @@ impl PigeonNode {
             None if is_wanted => self.begin(core, assigned, fx),
             Some(_) if is_wanted => slot.next.push_back(assigned),
             None => {
+                // The copy of a crashed scheduler counts as begun and ended.
                 slot.turns += 1;
                 self.proceed(core, assigned.by, fx);
             }
@@ -83,6 +102,7 @@ impl PigeonNode {
         }
     }
 
+    /// Begins a copy on an idle core.
     fn begin(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
         let slot = &mut self.cores[core];
         slot.turns += 1;
@@ -103,8 +123,8 @@ impl PigeonNode {
         }
     }
 
-    /// Reports a core whose copy ended as idle to the master of the group and, if the copy came from another group, to
-    /// that master. A core that was given another copy meanwhile runs it, and is idle for another group only.
+    /// Tells the master that a core is idle, unless another copy waits for the core; that one begins. The master of
+    /// another group that sent the ended copy is told as well, unless it also sent the next one.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         let next = self.cores[core].next.pop_front();
@@ -128,7 +148,7 @@ impl PigeonNode {
 
     /// The state of a core as reported to its master.
     fn state(&self, core: usize) -> Group {
-        let GroupCore { running, turns: count, .. } = self.cores[core];
+        let CoreCopies { running, turns: count, .. } = self.cores[core];
         let (life, core) = (self.life, self.first_core + core as u32);
         match running {
             Some(Assigned { copy, scheduler, .. }) => Group::Status { life, count, core, copy, scheduler },

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
-use super::masters::GroupMasters;
+use super::masters::{GroupMasters, MasterClaim};
 use super::reports::GroupLoad;
-use super::task_scheduling::{GroupShare, Splitter};
-use crate::base::{JobId, Span};
+use super::task_scheduling::{GroupShare, Splitter, is_short};
+use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Batch, Group, Job, Launch, Message};
@@ -93,21 +93,45 @@ impl PigeonScheduler {
     /// are lost tasks.
     fn launch(&mut self, job: JobId, recovery: bool, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(fx.me()) else { return };
-        let Some(tasks) = self.jobs.get_mut(job).map(|open| open.open_tasks(|sent| sent.is_none())) else {
-            return;
-        };
+        let Some(entry) = self.jobs.get_mut(job) else { return };
+        let tasks = entry.open_tasks(|sent| sent.is_none());
         if tasks.is_empty() || (recovery && self.splitter.groups.is_empty()) {
             return;
         }
         let shares = self.split(tasks.len(), fx);
         let Some(entry) = self.jobs.get_mut(job) else { return };
-        let (attempt, short) = (entry.open.attempts(1), entry.open.spec.class == 0);
+        let (attempt, short) = (entry.open.attempts(1), is_short(job, fx));
         for GroupShare { group, base, len, step } in shares {
             let Some(master) = self.views[group as usize].masters.current() else { continue };
             let part = tasks[base..].iter().copied().step_by(step).take(len);
             entry.send(job, (group, attempt), part, |batch| {
                 fx.send_as(recovery, master, Group::Tasks { short, scheduler, batch });
             });
+        }
+    }
+
+    /// Handles a message of a master.
+    fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        let Some(group) = self.groups.group_of(from, fx.layout()) else { return };
+        let view = &mut self.views[group as usize];
+        match msg {
+            Group::Ask => self.answer(group, from, fx),
+            Group::Takes { term, at } => {
+                let claim = MasterClaim { term, at: at.into(), node: from };
+                let is_worker = matches!(fx.layout().role(from), Role::Node(_));
+                // A worker repeats its claim, which has already been answered.
+                let is_new = if is_worker { view.masters.accept(claim) } else { Some(true) };
+                let Some(is_new) = is_new else { return };
+                let was_reachable = std::mem::replace(&mut view.reachable, true);
+                if is_new {
+                    self.answer(group, from, fx);
+                }
+                if is_new || !was_reachable {
+                    self.regroup(fx);
+                }
+            }
+            Group::Lengths { waiting, busy, at } => view.load.report(waiting.saturating_add(busy), at.into()),
+            _ => fx.unexpected(&msg.into()),
         }
     }
 

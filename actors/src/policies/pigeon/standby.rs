@@ -1,5 +1,8 @@
 //! The queues of a master as its standby knows them. The master sends its standby all changes of its queues, and the
 //! standby that takes over serves the tasks that are still open in this order (section 6.1 of the paper).
+//!
+//! This differs from the paper: the standby gets the changes of the queues only, without the states of workers, and
+//! relies on them for the order alone. Which tasks are open it asks the schedulers.
 
 use std::collections::VecDeque;
 

@@ -10,9 +10,15 @@
 
 use std::collections::VecDeque;
 
-use super::config::{GroupWeight, TaskSplit};
-use crate::base::{CopyId, Rng};
+use super::config::{QueueWeight, TaskSplit};
+use crate::base::{CopyId, JobId, Rng};
+use crate::machine::Effects;
 use crate::message::Batch;
+
+/// Whether a job is short: one of the first class by the `cutoff` of the workload.
+pub(super) fn is_short(job: JobId, fx: &Effects<'_>) -> bool {
+    fx.catalog().class(job) == 0
+}
 
 // The scheduler's part.
 
@@ -92,33 +98,34 @@ impl Splitter {
 
 // The master's part.
 
-/// The high and the low priority idle worker list, each in order of idle time: the longest idle worker is first.
+/// The idle lists of reserved (high priority) and of unreserved (low priority) workers, each in order of idle time: the
+/// longest idle worker is first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IdleWorkers {
-    high: VecDeque<u32>,
-    low: VecDeque<u32>,
+    reserved: VecDeque<u32>,
+    unreserved: VecDeque<u32>,
 }
 
 impl IdleWorkers {
     /// Adds a worker that became idle.
     pub(super) fn put(&mut self, core: u32, reserved: bool) {
-        if reserved { self.high.push_back(core) } else { self.low.push_back(core) }
+        if reserved { self.reserved.push_back(core) } else { self.unreserved.push_back(core) }
     }
 
-    /// Removes a worker for a task: a low priority worker if one is idle, else for a short task a high priority worker.
+    /// Removes a worker for a task: an unreserved worker if one is idle, else for a short task a reserved one.
     pub(super) fn take(&mut self, short: bool) -> Option<u32> {
-        self.low.pop_front().or_else(|| if short { self.high.pop_front() } else { None })
+        self.unreserved.pop_front().or_else(|| if short { self.reserved.pop_front() } else { None })
     }
 
     /// Removes a worker that is not idle.
     pub(super) fn remove(&mut self, core: u32) {
-        self.high.retain(|&other| other != core);
-        self.low.retain(|&other| other != core);
+        self.reserved.retain(|&other| other != core);
+        self.unreserved.retain(|&other| other != core);
     }
 
-    /// Removes all workers: low priority workers first, then high priority ones.
+    /// Removes all workers: unreserved ones first, then reserved ones.
     pub(super) fn remove_all(&mut self) -> Vec<u32> {
-        self.low.drain(..).chain(self.high.drain(..)).collect()
+        self.unreserved.drain(..).chain(self.reserved.drain(..)).collect()
     }
 }
 
@@ -131,21 +138,21 @@ pub(super) struct Waiting {
     pub(super) batch: Batch,
 }
 
-/// A copy taken from a queue, with the number of its scheduler.
-pub(super) type Next = (CopyId, u32);
+/// A copy that a master gives a worker, and the number of the scheduler that gets the result.
+pub(super) type Assignment = (CopyId, u32);
 
-/// The high priority queue of short tasks and the low priority queue of long tasks, each in the order of arrival.
+/// The queue of short (high priority) tasks and the queue of long (low priority) tasks, each in the order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct TaskQueues {
     queues: [VecDeque<Waiting>; 2],
     /// W.
-    weight: GroupWeight,
+    weight: QueueWeight,
     /// Number of short tasks given to unreserved workers since the last long task, while long tasks waited.
     count: u32,
 }
 
 impl TaskQueues {
-    pub(super) fn new(weight: GroupWeight) -> Self {
+    pub(super) fn new(weight: QueueWeight) -> Self {
         Self { queues: Default::default(), weight, count: 0 }
     }
 
@@ -158,7 +165,7 @@ impl TaskQueues {
     }
 
     /// The next task of a class.
-    pub(super) fn pop(&mut self, short: bool) -> Option<Next> {
+    pub(super) fn pop(&mut self, short: bool) -> Option<Assignment> {
         let queue = &mut self.queues[usize::from(!short)];
         let head = queue.front_mut()?;
         let next = (head.batch.take_first(), head.scheduler);
@@ -168,15 +175,15 @@ impl TaskQueues {
         Some(next)
     }
 
-    /// The next task for a worker that became idle. A reserved worker serves the high priority queue. For the others,
-    /// of every W tasks served while both queues hold tasks, the last one is long. The paper asks for at least one long
-    /// task of every W and does not say which.
-    pub(super) fn next(&mut self, reserved: bool) -> Option<Next> {
+    /// The next task for a worker that became idle. A reserved worker serves the queue of short tasks. For the
+    /// others, of every W tasks served while both queues hold tasks, the last one is long. The paper asks for at least
+    /// one long task of every W, and says neither which nor that only these tasks count.
+    pub(super) fn next(&mut self, reserved: bool) -> Option<Assignment> {
         if reserved {
             return self.pop(true);
         }
         let (short, long) = (self.has(true), self.has(false));
-        let turn = matches!(self.weight, GroupWeight::Tasks(weight) if self.count + 1 >= weight);
+        let turn = matches!(self.weight, QueueWeight::Tasks(weight) if self.count + 1 >= weight);
         let serve_short = short && !(long && turn);
         self.count = if serve_short && long { self.count.saturating_add(1) } else { 0 };
         self.pop(serve_short)
@@ -202,7 +209,6 @@ impl TaskQueues {
 mod tests {
     use super::super::config::StrictPriority;
     use super::*;
-    use crate::base::JobId;
 
     fn push(queues: &mut TaskQueues, job: u32, short: bool, len: u32) {
         let batch = Batch { job: JobId(job), base: 0, len, step: 1, attempt: 0 };
@@ -210,7 +216,7 @@ mod tests {
     }
 
     /// Queues with many tasks of both classes.
-    fn loaded(weight: GroupWeight) -> TaskQueues {
+    fn loaded(weight: QueueWeight) -> TaskQueues {
         let mut queues = TaskQueues::new(weight);
         push(&mut queues, 0, true, 1000);
         push(&mut queues, 1, false, 1000);
@@ -233,17 +239,17 @@ mod tests {
     /// W − 1 short tasks run for each long task, by default 19 of 20.
     #[test]
     fn weights_divide_the_workers_exactly_between_the_classes() {
-        let tasks = GroupWeight::Tasks;
+        let tasks = QueueWeight::Tasks;
         assert_eq!(runs_of_short(&mut loaded(tasks(20)), 5), [19; 5]);
         assert_eq!(runs_of_short(&mut loaded(tasks(2)), 5), [1; 5]);
-        let mut strict = loaded(GroupWeight::Strict(StrictPriority::Strict));
+        let mut strict = loaded(QueueWeight::Strict(StrictPriority::Strict));
         assert_eq!(runs_of_short(&mut strict, 1), [1000]);
     }
 
     /// Short tasks count only while a long task waits, and only on unreserved workers.
     #[test]
     fn reserved_workers_do_not_count_and_run_no_long_task() {
-        let mut queues = loaded(GroupWeight::Tasks(3));
+        let mut queues = loaded(QueueWeight::Tasks(3));
         for _ in 0..10 {
             assert_eq!(queues.next(true).unwrap().0.task.job, JobId(0));
         }
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn short_tasks_do_not_count_while_no_long_one_waits() {
-        let mut queues = TaskQueues::new(GroupWeight::Tasks(3));
+        let mut queues = TaskQueues::new(QueueWeight::Tasks(3));
         push(&mut queues, 0, true, 3);
         for _ in 0..3 {
             queues.next(false).unwrap();

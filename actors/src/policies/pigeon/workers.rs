@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::groups::WorkerGroups;
-use super::task_scheduling::{IdleWorkers, Next};
+use super::task_scheduling::{Assignment, IdleWorkers};
 use crate::layout::Layout;
 use crate::message::Turn;
 
@@ -17,7 +17,7 @@ enum WorkerState {
     /// The worker has not reported.
     Unknown,
     Idle,
-    Running(Next),
+    Running(Assignment),
 }
 
 /// The workers of a group.
@@ -31,7 +31,7 @@ pub(super) struct Workers {
     /// The state of each worker, and the turn of its report.
     states: Box<[(WorkerState, Turn)]>,
     /// Copies given to reserved workers of other groups.
-    lent: BTreeMap<u32, Next>,
+    lent: BTreeMap<u32, Assignment>,
 }
 
 impl Workers {
@@ -46,7 +46,7 @@ impl Workers {
         if known {
             let unreserved = workers.range.start..first_reserved;
             for core in unreserved.chain(groups.listed_reserved(group, layout)) {
-                if let Some((state, _)) = workers.of(core) {
+                if let Some((state, _)) = workers.state_of(core) {
                     *state = WorkerState::Idle;
                 }
                 workers.put(core);
@@ -56,13 +56,14 @@ impl Workers {
     }
 
     /// The state of a worker of the group, and the turn of its report.
-    fn of(&mut self, core: u32) -> Option<&mut (WorkerState, Turn)> {
+    fn state_of(&mut self, core: u32) -> Option<&mut (WorkerState, Turn)> {
         self.states.get_mut(core.checked_sub(self.range.start)? as usize)
     }
 
     /// Whether a worker runs short tasks only. Without other workers, reserved ones serve both queues.
     pub(super) fn is_reserved(&self, core: u32) -> bool {
         let unreserved = &self.states[..(self.first_reserved - self.range.start) as usize];
+        // A core outside of the group is a phantom of another group.
         !self.range.contains(&core)
             || (core >= self.first_reserved
                 && unreserved.iter().any(|(state, _)| *state != WorkerState::Down))
@@ -80,8 +81,8 @@ impl Workers {
     }
 
     /// Records that a worker was given a copy.
-    pub(super) fn start(&mut self, core: u32, next: Next) {
-        match self.of(core) {
+    pub(super) fn start(&mut self, core: u32, next: Assignment) {
+        match self.state_of(core) {
             Some((state, _)) => *state = WorkerState::Running(next),
             None => drop(self.lent.insert(core, next)),
         }
@@ -89,8 +90,8 @@ impl Workers {
 
     /// Records a worker's report that it is idle or runs a copy. Messages can overtake each other, so older reports are
     /// ignored. Returns whether the worker has become idle, and whether its node has crashed since its last report.
-    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> (bool, bool) {
-        let Some((state, last)) = self.of(core) else {
+    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>) -> (bool, bool) {
+        let Some((state, last)) = self.state_of(core) else {
             if running.is_none() {
                 self.lent.remove(&core);
             }
@@ -113,8 +114,8 @@ impl Workers {
     }
 
     /// Records that a copy could not be sent to a worker; returns whether the worker was to run it.
-    pub(super) fn refused(&mut self, core: u32, next: Next) -> bool {
-        match self.of(core) {
+    pub(super) fn refused(&mut self, core: u32, next: Assignment) -> bool {
+        match self.state_of(core) {
             Some((state, _)) if *state == WorkerState::Running(next) => {
                 *state = WorkerState::Unknown;
                 true
@@ -129,7 +130,7 @@ impl Workers {
         for core in cores {
             self.lent.remove(&core);
             self.idle.remove(core);
-            if let Some((state, _)) = self.of(core) {
+            if let Some((state, _)) = self.state_of(core) {
                 *state = WorkerState::Down;
             }
         }
@@ -141,7 +142,7 @@ impl Workers {
     pub(super) fn up(&mut self, cores: Range<u32>, idle: bool) -> Vec<u32> {
         let mut back = Vec::new();
         for core in cores {
-            if let Some((state @ WorkerState::Down, _)) = self.of(core) {
+            if let Some((state @ WorkerState::Down, _)) = self.state_of(core) {
                 *state = if idle { WorkerState::Idle } else { WorkerState::Unknown };
                 back.extend(idle.then_some(core));
             }
@@ -161,7 +162,7 @@ impl Workers {
     }
 
     /// The copies that workers run for this master.
-    pub(super) fn running(&self) -> impl Iterator<Item = Next> + '_ {
+    pub(super) fn running(&self) -> impl Iterator<Item = Assignment> + '_ {
         let running = |&(state, _): &(WorkerState, Turn)| {
             if let WorkerState::Running(next) = state { Some(next) } else { None }
         };

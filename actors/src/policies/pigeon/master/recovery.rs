@@ -1,5 +1,6 @@
 //! Recovery of a master: crashes of workers and schedulers, messages that return, and takeovers. Section 6.1 of the
-//! paper has the standby, and the notices and questions of a new master; the details are ours.
+//! paper has the standby, and the notices and questions of a new master; the details are ours. In the paper a new
+//! second master is chosen after a takeover; here none is, and the first master takes the group back when it restarts.
 //!
 //! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
 //! loses workers, or takes over a group whose state it does not know, therefore asks the schedulers for open tasks. It
@@ -8,41 +9,40 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::super::task_scheduling::{Next, Waiting};
+use super::super::task_scheduling::{Assignment, Waiting, is_short};
 use super::super::ticks::Tick;
-use super::super::workers::Workers;
 use super::{Master, cores, queued};
 use crate::base::{ActorId, is_same_submission};
 use crate::layout::{Layout, Role};
 use crate::machine::Effects;
-use crate::message::{Batch, Group, Mirror, Turn};
+use crate::message::{Batch, Group, Mirror};
 
 impl Master {
     /// Takes the group over without knowing the workers. The master notifies workers and schedulers; workers answer
     /// with the copies that they run, schedulers with the open tasks.
-    pub(in super::super) fn take_over(&mut self, number: u32, term: u32, fx: &mut Effects<'_>) {
+    pub(in super::super) fn take_over(&mut self, takeover: u32, term: u32, fx: &mut Effects<'_>) {
         let layout = fx.layout();
-        let copy = mem::take(&mut self.copy);
+        let mirrored = mem::take(&mut self.mirrored);
         self.reset(layout);
-        (self.copy, self.number, self.acting) = (copy, number, true);
+        (self.mirrored, self.takeover, self.acting) = (mirrored, takeover, true);
         self.takes = Group::Takes { term, at: fx.now().into() };
-        self.open = Some(Vec::new());
+        self.reported_open = Some(Vec::new());
         for &actor in &self.dead {
             if let Role::Node(node) = layout.role(actor) {
                 self.workers.down(cores(node, layout));
             }
         }
         self.tell_all(|node| !self.dead.contains(&node), fx);
-        fx.arm(Tick::Settle.timer(number), self.groups.config.declare_after);
+        fx.arm(Tick::Settle.timer(takeover), self.groups.config.declare_after);
         if term > 0 {
-            fx.arm(Tick::Probe.timer(number), self.groups.config.declare_after);
+            fx.arm(Tick::Probe.timer(takeover), self.groups.config.declare_after);
         }
     }
 
     /// Forgets the group.
     fn reset(&mut self, layout: &Layout) {
         let fresh = Self::new(&self.groups.config, self.seat, layout);
-        *self = Self { dead: mem::take(&mut self.dead), number: self.number, ..fresh };
+        *self = Self { dead: mem::take(&mut self.dead), takeover: self.takeover, ..fresh };
     }
 
     /// Tells nodes and all schedulers that this is the master.
@@ -58,7 +58,7 @@ impl Master {
     pub(super) fn probe(&self, fx: &mut Effects<'_>) {
         let me = fx.me();
         self.tell_all(|node| node != me, fx);
-        fx.arm(Tick::Probe.timer(self.number), self.groups.config.declare_after);
+        fx.arm(Tick::Probe.timer(self.takeover), self.groups.config.declare_after);
     }
 
     /// Notices that the sender of a message is up. A worker that is the master is not told that a node is back.
@@ -80,7 +80,7 @@ impl Master {
         matches!(self.takes, Group::Takes { term: 1.., .. })
     }
 
-    const fn is_standby(&self) -> bool {
+    pub(super) const fn is_standby(&self) -> bool {
         self.seat >= self.groups.count
     }
 
@@ -89,26 +89,10 @@ impl Master {
         self.groups.group_of_master(seat) == self.group
     }
 
-    pub(super) fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
-        if self.is_standby() {
-            return;
-        }
-        let standby = self.groups.standby(self.group, fx.layout());
-        if epoch > 0 {
-            self.take_over(1, 0, fx);
-            // A standby that is up must be sent the waiting tasks; a standby that is down is reported as such.
-            self.mirror(standby.is_some());
-        } else {
-            self.acting = true;
-            self.workers = Workers::new(&self.groups, self.group, true, fx.layout());
-            self.unsent = standby.map(|_| Vec::new());
-        }
-    }
-
     /// Handles a message to a standby that does not act.
     pub(super) fn follow(&mut self, msg: Group, fx: &mut Effects<'_>) {
         match msg {
-            Group::Mirror(change) => self.copy.follow(change),
+            Group::Mirror(change) => self.mirrored.follow(change),
             Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
                 // The first master acts: this message was on its way when the first master came back.
                 fx.recover(self.groups.master(self.group, fx.layout()), msg);
@@ -125,18 +109,18 @@ impl Master {
             Role::Auxiliary(seat) if self.is_partner(seat) => {
                 self.mirror(false);
                 if self.is_standby() {
-                    self.take_over(self.number + 1, 0, fx);
+                    self.take_over(self.takeover + 1, 0, fx);
                 }
             }
             Role::Node(node)
-                if self.acting && self.groups.lists(self.group, self.groups.of(node, layout)) =>
+                if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
             {
                 self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
                     // The schedulers send open tasks to other groups. They may have been notified of the crash earlier
                     // and have sent more tasks since, so they are asked when a worker is back.
                     self.drop_waiting(|_| true);
-                    self.open = None;
+                    self.reported_open = None;
                     self.abandoned = true;
                 } else {
                     // This also serves tasks while answers are missing: tasks that arrived since and went to that node
@@ -148,7 +132,7 @@ impl Master {
             }
             Role::Scheduler(scheduler) => {
                 self.drop_waiting(|waiting| waiting.scheduler == scheduler);
-                if let Some(open) = &mut self.open {
+                if let Some(open) = &mut self.reported_open {
                     open.retain(|waiting| waiting.scheduler != scheduler);
                 }
             }
@@ -171,7 +155,7 @@ impl Master {
             }
             Role::Node(node) if self.acting => {
                 // After a takeover a report of the node's earlier life may be on its way: a newer one must follow it.
-                let took_over = self.number > 0;
+                let took_over = self.takeover > 0;
                 for core in self.workers.up(cores(node, layout), !took_over) {
                     self.freed(core, fx);
                 }
@@ -213,9 +197,9 @@ impl Master {
 
     /// Queues a copy that did not reach its worker, before others. The worker may have reported since, and then no
     /// longer counts as running the copy. The copy may also have been replaced, or its group given up.
-    fn put_back(&mut self, (copy, scheduler): Next, fx: &mut Effects<'_>) {
+    fn put_back(&mut self, (copy, scheduler): Assignment, fx: &mut Effects<'_>) {
         let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
-        let short = fx.catalog().class(copy.task.job) == 0;
+        let short = is_short(copy.task.job, fx);
         let waiting = Waiting { short, scheduler, batch: Batch::single(copy) };
         if !gone && !self.known(&waiting).contains(&copy.task.index) {
             self.queues.push_front(waiting);
@@ -224,33 +208,13 @@ impl Master {
         self.serve(fx);
     }
 
-    /// Records a worker's report. From it a master that is not notified of crashes learns that the node has restarted
-    /// and a result may have been lost.
-    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
-        if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
-            // The report was sent before the crash of the node.
-            return;
-        }
-        let (is_idle, has_restarted) = self.workers.reported(core, turn, running);
-        // A report of the node's earlier life may have arrived after the crash was reported: its copy is lost.
-        let lost = is_idle && turn.count == 0;
-        if has_restarted && (self.is_declared() || lost) {
-            self.tell_schedulers(true, Group::Ask, fx);
-        }
-        if is_idle {
-            self.freed(core, fx);
-        }
-        self.settle(false, fx);
-    }
-
     /// Queues the open tasks that no worker has, once all workers have reported, or at once if `now` is set.
     pub(super) fn settle(&mut self, now: bool, fx: &mut Effects<'_>) {
-        if self.open.is_none() || (!now && self.workers.has_unknown()) {
+        let Some(mut open) = self.reported_open.take_if(|_| now || !self.workers.has_unknown()) else {
             return;
-        }
-        let (mut open, copy) = (self.open.take().unwrap_or_default(), mem::take(&mut self.copy));
-        open.sort_by_cached_key(|waiting| copy.position(waiting.batch.job));
+        };
+        let mirrored = mem::take(&mut self.mirrored);
+        open.sort_by_cached_key(|waiting| mirrored.position(waiting.batch.job));
         for waiting in open {
             self.place_unknown(waiting, fx);
         }
@@ -269,12 +233,12 @@ impl Master {
         }
     }
 
-    /// The tasks of the same submission as `of` that wait or run in this group. Copies for another scheduler, or for an
-    /// earlier submission, do not count: a crashed scheduler gets their results, or they are being stopped.
-    fn known(&self, of: &Waiting) -> BTreeSet<u32> {
+    /// The tasks of the same submission as `like` that wait or run in this group. Copies for another scheduler, or for
+    /// an earlier submission, do not count: a crashed scheduler gets their results, or they are being stopped.
+    fn known(&self, like: &Waiting) -> BTreeSet<u32> {
         let is_same = |batch: Batch, scheduler| {
-            (batch.job, scheduler) == (of.batch.job, of.scheduler)
-                && is_same_submission(batch.attempt, of.batch.attempt)
+            (batch.job, scheduler) == (like.batch.job, like.scheduler)
+                && is_same_submission(batch.attempt, like.batch.attempt)
         };
         let waiting = self.queues.iter().map(|waiting| (waiting.batch, waiting.scheduler));
         let running = self.workers.running().map(|(copy, scheduler)| (Batch::single(copy), scheduler));
@@ -297,7 +261,7 @@ impl Master {
     // The changes of the queues, for the standby.
 
     /// Starts or stops recording changes. The first changes are all waiting tasks.
-    fn mirror(&mut self, standby: bool) {
+    pub(super) fn mirror(&mut self, standby: bool) {
         let waiting = self.queues.iter().map(|waiting| queued(waiting, false));
         self.unsent = standby.then(|| std::iter::once(Mirror::Reset).chain(waiting).collect());
     }
@@ -322,10 +286,9 @@ impl Master {
     /// Sends the standby the changes.
     pub(super) fn push(&mut self, fx: &mut Effects<'_>) {
         self.pushing = false;
-        if let (Some(standby), Some(unsent)) =
-            (self.groups.standby(self.group, fx.layout()), &mut self.unsent)
-        {
-            mem::take(unsent).into_iter().for_each(|change| fx.send(standby, Group::Mirror(change)));
+        let Some(standby) = self.groups.standby(self.group, fx.layout()) else { return };
+        for change in self.unsent.iter_mut().flat_map(mem::take) {
+            fx.send(standby, Group::Mirror(change));
         }
     }
 }

@@ -12,22 +12,8 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Group, Launch, Message};
 
 impl PigeonNode {
-    pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
-        match msg {
-            Group::Takes { term, at } => match fx.layout().role(from) {
-                Role::Node(_) => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
-                _ => self.tell_cores(from, fx),
-            },
-            // A master does not answer with the states of its cores, so this answer shows that no master runs on this
-            // node.
-            Group::Watch if self.hosted.is_none() => self.tell_cores(from, fx),
-            Group::Ask | Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
-            _ => self.pass_on(from, msg, fx),
-        }
-    }
-
     /// Passes a message on to the master of the group.
-    fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+    pub(super) fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match (&mut self.hosted, self.masters.current()) {
             (Some(master), _) => master.step(Input::Deliver { from, msg: msg.into() }, fx),
             // A master does not send these messages: this master has lost its state in a crash.
@@ -39,7 +25,8 @@ impl PigeonNode {
         }
     }
 
-    fn tell_cores(&self, master: ActorId, fx: &mut Effects<'_>) {
+    /// Reports the states of all cores to a master.
+    pub(super) fn tell_cores(&self, master: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.cores.len() {
             fx.recover(master, self.state(core));
         }
@@ -60,7 +47,7 @@ impl PigeonNode {
     }
 
     /// Handles the claim of a worker to be the master.
-    fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
+    pub(super) fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
         self.term = self.term.max(claim.term);
         let Some(is_new) = self.masters.accept(claim) else {
             if let Some(master) = &mut self.hosted {
@@ -143,7 +130,7 @@ impl PigeonNode {
 
     /// Handles the loss of a worker that is the master and cannot be reached.
     fn lose(&mut self, master: ActorId, fx: &mut Effects<'_>) {
-        if self.masters.declared() == Some(master) && self.masters.set(master, false) {
+        if self.masters.declared() == Some(master) && self.masters.record(master, false) {
             self.changed(fx);
         }
     }
@@ -154,7 +141,7 @@ impl PigeonNode {
             master.step(Input::Down { actor }, fx);
         }
         self.forget(actor, fx);
-        if self.masters.set(actor, false) {
+        if self.masters.record(actor, false) {
             self.changed(fx);
         }
     }
@@ -162,7 +149,7 @@ impl PigeonNode {
     pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.dead.remove(&actor);
         let had_master = self.masters.current().is_some();
-        if self.masters.set(actor, true) {
+        if self.masters.record(actor, true) {
             // The other master asks the workers and schedulers for the state that this one has.
             self.hosted = None;
             self.changed(fx);

@@ -1,7 +1,7 @@
 //! Recovery of a scheduler: lost tasks, and groups whose masters or workers crash (section 6.1 of the paper; the
 //! details are ours).
 
-use super::super::masters::MasterClaim;
+use super::super::task_scheduling::is_short;
 use super::PigeonScheduler;
 use crate::base::ActorId;
 use crate::layout::{Layout, Role};
@@ -10,41 +10,15 @@ use crate::message::{Batch, Group};
 use crate::roles::RETRY_AFTER;
 
 impl PigeonScheduler {
-    pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
-        let Some(group) = self.groups.group_of(from, fx.layout()) else { return };
-        let view = &mut self.views[group as usize];
-        match msg {
-            Group::Ask => self.answer(group, from, fx),
-            Group::Takes { term, at } => {
-                let claim = MasterClaim { term, at: at.into(), node: from };
-                let is_worker = matches!(fx.layout().role(from), Role::Node(_));
-                // A worker repeats its claim, which has already been answered.
-                let is_new = if is_worker { view.masters.accept(claim) } else { Some(true) };
-                let Some(is_new) = is_new else { return };
-                let was_reachable = std::mem::replace(&mut view.reachable, true);
-                if is_new {
-                    self.answer(group, from, fx);
-                }
-                if is_new || !was_reachable {
-                    self.regroup(fx);
-                }
-            }
-            Group::Lengths { waiting, busy, at } => {
-                view.load.report(waiting.saturating_add(busy), at.into());
-            }
-            _ => fx.unexpected(&msg.into()),
-        }
-    }
-
     /// Tells a master the open tasks of its group, with fresh attempt numbers.
-    fn answer(&mut self, group: u32, master: ActorId, fx: &mut Effects<'_>) {
+    pub(super) fn answer(&mut self, group: u32, master: ActorId, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(fx.me()) else { return };
         for (job, entry) in self.jobs.iter_mut() {
             let tasks = entry.open_tasks(|sent| sent.is_some_and(|(of, _)| of == group));
             if tasks.is_empty() {
                 continue;
             }
-            let (attempt, short) = (entry.open.attempts(1), entry.open.spec.class == 0);
+            let (attempt, short) = (entry.open.attempts(1), is_short(job, fx));
             entry.send(job, (group, attempt), tasks.into_iter(), |batch| {
                 fx.recover(master, Group::Open { short, scheduler, batch });
             });
@@ -94,7 +68,7 @@ impl PigeonScheduler {
 
     pub(super) fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Some(group) = self.groups.group_of(actor, fx.layout()) else { return };
-        self.views[group as usize].masters.set(actor, false);
+        self.views[group as usize].masters.record(actor, false);
         if let Role::Node(node) = fx.layout().role(actor) {
             self.down.insert(node);
         }
@@ -105,7 +79,7 @@ impl PigeonScheduler {
         let Some(group) = self.groups.group_of(actor, fx.layout()) else { return };
         match fx.layout().role(actor) {
             Role::Node(node) => drop(self.down.remove(&node)),
-            _ => drop(self.views[group as usize].masters.set(actor, true)),
+            _ => drop(self.views[group as usize].masters.record(actor, true)),
         }
         self.regroup(fx);
     }
