@@ -10,6 +10,7 @@ use crate::policies::policy::{
 use crate::roles::NodeManager;
 use crate::roles::backlog::Backlogs;
 use crate::roles::client::CentralJobs;
+use crate::roles::dispatcher::Dispatcher;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 use crate::roles::membership::Membership;
@@ -235,7 +236,7 @@ impl PlacementRule for LeastWait {
 /// The central and the distributed scheduler in one machine, because any scheduler can become the central one.
 #[derive(Clone, Debug)]
 pub(in crate::policies) struct Hybrid {
-    short: LateBinding,
+    short: Dispatcher<LateBinding>,
     long: EarlyBinding<LeastWait>,
 }
 
@@ -249,7 +250,7 @@ impl Hybrid {
     ) -> Self {
         let central = LeastWait::new(context, partitions, sharing.is_some());
         Self {
-            short: LateBinding::new(options, sharing, context.layout, context.lossy),
+            short: Dispatcher::with(LateBinding::new(options, sharing, context.lossy), context.layout),
             long: EarlyBinding::new(central, context.layout),
         }
     }
