@@ -267,7 +267,8 @@ impl Machine for Hybrid {
             Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
                 is_long(copy.task.job, fx)
             }
-            Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Tick(_)) => true,
+            // Only early binding launches by rows, and avoids nodes that could not be reached for a while.
+            Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Node(_)) => true,
             // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
                 self.long.step(input, fx);
@@ -331,7 +332,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
-    use crate::machine::{Input, Oracle};
+    use crate::machine::{Effect, Input, Oracle};
     use crate::message::{Blocks, Core, Launch, Message, Probe, Row, Share, Stamp};
 
     const SHORT: JobId = JobId(0);
@@ -382,6 +383,23 @@ mod tests {
             _ => None,
         };
         sent.iter().filter_map(is_probe).collect()
+    }
+
+    /// The big partition has two of four nodes. The first one returns a launch, which goes to the other one. When that
+    /// node returns it too, the first one may be tried again.
+    #[test]
+    fn a_node_that_could_not_be_reached_gets_long_tasks_again_after_a_while() {
+        let mut central = scheduler(&Eagle { big_partition: 0.5, ..Eagle::default() }, 1, 4);
+        let launch = |effects: &[Effect]| {
+            let sent = sends(effects);
+            sent.into_iter().find(|(_, msg)| msg.name() == "launch.row").unwrap()
+        };
+        let (first, msg) = launch(&central.submit(LONG.0));
+        let (second, again) = launch(&central.step(Input::Undelivered { to: first, msg }));
+        assert_ne!(first, second);
+        let timer = Timer::Node(central.layout.node_number(first));
+        assert_eq!(central.step(Input::Fire(timer)), []);
+        assert_eq!(launch(&central.step(Input::Undelivered { to: second, msg: again })).0, first);
     }
 
     /// The big partition has 98 of 100 nodes. Each of them gets one or two of 120 tasks; the other two nodes, which are
