@@ -10,6 +10,7 @@ use crate::policies::policy::{
 use crate::roles::NodeManager;
 use crate::roles::backlog::Backlogs;
 use crate::roles::client::CentralJobs;
+use crate::roles::dispatcher::Dispatcher;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 use crate::roles::membership::Membership;
@@ -235,7 +236,7 @@ impl PlacementRule for LeastWait {
 /// The central and the distributed scheduler in one machine, because any scheduler can become the central one.
 #[derive(Clone, Debug)]
 pub(in crate::policies) struct Hybrid {
-    short: LateBinding,
+    short: Dispatcher<LateBinding>,
     long: EarlyBinding<LeastWait>,
 }
 
@@ -249,7 +250,7 @@ impl Hybrid {
     ) -> Self {
         let central = LeastWait::new(context, partitions, sharing.is_some());
         Self {
-            short: LateBinding::new(options, sharing, context.layout, context.lossy),
+            short: Dispatcher::with(LateBinding::new(options, sharing, context.lossy), context.layout),
             long: EarlyBinding::new(central, context.layout),
         }
     }
@@ -266,7 +267,8 @@ impl Machine for Hybrid {
             Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
                 is_long(copy.task.job, fx)
             }
-            Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Tick(_)) => true,
+            // Only early binding launches by rows, and avoids nodes that could not be reached for a while.
+            Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Node(_)) => true,
             // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
                 self.long.step(input, fx);
@@ -330,7 +332,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
-    use crate::machine::{Input, Oracle};
+    use crate::machine::{Effect, Input, Oracle};
     use crate::message::{Blocks, Core, Launch, Message, Probe, Row, Share, Stamp};
 
     const SHORT: JobId = JobId(0);
@@ -381,6 +383,23 @@ mod tests {
             _ => None,
         };
         sent.iter().filter_map(is_probe).collect()
+    }
+
+    /// The big partition has two of four nodes. The first one returns a launch, which goes to the other one. When that
+    /// node returns it too, the first one may be tried again.
+    #[test]
+    fn a_node_that_could_not_be_reached_gets_long_tasks_again_after_a_while() {
+        let mut central = scheduler(&Eagle { big_partition: 0.5, ..Eagle::default() }, 1, 4);
+        let launch = |effects: &[Effect]| {
+            let sent = sends(effects);
+            sent.into_iter().find(|(_, msg)| msg.name() == "launch.row").unwrap()
+        };
+        let (first, msg) = launch(&central.submit(LONG.0));
+        let (second, again) = launch(&central.step(Input::Undelivered { to: first, msg }));
+        assert_ne!(first, second);
+        let timer = Timer::Node(central.layout.node_number(first));
+        assert_eq!(central.step(Input::Fire(timer)), []);
+        assert_eq!(launch(&central.step(Input::Undelivered { to: second, msg: again })).0, first);
     }
 
     /// The big partition has 98 of 100 nodes. Each of them gets one or two of 120 tasks; the other two nodes, which are

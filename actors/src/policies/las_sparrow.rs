@@ -6,6 +6,7 @@ use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{ActorId, JobId, Span, parameters};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
+use crate::roles::dispatcher::Dispatcher;
 use crate::roles::las::{Las, LasOptions};
 use crate::roles::late_binding::{LateBinding, ProbeOptions};
 use crate::roles::node::Reservation;
@@ -45,7 +46,7 @@ impl Policy for LasSparrow {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(LateBinding::new(self.probes(), None, context.layout, context.lossy))
+        Box::new(Dispatcher::with(LateBinding::new(self.probes(), None, context.lossy), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -1,8 +1,13 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
+mod per_task;
+
+use per_task::PerTaskSampling;
+
 use super::policy::{BuildContext, Policy, Traits};
 use crate::layout::Layout;
 use crate::machine::Machine;
+use crate::roles::dispatcher::Dispatcher;
 use crate::roles::late_binding::LateBinding;
 pub use crate::roles::late_binding::{ProbeOptions as Sparrow, SamplingForm};
 
@@ -36,7 +41,13 @@ impl Policy for Sparrow {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(LateBinding::new(self.clone(), None, context.layout, context.lossy))
+        let BuildContext { layout, lossy, .. } = context;
+        match self.form {
+            SamplingForm::PerTask => Box::new(Dispatcher::with(PerTaskSampling::new(self, lossy), layout)),
+            SamplingForm::Batch | SamplingForm::Pairs => {
+                Box::new(Dispatcher::with(LateBinding::new(self.clone(), None, lossy), layout))
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use super::job_table::{Completion, JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, back_off, resend};
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::catalog::JobSpec;
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -67,7 +67,10 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// this call.
     fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
-    /// A timer of the rule went off: a tick, or a check of a job.
+    /// The [check](OpenTasks::check_later) of a job is due.
+    fn check(&mut self, _job: JobId, _attempt: u32, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
+
+    /// A tick of the rule went off.
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 }
 
@@ -88,6 +91,9 @@ struct DispatchedJob {
     tasks: Vec<TaskState>,
     /// Number of evictions of each task; empty before the first one.
     evictions: Vec<u8>,
+    /// Time of the next check. A timer that goes off earlier belongs to an earlier submission of the job, or to an
+    /// earlier series.
+    next_check: Option<Time>,
 }
 
 impl DispatchedJob {
@@ -189,6 +195,20 @@ impl OpenTasks {
         fx.send_as(std::mem::take(&mut state.lost), node, launch);
     }
 
+    /// Arms the check of a job for requests that may have been lost, in place of an earlier check. It is the check with
+    /// index `attempt` (from zero) of a series whose waits begin with `first` and double; `None` arms nothing.
+    pub fn check_later(&mut self, job: JobId, attempt: u32, first: Option<Span>, fx: &mut Effects<'_>) {
+        let (Some(dispatched), Some(first)) = (self.jobs.get_mut(job), first) else { return };
+        let wait = back_off(first, attempt);
+        dispatched.next_check = Some(fx.now() + wait);
+        fx.arm(Timer::Recheck { job, attempt }, wait);
+    }
+
+    /// Whether a check of a job is due.
+    fn is_due(&mut self, job: JobId, now: Time) -> bool {
+        self.jobs.get_mut(job).is_some_and(|open| open.next_check.take_if(|at| *at <= now).is_some())
+    }
+
     /// Whether a copy was launched on a node and not taken back; `None` if its job has ended.
     fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
         let state = self.jobs.get_mut(copy.task.job)?.tasks[copy.task.index as usize];
@@ -249,7 +269,7 @@ impl<R: DispatchRule> Dispatcher<R> {
         let Some(mut open) = self.tasks.jobs.admit(job, round, fx.catalog()) else { return };
         let (attempt, count) = (open.attempts(1), open.spec.tasks);
         let tasks = vec![TaskState { attempt, node: None, lost: false }; count as usize];
-        self.tasks.jobs.open(job, DispatchedJob { open, tasks, evictions: Vec::new() });
+        self.tasks.jobs.open(job, DispatchedJob { open, tasks, evictions: Vec::new(), next_check: None });
         self.rule.submitted(job.task(0).copy(attempt), count, &mut self.tasks, fx);
     }
 
@@ -314,6 +334,11 @@ impl<R: DispatchRule> Dispatcher<R> {
             Timer::Task(task) => {
                 if let Some(copy) = self.tasks.waiting(task) {
                     self.rule.ready(copy, &mut self.tasks, fx);
+                }
+            }
+            Timer::Recheck { job, attempt } => {
+                if self.tasks.is_due(job, fx.now()) {
+                    self.rule.check(job, attempt, &mut self.tasks, fx);
                 }
             }
             _ => self.rule.fire(timer, &mut self.tasks, fx),

@@ -8,7 +8,7 @@
 //! | [`node_queue`] | the queue of a node and its order |
 //! | [`dispatcher`] | what every scheduler owes its jobs, around a policy's rule: attempts, crashes, messages that return |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
-//! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
+//! | [`late_binding`] | a rule of the dispatcher: places are reserved on nodes, and a task goes to the node that claims first |
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |

@@ -14,7 +14,7 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Timer};
 use crate::message::{Launch, Message, Probe, Row};
 use crate::roles::job_table::JobTable;
-use crate::roles::late_binding::{Places, ProbeOptions, portion};
+use crate::roles::late_binding::{Places, ProbeOptions};
 use crate::roles::membership::Membership;
 use crate::roles::resend::back_off;
 
@@ -314,16 +314,10 @@ impl CopyGroup {
         timeout: Option<Span>,
         fx: &mut Effects<'_>,
     ) {
-        let (fresh, (job, group)) = (self.places.is_empty(), at);
-        for (i, &node) in sample.iter().enumerate() {
-            let mut count = portion(count, sample.len(), i);
-            if fresh {
-                self.places.push(node, count);
-            } else {
-                count = self.places.add(node, count);
-            }
+        let (job, group) = at;
+        self.places.spread(count, sample, |node, count| {
             fx.send_as(repair, node, Probe::Reserve { job, group, count, repair });
-        }
+        });
         if let Some(timeout) = timeout.filter(|_| !sample.is_empty()) {
             self.repeated = 0;
             self.arm(job, timeout, fx);
@@ -370,7 +364,7 @@ impl Reservations {
 
     /// Adds a group of copies, with places on the nodes of the sample.
     fn add(&mut self, job: JobId, copies: VecDeque<WantedCopy>, repair: bool, fx: &mut Effects<'_>) {
-        let places = places(&self.options, copies.len());
+        let places = self.options.places(copies.len() as u32);
         let Some(reserved) = self.jobs.get_mut(job) else { return };
         self.waiting += copies.len() as u32;
         let mut group = CopyGroup { copies, ..CopyGroup::default() };
@@ -382,7 +376,7 @@ impl Reservations {
     /// Draws nodes for `copies` copies.
     fn draw(&mut self, copies: usize, fx: &mut Effects<'_>) {
         self.sample.clear();
-        self.members.sample(fx.rng(), places(&self.options, copies), &mut self.sample);
+        self.members.sample(fx.rng(), self.options.places(copies as u32), &mut self.sample);
     }
 
     /// Requests places for groups that have fewer places than copies.
@@ -392,7 +386,7 @@ impl Reservations {
             for (&id, group) in &mut reserved.groups {
                 let (held, copies) = (group.places.count(), group.copies.len());
                 if held < copies {
-                    let places = places(options, copies) - held;
+                    let places = options.places(copies as u32) - held;
                     sample.clear();
                     members.sample(fx.rng(), places, sample);
                     group.request(sample, places, (job, id), true, *timeout, fx);
@@ -400,11 +394,6 @@ impl Reservations {
             }
         }
     }
-}
-
-/// Number of places to reserve for `copies` copies.
-fn places(options: &ProbeOptions, copies: usize) -> usize {
-    (copies as f64 * options.probe_ratio).ceil() as usize
 }
 
 impl NodeBinding for Reservations {
@@ -434,7 +423,7 @@ impl NodeBinding for Reservations {
         self.sample.clear();
         self.members.sample(fx.rng(), BACKUP_DRAWS, &mut self.sample);
         self.sample.retain(|&node| fits(node));
-        self.sample.truncate(places(&self.options, 1));
+        self.sample.truncate(self.options.places(1));
         if self.sample.is_empty() {
             return None;
         }
