@@ -1,4 +1,4 @@
-//! Scheduler that owns what every scheduler owes its jobs, around a policy's rule.
+//! The part of a scheduler that policies share: open jobs, attempts, crashes. A rule chooses the nodes.
 //!
 //! The dispatcher owns the open jobs, the number of each copy, and who has which task. It reacts to crashes, to
 //! messages that return, to duplicates, and to evictions. A rule decides which ready task goes to which node, and when.
@@ -29,7 +29,7 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// this copy of it now or later.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
 
-    /// Called after every input, when all copies that it made ready are known.
+    /// Called after every input but a start, when all copies that it made ready are known.
     fn settle(&mut self, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A copy left a node: it ended or was evicted there, or never reached it.
@@ -306,12 +306,13 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     /// Makes the task of an undeliverable launch ready, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        match self.tasks.is_at(node, copy) {
-            // The node crashed, and the task was made ready when that was reported.
-            Some(false) => return,
-            // Another copy of the task has finished.
-            None => return self.rule.left(copy, node, fx),
-            Some(true) => self.rule.left(copy, node, fx),
+        let there = self.tasks.is_at(node, copy);
+        if there == Some(false) {
+            return; // the node crashed, and the task was made ready when that was reported
+        }
+        self.rule.left(copy, node, fx);
+        if there.is_none() {
+            return; // the job has ended
         }
         if self.rule.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
