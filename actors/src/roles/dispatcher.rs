@@ -306,13 +306,12 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     /// Makes the task of an undeliverable launch ready, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        let there = self.tasks.is_at(node, copy);
-        if there == Some(false) {
-            return; // the node crashed, and the task was made ready when that was reported
-        }
-        self.rule.left(copy, node, fx);
-        if there.is_none() {
-            return; // the job has ended
+        match self.tasks.is_at(node, copy) {
+            // The node crashed, and the task was made ready when that was reported.
+            Some(false) => return,
+            // The job has ended.
+            None => return self.rule.left(copy, node, fx),
+            Some(true) => self.rule.left(copy, node, fx),
         }
         if self.rule.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
