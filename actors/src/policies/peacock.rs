@@ -138,7 +138,7 @@ impl PeacockRule {
 
     /// Sends the probes of all unclaimed tasks again. The first claim gets the task.
     fn probe_all(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        for copy in tasks.all_waiting(None) {
+        for copy in tasks.all_waiting() {
             self.ready(copy, tasks, fx);
         }
     }
@@ -176,7 +176,7 @@ impl DispatchRule for PeacockRule {
     /// Sends the probe of a task that was lost or not claimed.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if !self.resending
-            && tasks.renumber(copy).is_some()
+            && tasks.repair(copy)
             && let Some(node) = tasks.members().pick(fx.rng())
         {
             self.probe(node, copy.task, true, tasks, fx);

@@ -29,7 +29,7 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// this copy of it now or later.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
 
-    /// Called after every input but a start, when all copies that it made ready are known.
+    /// Called after every input, when all copies that it made ready are known.
     fn settle(&mut self, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A copy left a node: it ended or was evicted there, or never reached it.
@@ -70,7 +70,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// The [check](OpenTasks::check_later) of a job is due.
     fn check(&mut self, _job: JobId, _attempt: u32, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
-    /// A tick of the rule went off.
+    /// A tick of the rule went off. Other timers do not come here: those of tasks make them [ready](Self::ready), those
+    /// of nodes end their avoidance, and those of jobs are [checks](Self::check).
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 }
 
@@ -115,6 +116,11 @@ impl DispatchedJob {
         (node.is_none() && !self.open.is_done(task.index)).then_some(task.copy(attempt))
     }
 
+    /// The copies that wait for a node.
+    fn all_waiting(&self, job: JobId) -> impl Iterator<Item = CopyId> {
+        (0..self.open.spec.tasks).filter_map(move |index| self.waiting(job.task(index)))
+    }
+
     /// Takes a task from its node; its next copy gets a number of its own.
     fn take(&mut self, index: u32, lost: bool) {
         let attempt = self.open.attempts(1);
@@ -150,15 +156,14 @@ impl OpenTasks {
         self.waiting(copy.task) == Some(copy)
     }
 
-    /// The copies that wait for a node, of all open jobs or of one.
-    pub fn all_waiting(&mut self, only: Option<JobId>) -> Vec<CopyId> {
-        let mut copies = Vec::new();
-        for (job, dispatched) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job))
-        {
-            let tasks = (0..dispatched.open.spec.tasks).map(|index| job.task(index));
-            copies.extend(tasks.filter_map(|task| dispatched.waiting(task)));
-        }
-        copies
+    /// The copies of a job that wait for a node.
+    pub fn waiting_of(&mut self, job: JobId) -> Vec<CopyId> {
+        self.jobs.get_mut(job).map_or_else(Vec::new, |dispatched| dispatched.all_waiting(job).collect())
+    }
+
+    /// The copies of all open jobs that wait for a node.
+    pub fn all_waiting(&mut self) -> Vec<CopyId> {
+        self.jobs.iter_mut().flat_map(|(job, dispatched)| dispatched.all_waiting(job)).collect()
     }
 
     /// Whether the node that had a task lost it, so that its next launch is a repair.
@@ -226,6 +231,15 @@ impl OpenTasks {
         }
         dispatched.take(task.index, lost);
         dispatched.waiting(task)
+    }
+
+    /// Marks a copy that waits as lost, so that its launch counts as a repair; returns whether it waits.
+    pub fn repair(&mut self, copy: CopyId) -> bool {
+        let waits = self.waits(copy);
+        if waits && let Some(dispatched) = self.jobs.get_mut(copy.task.job) {
+            dispatched.tasks[copy.task.index as usize].lost = true;
+        }
+        waits
     }
 
     /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does
@@ -379,7 +393,7 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
                 }
             }
             Input::Fire(timer) => self.fire(timer, fx),
-            Input::Start { epoch } => return self.rule.started(epoch, fx),
+            Input::Start { epoch } => self.rule.started(epoch, fx),
             // The other inputs are a worker's.
             _ => return,
         }

@@ -74,7 +74,7 @@ impl<P: PlacementRule> DispatchRule for Early<P> {
 
     fn back(&mut self, node: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         self.0.crashed(node, true, fx);
-        for copy in tasks.all_waiting(None) {
+        for copy in tasks.all_waiting() {
             self.ready(copy, tasks, fx);
         }
     }

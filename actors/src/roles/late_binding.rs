@@ -174,7 +174,7 @@ impl DispatchRule for LateBinding {
             let lost = group.places.forget(node);
             if lost > 0 && group.waiting() > 0 {
                 let tasks = (f64::from(lost) / self.sampling.options.probe_ratio).ceil() as u32;
-                self.losses.insert((group.job, group.number), tasks);
+                *self.losses.entry((group.job, group.number)).or_default() += tasks;
             }
         }
     }

@@ -556,7 +556,7 @@ impl Machine for NodeManager {
                     usage.report(running(&self.slots), fx);
                 }
             }
-            Input::Fire(tick) => {
+            Input::Fire(tick @ (reports::PROGRESS | reports::SEND)) => {
                 let due = self.reporter.as_mut().is_some_and(|reporter| reporter.tick(tick, fx));
                 if due {
                     self.query_progress(fx);

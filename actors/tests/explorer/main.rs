@@ -111,6 +111,7 @@ fn every_job_finishes_from_every_state_under_every_policy() {
         .into_iter()
         .filter(|policy| only.as_ref().is_none_or(|name| name == policy.name()))
         .collect();
+    assert!(!policies.is_empty(), "no policy is named {only:?}");
     let cases: Vec<_> =
         policies.iter().flat_map(|policy| WORLDS.iter().map(move |world| (policy, world))).collect();
     for policy in &policies {

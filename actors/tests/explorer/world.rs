@@ -398,13 +398,16 @@ impl<'a> World<'a> {
     /// Checks that a node has a place for a copy that comes to it, and records the copy.
     fn hold(&mut self, to: ActorId, msg: &Message) -> Result<(), Failure> {
         let Message::Launch(launch) = *msg else { return Ok(()) };
+        if self.faulty {
+            return Ok(());
+        }
+        // Rows of policies with a limit have one copy.
         let copy = match launch {
             Launch::Task { copy, .. } => copy,
             Launch::Row(row) => row.copy(0),
             Launch::Completed { .. } | Launch::Drop(_) => return Ok(()),
         };
-        let (Role::Node(node), Some(queue), false) =
-            (self.setting.layout.role(to), self.setting.queue_of_node(), self.faulty)
+        let (Role::Node(node), Some(queue)) = (self.setting.layout.role(to), self.setting.queue_of_node())
         else {
             return Ok(());
         };
@@ -574,8 +577,9 @@ impl<'a> World<'a> {
                 self.open.remove(&copy);
             }
             Note::Cache(CacheNote::Placed { copy, believed, .. }) if self.settled => {
-                let first = copy.task == self.setting.jobs.last().task(0);
-                if first && believed != 0 {
+                let idle = copy.task.job == self.setting.jobs.last()
+                    && copy.task.index < self.setting.layout.nodes();
+                if idle && believed != 0 {
                     return Err(Failure::Unbalanced(copy, believed));
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use volary_actors::base::{ActorId, CopyId, Span, TaskId};
+use volary_actors::base::{ActorId, CopyId, Span, TaskId, Time};
 use volary_actors::machine::{Effects, Timer};
 use volary_actors::message::{CustomProtocol as _, Message};
 use volary_actors::roles::back_off;
@@ -17,6 +17,8 @@ struct Question {
     round: u32,
     /// How often nodes were asked about this task before.
     tries: u32,
+    /// Time at which nodes are asked again, where answers can be lost.
+    due: Time,
     /// Nodes that have not answered.
     asked: Vec<ActorId>,
     /// The shortest queue, and its node.
@@ -43,6 +45,9 @@ impl DispatchRule for ShortestOfFew {
     /// Sends a task to the shortest queue that is known, or asks random nodes; if all are down, some that come back.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let task = copy.task;
+        if self.questions.get(&task).is_some_and(|last| !last.asked.is_empty() && fx.now() < last.due) {
+            return; // the timer of an earlier question
+        }
         let before = self.questions.remove(&task);
         if let Some(Question { best: Some((_, node)), .. }) = before {
             return tasks.launch(copy, node, fx);
@@ -54,11 +59,13 @@ impl DispatchRule for ShortestOfFew {
         for &node in &asked {
             fx.send_as(repair, node, Reservation::Ask { task, round, repair });
         }
-        if let Some(timeout) = self.timeout {
+        let wait = self.timeout.map(|timeout| back_off(timeout, tries));
+        if let Some(wait) = wait {
             // The task is ready again then, if it still waits.
-            fx.arm(Timer::Task(task), back_off(timeout, tries));
+            fx.arm(Timer::Task(task), wait);
         }
-        self.questions.insert(task, Question { round, tries, asked, best: None });
+        let due = fx.now() + wait.unwrap_or_default();
+        self.questions.insert(task, Question { round, tries, due, asked, best: None });
     }
 
     fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
@@ -95,7 +102,7 @@ impl DispatchRule for ShortestOfFew {
 
     /// Asks about the tasks whose question has no node left that could answer.
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        for copy in tasks.all_waiting(None) {
+        for copy in tasks.all_waiting() {
             if self.questions.get(&copy.task).is_some_and(|question| question.asked.is_empty()) {
                 self.ready(copy, tasks, fx);
             }

@@ -112,7 +112,7 @@ impl DispatchRule for PerTaskSampling {
 
     /// Tasks that found no live node need samples.
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        for CopyId { task, .. } in tasks.all_waiting(None) {
+        for CopyId { task, .. } in tasks.all_waiting() {
             if self.samples(task).is_some_and(|samples| samples.asked.is_empty()) {
                 self.ask(task, true, tasks, fx);
             }
@@ -121,7 +121,7 @@ impl DispatchRule for PerTaskSampling {
 
     /// Decides on the answers that have arrived, and asks again about tasks without any.
     fn check(&mut self, job: JobId, attempt: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        let mut open = tasks.all_waiting(Some(job));
+        let mut open = tasks.waiting_of(job);
         open.retain(|&copy| !self.bind(copy, tasks, fx));
         open.iter().for_each(|copy| self.ask(copy.task, true, tasks, fx));
         if !open.is_empty() {

@@ -153,7 +153,9 @@ impl Master {
                     self.mirror(true);
                 }
             }
-            Role::Node(node) if self.acting => {
+            Role::Node(node)
+                if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
+            {
                 // After a takeover a report of the node's earlier life may be on its way: a newer one must follow it.
                 let took_over = self.takeover > 0;
                 for core in self.workers.up(cores(node, layout), !took_over) {

@@ -25,10 +25,9 @@ impl PigeonScheduler {
         }
     }
 
-    /// Updates the groups in use, to which tasks can be sent: those with a node and a reachable master. Sends the tasks
-    /// that no group has, and those of groups without nodes.
-    pub(super) fn regroup(&mut self, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
+    /// Updates the groups in use, to which tasks can be sent: those with a node and a reachable master. Returns which
+    /// groups have nodes.
+    fn set_groups(&mut self, layout: &Layout) -> Vec<bool> {
         let count = self.groups.count;
         let with_nodes: Vec<_> = (0..count).map(|group| self.has_nodes(group, layout)).collect();
         let is_usable = |&group: &u32| {
@@ -36,6 +35,12 @@ impl PigeonScheduler {
             view.reachable && view.masters.current().is_some() && with_nodes[group as usize]
         };
         self.splitter.set_groups((0..count).filter(is_usable).collect());
+        with_nodes
+    }
+
+    /// Updates the groups in use. Sends the tasks that no group has, and those of groups without nodes.
+    pub(super) fn regroup(&mut self, fx: &mut Effects<'_>) {
+        let with_nodes = self.set_groups(fx.layout());
         let mut jobs = Vec::new();
         for (job, entry) in self.jobs.iter_mut() {
             for sent in &mut entry.tasks {
@@ -58,12 +63,13 @@ impl PigeonScheduler {
             view.reachable = false;
             fx.arm(Timer::Tick(group), RETRY_AFTER);
         }
+        self.set_groups(fx.layout());
         let Some(entry) = self.jobs.get_mut(batch.job) else { return };
         for index in batch.indices() {
             let sent = &mut entry.tasks[index as usize];
             *sent = sent.filter(|sent| *sent != (group, batch.attempt));
         }
-        self.regroup(fx);
+        self.launch(batch.job, true, fx);
     }
 
     pub(super) fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
