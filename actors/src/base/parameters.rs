@@ -49,7 +49,7 @@ macro_rules! parameters {
     (
         $(#[$about:meta])* struct $name:ident {
             $($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr
-                $(=> $($period:ident)? $($min:literal..=$max:literal)?)?,)*
+                $(=> $period:ident)? $(=> $min:literal..=$max:literal)?,)*
         }
         $($rest:tt)*
     ) => {
@@ -57,7 +57,7 @@ macro_rules! parameters {
         #[serde(deny_unknown_fields, default)]
         $(#[$about])*
         pub struct $name {
-            $($(#[$attribute])* $($(#[schemars(range(min = $min, max = $max))])?)? pub $field: $type,)*
+            $($(#[$attribute])* $(#[schemars(range(min = $min, max = $max))])? pub $field: $type,)*
         }
 
         impl Default for $name {
@@ -69,13 +69,13 @@ macro_rules! parameters {
         impl $crate::base::Parameters for $name {
             #[allow(clippy::unnecessary_cast, reason = "bounds are integers or not")]
             fn check_ranges(&self) -> Result<(), String> {
-                $($(
+                $(
                     $($crate::base::check_period(stringify!($field), $crate::parameters!(@$period self.$field))?;)?
                     $(
                         let range = $min as f64..=$max as f64;
                         $crate::base::within(stringify!($field), f64::from(self.$field), range)?;
                     )?
-                )?)*
+                )*
                 Ok(())
             }
         }

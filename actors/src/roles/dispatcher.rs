@@ -156,6 +156,11 @@ impl OpenTasks {
         self.waiting(copy.task) == Some(copy)
     }
 
+    /// The job of a copy that waits for a node.
+    fn job_of_waiting(&mut self, copy: CopyId) -> Option<&mut DispatchedJob> {
+        self.jobs.get_mut(copy.task.job).filter(|dispatched| dispatched.waiting(copy.task) == Some(copy))
+    }
+
     /// The copies of a job that wait for a node.
     pub fn waiting_of(&mut self, job: JobId) -> Vec<CopyId> {
         self.jobs.get_mut(job).map_or_else(Vec::new, |dispatched| dispatched.all_waiting(job).collect())
@@ -190,9 +195,7 @@ impl OpenTasks {
         node: ActorId,
         fx: &mut Effects<'_>,
     ) {
-        let dispatched = self.jobs.get_mut(copy.task.job);
-        let Some(dispatched) = dispatched.filter(|dispatched| dispatched.waiting(copy.task) == Some(copy))
-        else {
+        let Some(dispatched) = self.job_of_waiting(copy) else {
             panic!("a rule launches {copy}, which does not wait for a node");
         };
         let state = &mut dispatched.tasks[copy.task.index as usize];
@@ -235,18 +238,15 @@ impl OpenTasks {
 
     /// Marks a copy that waits as lost, so that its launch counts as a repair; returns whether it waits.
     pub fn repair(&mut self, copy: CopyId) -> bool {
-        let waits = self.waits(copy);
-        if waits && let Some(dispatched) = self.jobs.get_mut(copy.task.job) {
-            dispatched.tasks[copy.task.index as usize].lost = true;
-        }
-        waits
+        let Some(dispatched) = self.job_of_waiting(copy) else { return false };
+        dispatched.tasks[copy.task.index as usize].lost = true;
+        true
     }
 
     /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does
     /// not wait.
     pub fn renumber(&mut self, copy: CopyId) -> Option<CopyId> {
-        let dispatched = self.jobs.get_mut(copy.task.job)?;
-        dispatched.waiting(copy.task).filter(|waiting| *waiting == copy)?;
+        let dispatched = self.job_of_waiting(copy)?;
         dispatched.take(copy.task.index, true);
         dispatched.waiting(copy.task)
     }

@@ -92,6 +92,19 @@ pub(crate) struct Setting {
     pub(crate) budget: Budget,
     /// Whether policies repair losses; without lost datagrams they need not.
     pub(crate) repairs: bool,
+    /// Number of copies that a node may have beyond its cores; `None` if any number may wait there.
+    pub(crate) node_queue: Option<u32>,
+}
+
+/// Number of copies that a node may have beyond its cores: 0 if nodes do not queue, Q for Kairos; `None` if any number
+/// may wait at a node.
+fn queue_of_node(policy: &PolicySpec) -> Option<u32> {
+    let parameters = serde_json::to_value(policy).expect("parameters are plain values");
+    match policy.name() {
+        "kairos" => parameters["kairos"]["queue"].as_u64().and_then(|queue| u32::try_from(queue).ok()),
+        "kubernetes" => Some(0),
+        _ => policy.traits().plans.then_some(0),
+    }
 }
 
 impl Setting {
@@ -109,24 +122,13 @@ impl Setting {
         let layout = policy.layout(layout);
         Some(Self {
             policy: policy.clone(),
+            node_queue: queue_of_node(policy),
             layout,
             jobs: Jobs { jobs, tasks, cores: nodes.iter().sum(), clients: schedulers },
             budget,
             // The engine sets this flag for policies in the same way.
             repairs: budget.losses + budget.crashes + budget.partitions > 0,
         })
-    }
-
-    /// Number of copies that a node may have beyond its cores: 0 if nodes do not queue, Q for Kairos; `None` if any
-    /// number may wait there.
-    fn queue_of_node(&self) -> Option<u32> {
-        let policy = serde_json::to_value(&self.policy).expect("parameters are plain values");
-        let parameters = &policy[self.policy.name()];
-        match self.policy.name() {
-            "kairos" => parameters["queue"].as_u64().and_then(|queue| u32::try_from(queue).ok()),
-            "kubernetes" => Some(0),
-            _ => self.policy.traits().plans.then_some(0),
-        }
     }
 
     fn build(&self, actor: ActorId) -> Box<dyn Machine> {
@@ -347,8 +349,15 @@ impl<'a> World<'a> {
         }
         timers.hash(&mut all);
         hash_of(&(&self.cores, &self.health, &self.epochs, &self.oracle)).hash(&mut all);
-        hash_of(&(&self.open, &self.started, &self.completed, &self.finished, (self.faulty, self.settled)))
-            .hash(&mut all);
+        hash_of(&(
+            &self.open,
+            &self.held,
+            &self.started,
+            &self.completed,
+            &self.finished,
+            (self.faulty, self.settled),
+        ))
+        .hash(&mut all);
         self.successors.iter().for_each(|successor| hash_of(successor).hash(&mut all));
         all.finish()
     }
@@ -407,8 +416,7 @@ impl<'a> World<'a> {
             Launch::Row(row) => row.copy(0),
             Launch::Completed { .. } | Launch::Drop(_) => return Ok(()),
         };
-        let (Role::Node(node), Some(queue)) = (self.setting.layout.role(to), self.setting.queue_of_node())
-        else {
+        let (Role::Node(node), Some(queue)) = (self.setting.layout.role(to), self.setting.node_queue) else {
             return Ok(());
         };
         self.held.insert(copy, node);

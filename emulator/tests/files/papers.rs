@@ -23,21 +23,23 @@ fn items(page: &str) -> Vec<(&str, &str)> {
     items
 }
 
-/// Whether a source file has an item: a function of a type, or anything with this name.
+/// Whether the code of a source file has an item: a function of a type, or anything with this name.
 fn has(source: &str, item: &str) -> bool {
-    let is_word = |at: usize, word: &str| {
-        let rest = &source[at + word.len()..];
-        !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
-            && !source[..at].ends_with(|last: char| last.is_alphanumeric() || last == '_')
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let word = |line: &str, word: &str| {
+        let apart =
+            |at| !line[..at].ends_with(is_of_word) && !line[at + word.len()..].starts_with(is_of_word);
+        line.match_indices(word).any(|(at, _)| apart(at))
     };
-    let word = |word: &str| source.match_indices(word).any(|(at, _)| is_word(at, word));
-    match item.split_once("::") {
-        None => word(item),
-        Some((owner, function)) => {
-            let owned = |line: &str| line.starts_with("impl") && line.contains(owner);
-            source.lines().any(owned) && word(&format!("fn {function}"))
+    let mut code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let Some((owner, function)) = item.split_once("::") else { return code.any(|line| word(line, item)) };
+    let mut is_owner = false;
+    code.any(|line| {
+        if line.starts_with("impl") || line.starts_with("pub trait") {
+            is_owner = word(line, owner);
         }
-    }
+        is_owner && word(line, &format!("fn {function}"))
+    })
 }
 
 #[test]
@@ -64,6 +66,9 @@ fn an_item_is_found_by_its_owner_and_whole_name() {
     let source = "impl<T> Las<T> {\n    fn arrive(&self) {}\n}\nstruct Queue;";
     assert!(has(source, "Las::arrive") && has(source, "Queue"));
     assert!(!has(source, "Las::arriv") && !has(source, "Other::arrive") && !has(source, "Que"));
+    assert!(
+        !has("// Las\nimpl LasOptions {\n    fn arrive() {}\n}", "Las::arrive") && !has("/// Queue", "Queue")
+    );
     let page = "| `a.rs`: `A::f`, `B`; `c.rs`: `D` and `E` | `f.rs` |";
     assert_eq!(items(page), [("a.rs", "A::f"), ("a.rs", "B"), ("c.rs", "D")]);
 }

@@ -123,8 +123,8 @@ impl PigeonNode {
         }
     }
 
-    /// Tells the master that a core is idle, unless another copy waits for the core; that one begins. The master of
-    /// another group that sent the ended copy is told as well, unless it also sent the next one.
+    /// Begins the next copy that waits for a core; if there is none, reports the core as idle to the node's master. The
+    /// master of another group that sent the ended copy gets a report too, unless it also sent the next copy.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         let next = self.cores[core].next.pop_front();

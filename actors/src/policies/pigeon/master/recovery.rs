@@ -45,7 +45,7 @@ impl Master {
         *self = Self { dead: mem::take(&mut self.dead), takeover: self.takeover, ..fresh };
     }
 
-    /// Tells nodes and all schedulers that this is the master.
+    /// Announces this master to the nodes for which `nodes` holds, and to all schedulers.
     fn tell_all(&self, nodes: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         let all = self.groups.nodes(self.group, layout).map(|node| layout.node(node));
@@ -69,7 +69,7 @@ impl Master {
         }
     }
 
-    /// Tells a node that this is the master. The node is up, since a message from it has arrived.
+    /// Announces this master to a node, which is up, since a message from it has arrived.
     pub(in super::super) fn announce(&mut self, node: ActorId, fx: &mut Effects<'_>) {
         self.dead.remove(&node);
         fx.recover(node, self.takes);

@@ -10,7 +10,7 @@ use crate::message::{Batch, Group};
 use crate::roles::RETRY_AFTER;
 
 impl PigeonScheduler {
-    /// Tells a master the open tasks of its group, with fresh attempt numbers.
+    /// Sends a master the open tasks of its group, with fresh attempt numbers.
     pub(super) fn answer(&mut self, group: u32, master: ActorId, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(fx.me()) else { return };
         for (job, entry) in self.jobs.iter_mut() {
