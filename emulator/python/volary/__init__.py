@@ -5,8 +5,8 @@
     for line in lines:
         print(line["policy"], line["seed"], line["response_s"]["p99"])
 
-Results are dictionaries as `volary schema results` describes them. With pandas and pyarrow (`pip install volary[pandas]`)
-a study directory is data frames and figures:
+Results are dictionaries as `volary schema results` describes them. With pandas and pyarrow (`pip install
+volary[pandas]`) a study directory is data frames and figures:
 
     run = volary.load("runs/quickstart")
     run.runs.groupby("policy")["response_s.p99"].mean()
@@ -18,8 +18,27 @@ from importlib.util import find_spec
 
 from volary._program import VolaryError, call, program
 from volary._tables import Figure, Run, claims, results
+from volary.policy import Central, Job, Node, NodeView, Rng, Scheduler, Task, policy, serve
 
-__all__ = ["Figure", "Run", "VolaryError", "claims", "load", "program", "results", "run"]
+__all__ = [
+    "Central",
+    "Figure",
+    "Job",
+    "Node",
+    "NodeView",
+    "Rng",
+    "Run",
+    "Scheduler",
+    "Task",
+    "VolaryError",
+    "claims",
+    "load",
+    "policy",
+    "program",
+    "results",
+    "run",
+    "serve",
+]
 
 
 def run(experiment, *args, out):

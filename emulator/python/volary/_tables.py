@@ -73,8 +73,8 @@ class Run:
         """A figure as `volary plot` draws it; a notebook shows it.
 
         `what` is cdf, ccdf, percentiles, sweep, heat, staleness or timeline; `number` and `over` are the column and the
-        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of the
-        labels to show, or one of them; `width` is single or double.
+        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of
+        the labels to show, or one of them; `width` is single or double.
         """
         one = {"what": what, "number": number, "over": over, "width": width}
         args = [f"--{option}={value}" for option, value in one.items() if value is not None]
