@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Least loaded of three nodes, with reservations that expire: the policy of `emulator/examples/reserved`, in Python.
 
 For each task its scheduler asks some random nodes how long their queues are, and sends it to the shortest. A node that

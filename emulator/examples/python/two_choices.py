@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Power of two choices: each task goes to the less loaded of two random nodes."""
 
 import volary

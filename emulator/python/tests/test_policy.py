@@ -13,6 +13,7 @@ from volary._random import Membership
 from volary._serve import Session, loop
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
+PACKAGE = str(Path(volary.__file__).parents[1])
 SEED = "1234567890123456789"
 
 
@@ -30,8 +31,12 @@ def job(number, tasks=1, **more):
     return {"event": "job", "job": number, "tasks": tasks, "estimate": 1.0, "arrival": 0.5, "class": 0, **more}
 
 
-def ended(number, task, node, first=True, last=False):
-    return {"event": "ended", "job": number, "task": task, "node": node, "first": first, "last": last}
+def ended(number, task, node, last=False):
+    return {"event": "ended", "job": number, "task": task, "node": node, "last": last}
+
+
+def left(number, task, node):
+    return {"event": "left", "job": number, "task": task, "node": node}
 
 
 def ready(number, task):
@@ -87,13 +92,13 @@ class CentralTest(unittest.TestCase):
     def test_a_task_that_left_its_node_waits_until_it_is_ready(self):
         run = Run(FirstFree)
         run.tell(0, start(), job(0))
-        self.assertEqual(run.tell(1, {"event": "left", "job": 0, "task": 0, "node": 0}), [])
+        self.assertEqual(run.tell(1, left(0, 0, 0)), [])
         self.assertEqual((run.actor().nodes[0].load, len(run.actor().queue)), (0, 0))
         self.assertEqual(run.tell(2, ready(0, 0)), [launch(0, 0, 0)])
         # The end of an earlier copy, elsewhere.
-        self.assertEqual(run.tell(3, ended(0, 0, 3, first=False)), [])
+        self.assertEqual(run.tell(3, left(0, 0, 3)), [])
         self.assertEqual(run.actor().nodes[0].load, 1)
-        run.tell(4, ended(0, 0, 0, last=True), ended(0, 0, 3, first=False))
+        run.tell(4, ended(0, 0, 0, last=True), left(0, 0, 3))
         self.assertEqual(([node.load for node in run.actor().nodes], run.actor().jobs), ([0] * 4, {}))
 
     def test_gangs_preemption_timers_notes_and_time_are_actions(self):
@@ -246,7 +251,7 @@ class RandomTest(unittest.TestCase):
 class ProgramTest(unittest.TestCase):
     def talk(self, text, requests):
         """Lines of a program that is asked, and what it writes to standard error."""
-        environment = {**os.environ, "PYTHONPATH": str(Path(volary.__file__).parents[1])}
+        environment = {**os.environ, "PYTHONPATH": PACKAGE, "VOLARY_PROTOCOL": "1"}
         lines = "".join(json.dumps(request) + "\n" for request in requests)
         done = subprocess.run(
             [sys.executable, "-c", text] if "\n" in text else [sys.executable, text],
@@ -290,7 +295,7 @@ raise AssertionError("the program ends where the policy is served")
         self.assertIn("missing", done.stderr)
 
     def test_a_program_that_nobody_asks_says_how_it_is_used(self):
-        environment = {**os.environ, "PYTHONPATH": str(Path(volary.__file__).parents[1])}
+        environment = {**os.environ, "PYTHONPATH": PACKAGE}
         command = [sys.executable, str(EXAMPLES / "reserved.py")]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
         self.assertEqual(done.returncode, 1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import stat
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -44,13 +42,13 @@ class Session:
         self._hello = hello
         kinds = [self._scheduler] + ([self._node] if self._node else [])
         messages = self._scheduler.messages.items()
-        return {
-            "protocol": PROTOCOL,
-            "level": self._scheduler._level,
+        greeting = {
             "nodes": self._node is not None,
             "messages": [{"name": name, "class": kind, "fields": fields} for name, (kind, fields) in messages],
             "values": sorted({value for kind in kinds for value in kind.values}),
         }
+        about = {"protocol": PROTOCOL, "level": self._scheduler._level}
+        return {**about, **{key: value for key, value in greeting.items() if value}}
 
     def _begin(self, name: str, event: dict[str, Any]) -> None:
         """Makes an actor whose attributes exist before its `__init__` is called."""
@@ -68,12 +66,8 @@ def loop(session: Session, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def is_asked() -> bool:
-    """Whether standard input is a pipe, as in a program that volary has started."""
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    """Whether volary has started this program."""
+    return "VOLARY_PROTOCOL" in os.environ
 
 
 def program(session: Session) -> NoReturn:
@@ -89,7 +83,5 @@ def program(session: Session) -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # Ctrl-C in a terminal reaches volary too, which ends the run in its own way.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     loop(session, requests, answers)
     sys.exit()

@@ -143,7 +143,7 @@ class _Actor:
         #: Number of schedulers.
         self.schedulers: int = hello["schedulers"]
         #: Whether datagrams can be lost.
-        self.lossy: bool = hello["lossy"]
+        self.lossy: bool = hello.get("lossy", True)
         self._seed = int(event["seed"])
         self._timers = 0
         self._do: list[str] = []
@@ -374,8 +374,6 @@ class Scheduler(_Actor):
         self.task_ready(task)
 
     def _on_ended(self, event: dict[str, Any]) -> None:
-        if not event["first"]:
-            return self._on_left(event)
         job = self.jobs[event["job"]]
         task, node = job.tasks[event["task"]], self.nodes[event["node"]]
         self._leave(task, waits=False)
