@@ -14,7 +14,8 @@ volary[pandas]`) a study directory is data frames and figures:
     run.plot("cdf").save("cdf.pdf")
 """
 
-from importlib.util import find_spec
+import os
+import tempfile
 
 from volary._program import VolaryError, call, program
 from volary._tables import Figure, Run, claims, results
@@ -41,18 +42,34 @@ __all__ = [
 ]
 
 
-def run(experiment, *args, out):
-    """Runs an experiment file into the folder `out` and returns its results; `args` are those of `volary run`.
+def run(experiment, *args, out=None, policies=None):
+    """Runs an experiment into the folder `out` and returns its results; `args` are those of `volary run`.
+
+    The experiment is a file, or a dictionary of its contents, with paths relative to the current folder. `out` is a new
+    temporary folder if it is left out.
+
+    `policies` adds policies that this process serves, and has a `Run` returned as `load` does: a dictionary of labels and
+    of subclasses of `Central` or `Scheduler`, decorated functions, or pairs of a `Scheduler` and a `Node`. If one of them
+    raises an exception, the `VolaryError` has it as its cause.
 
     A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish.
     """
-    call("run", experiment, *map(str, args), "--out", out)
-    return results(out)
+    from volary import _study
+
+    out = out or os.path.join(tempfile.mkdtemp(prefix="volary-"), "run")
+    _study.run(experiment, list(map(str, args)), out, policies or {})
+    return results(out) if policies is None else Run(out)
 
 
 def load(folder):
     """A study directory as a `Run`: pandas frames, and figures."""
-    missing = [name for name in ("pandas", "pyarrow") if find_spec(name) is None]
-    if missing:
-        raise ModuleNotFoundError(f"volary.load needs {' and '.join(missing)}: pip install 'volary[pandas]'")
     return Run(folder)
+
+
+def __getattr__(name):
+    # gymnasium is imported only where it is used.
+    if name != "Env":
+        raise AttributeError(f"module 'volary' has no attribute {name!r}")
+    from volary._env import Env
+
+    return Env

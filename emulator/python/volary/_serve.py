@@ -28,13 +28,24 @@ class Session:
 
     def answer(self, line: bytes) -> bytes:
         """The answer to a line."""
+        actor = self.hear(line)
+        if actor is None:
+            return json.dumps({"hello": self._greeting}).encode() + b"\n"
+        actor._settle()
+        return actor._say()
+
+    def hear(self, line: bytes) -> _Actor | None:
+        """Takes a line in, and returns the actor that it is for; None for the greeting."""
         request = _decode(line.decode())
         if "hello" in request:
-            return json.dumps({"hello": self._greet(request["hello"])}).encode() + b"\n"
+            self._greeting = self._greet(request["hello"])
+            return None
         name, events = request["actor"], request["events"]
         if events[0]["event"] == "start":
             self._begin(name, events[0])
-        return self._actors[name]._answer(request).encode() + b"\n"
+        actor = self._actors[name]
+        actor._hear(request)
+        return actor
 
     def _greet(self, hello: dict[str, Any]) -> dict[str, Any]:
         if hello["protocol"] != PROTOCOL:

@@ -65,8 +65,7 @@ class Run:
     @cached_property
     def claims(self):
         """A row for each claim of the experiment, with its verdict."""
-        import pandas
-
+        pandas = _pandas()
         return pandas.DataFrame(claims(self.folder), columns=["says", "origin", "verdict", "measured"])
 
     def plot(self, what=None, *, number=None, over=None, at=None, policy=(), width=None):
@@ -83,8 +82,7 @@ class Run:
         return Figure(self.folder, args)
 
     def _table(self, name):
-        import pandas
-
+        pandas = _pandas()
         with tempfile.TemporaryDirectory(prefix="volary-") as folder:
             call("export", self.folder, "--format=parquet", f"--table={name}", "--out", folder)
             return pandas.read_parquet(Path(folder) / f"{name}.parquet")
@@ -107,6 +105,15 @@ class Figure:
 
     def _repr_svg_(self):
         return self.svg
+
+
+def _pandas():
+    try:
+        import pandas
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("data frames need pandas and pyarrow: pip install 'volary[pandas]'") from error
+    return pandas
 
 
 def _lines(path):

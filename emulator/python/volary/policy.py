@@ -200,22 +200,24 @@ class _Actor:
     def _on_returned(self, event: dict[str, Any]) -> None:
         self.message_returned(self._peer(event["to"]), event["name"], *_pairs(event["values"]))
 
-    def _answer(self, request: dict[str, Any]) -> str:
-        """The answer to a request."""
+    def _hear(self, request: dict[str, Any]) -> None:
+        """Takes in what has happened."""
         self.now = request["at"]
         for event in request["events"]:
             # The start has made this object.
             if event["event"] != "start":
                 getattr(self, _HOOKS[event["event"]])(event)
-        self._settle()
-        actions, self._do = ",".join(self._do), []
-        if self._took is None:
-            return f'{{"do":[{actions}]}}'
-        took, self._took = self._took, None
-        return f'{{"took":{_encode(took)},"do":[{actions}]}}'
 
     def _settle(self) -> None:
         """Called after all events of a request."""
+
+    def _say(self) -> bytes:
+        """The answer to a request."""
+        actions, self._do = ",".join(self._do), []
+        if self._took is None:
+            return f'{{"do":[{actions}]}}\n'.encode()
+        took, self._took = self._took, None
+        return f'{{"took":{_encode(took)},"do":[{actions}]}}\n'.encode()
 
 
 _HOOKS = {
@@ -243,9 +245,9 @@ class Node(_Actor):
     def peer_up(self, name: str) -> None:
         """Hook: another actor is back."""
 
-    def _answer(self, request: dict[str, Any]) -> str:
+    def _hear(self, request: dict[str, Any]) -> None:
         self.length = request["length"]
-        return super()._answer(request)
+        super()._hear(request)
 
     def _on_launch(self, event: dict[str, Any]) -> None:
         self.launched((event["job"], event["task"]))
