@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -12,7 +13,7 @@ import volary
 from volary._random import Membership
 from volary._serve import Session, loop
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = str(Path(volary.__file__).parents[1])
 SEED = "1234567890123456789"
 
@@ -161,8 +162,8 @@ class CentralTest(unittest.TestCase):
 
 class ActorTest(unittest.TestCase):
     def setUp(self):
-        sys.path.insert(0, str(EXAMPLES))
-        self.addCleanup(sys.path.remove, str(EXAMPLES))
+        sys.path.insert(0, str(EXAMPLES / "python"))
+        self.addCleanup(sys.path.remove, str(EXAMPLES / "python"))
         import reserved
 
         self.run_ = Run(reserved.ShortestOfFew, reserved.ReservingNode, level="actor", parameters={"probe_timeout": 1})
@@ -249,17 +250,11 @@ class RandomTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
-    def talk(self, text, requests):
-        """Lines of a program that is asked, and what it writes to standard error."""
+    def talk(self, command, requests):
+        """How a program ends that is asked, and its answers."""
         environment = {**os.environ, "PYTHONPATH": PACKAGE, "VOLARY_PROTOCOL": "1"}
         lines = "".join(json.dumps(request) + "\n" for request in requests)
-        done = subprocess.run(
-            [sys.executable, "-c", text] if "\n" in text else [sys.executable, text],
-            input=lines,
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, env=environment, check=False)
         return done, [json.loads(line) for line in done.stdout.splitlines()]
 
     def test_prints_and_reads_of_a_policy_do_not_disturb_the_protocol(self):
@@ -273,31 +268,50 @@ def mine(task, cluster):
 raise AssertionError("the program ends where the policy is served")
 """
         requests = [hello(), {"at": 0, "actor": "scheduler:0", "events": [start(), job(0)]}]
-        done, answers = self.talk(text, requests)
+        done, answers = self.talk([sys.executable, "-c", text], requests)
         self.assertEqual((done.returncode, len(answers)), (0, 2), done.stderr)
         self.assertIn("printed", done.stderr)
         self.assertIn("from a child", done.stderr)
 
+    def two_choices(self, command, file, lines):
+        """Checks a program that should send each task to the less loaded of two nodes."""
+        self.assertLessEqual(len((EXAMPLES / file).read_text().splitlines()), lines)
+        events = [start(), job(0, 200), {"event": "down", "actor": "node:7"}]
+        more = [ended(0, 0, 1), left(0, 1, 1), ready(0, 1), {"event": "up", "actor": "node:7"}, job(1, 5)]
+        requests = [hello(nodes=100)]
+        requests += [{"at": at, "actor": "scheduler:0", "events": some} for at, some in enumerate((events, more))]
+        done, (_, first, second) = self.talk([*command, str(EXAMPLES / file)], requests)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        nodes = [action["node"] for action in first["do"]]
+        self.assertEqual(
+            [(action["job"], action["task"]) for action in first["do"]], [(0, task) for task in range(200)]
+        )
+        self.assertIn(max(map(nodes.count, nodes)), (3, 4), "a mean of two; random choices give about seven")
+        self.assertNotIn(7, nodes)
+        again = [(action["job"], action["task"]) for action in second["do"]]
+        self.assertEqual(again, [(0, 1), *((1, task) for task in range(5))])
+
     def test_two_choices_prefers_the_less_loaded_node(self):
-        self.assertLessEqual(len((EXAMPLES / "two_choices.py").read_text().splitlines()), 15)
-        events = [start(), job(0, 200)]
-        requests = [hello(nodes=100), {"at": 0, "actor": "scheduler:0", "events": events}]
-        done, (_, answer) = self.talk(str(EXAMPLES / "two_choices.py"), requests)
-        nodes = [action["node"] for action in answer["do"]]
-        most = max(map(nodes.count, nodes))
-        self.assertEqual((done.returncode, len(nodes)), (0, 200))
-        self.assertIn(most, (3, 4), "a mean of two; random choices give about seven")
+        self.two_choices([sys.executable], "python/two_choices.py", 15)
+
+    @unittest.skipUnless(shutil.which("node"), "there is no interpreter of JavaScript")
+    def test_the_same_in_javascript(self):
+        self.two_choices(["node"], "javascript/two_choices.mjs", 60)
 
     def test_an_exception_ends_the_program_with_its_traceback(self):
         text = "import volary\n@volary.policy\ndef mine(task, cluster):\n    return cluster.missing\n"
-        done, answers = self.talk(text, [hello(), {"at": 0, "actor": "scheduler:0", "events": [start(), job(0)]}])
+        done, answers = self.talk(
+            [sys.executable, "-c", text], [hello(), {"at": 0, "actor": "scheduler:0", "events": [start(), job(0)]}]
+        )
         self.assertEqual((done.returncode, len(answers)), (1, 1))
         self.assertIn("missing", done.stderr)
 
     def test_a_program_that_nobody_asks_says_how_it_is_used(self):
         environment = {**os.environ, "PYTHONPATH": PACKAGE}
-        command = [sys.executable, str(EXAMPLES / "reserved.py")]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
+        command = [sys.executable, str(EXAMPLES / "python" / "reserved.py")]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, check=False
+        )
         self.assertEqual(done.returncode, 1)
         self.assertIn("[[policy]]", done.stderr)
 

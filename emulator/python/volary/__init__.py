@@ -14,12 +14,19 @@ volary[pandas]`) a study directory is data frames and figures:
     run.plot("cdf").save("cdf.pdf")
 """
 
+from __future__ import annotations
+
 import os
 import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from volary._program import VolaryError, call, program
 from volary._tables import Figure, Run, claims, results
 from volary.policy import Central, Job, Node, NodeView, Rng, Scheduler, Task, policy, serve
+
+if TYPE_CHECKING:
+    from volary._study import Kinds
 
 __all__ = [
     "Central",
@@ -42,15 +49,20 @@ __all__ = [
 ]
 
 
-def run(experiment, *args, out=None, policies=None):
+def run(
+    experiment: str | os.PathLike[str] | Mapping[str, Any],
+    *args: object,
+    out: str | os.PathLike[str] | None = None,
+    policies: Mapping[str, Kinds] | None = None,
+) -> Any:
     """Runs an experiment into the folder `out` and returns its results; `args` are those of `volary run`.
 
     The experiment is a file, or a dictionary of its contents, with paths relative to the current folder. `out` is a new
     temporary folder if it is left out.
 
-    `policies` adds policies that this process serves, and has a `Run` returned as `load` does: a dictionary of labels and
-    of subclasses of `Central` or `Scheduler`, decorated functions, or pairs of a `Scheduler` and a `Node`. If one of them
-    raises an exception, the `VolaryError` has it as its cause.
+    `policies` adds policies that this process serves, and has a `Run` returned as `load` does: a dictionary of labels
+    and of subclasses of `Central` or `Scheduler`, decorated functions, or pairs of a `Scheduler` and a `Node`. If one
+    of them raises an exception, the `VolaryError` has it as its cause.
 
     A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish.
     """
@@ -61,12 +73,12 @@ def run(experiment, *args, out=None, policies=None):
     return results(out) if policies is None else Run(out)
 
 
-def load(folder):
+def load(folder: str | os.PathLike[str]) -> Run:
     """A study directory as a `Run`: pandas frames, and figures."""
     return Run(folder)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # gymnasium is imported only where it is used.
     if name != "Env":
         raise AttributeError(f"module 'volary' has no attribute {name!r}")

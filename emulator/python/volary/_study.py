@@ -83,8 +83,8 @@ class Listener:
 def written(experiment: Any, entries: Sequence[dict[str, Any]] = ()) -> Iterator[str]:
     """The path of an experiment file with further policies.
 
-    A dictionary, or a file to which policies are added, is written to a temporary file: in the current folder, or beside
-    the file, so that the files which it names are found.
+    A dictionary, or a file to which policies are added, is written to a temporary file: in the current folder, or
+    beside the file, so that the files which it names are found.
     """
     if isinstance(experiment, Mapping):
         path = Path("experiment")
@@ -105,7 +105,7 @@ def written(experiment: Any, entries: Sequence[dict[str, Any]] = ()) -> Iterator
         os.unlink(name)
 
 
-def run(experiment: Any, args: Sequence[str], out: str, policies: Mapping[str, Kinds]) -> None:
+def run(experiment: Any, args: Sequence[str], out: str | os.PathLike[str], policies: Mapping[str, Kinds]) -> None:
     """Runs an experiment with further policies, each with its label."""
     with ExitStack() as stack:
         listeners = []
