@@ -13,6 +13,8 @@ import volary
 
 NODES, SLOTS = 4, 16
 EXPERIMENT = {
+    "title": "Which task first?",
+    "seed": 1,
     "cluster": {"nodes": NODES},
     "workload": {"synthetic": {"jobs": 200, "tasks": 1, "interarrival": {"exponential": {"mean": "320ms"}}}},
     "service": {"demand": {"exponential": {"mean": "1s"}}, "estimate": "exact"},

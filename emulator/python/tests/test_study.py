@@ -24,6 +24,7 @@ except FileNotFoundError:
     PROGRAM = None
 
 SMALL = {
+    "title": "Small",
     "seed": 1,
     "cluster": {"nodes": 4},
     "workload": {"synthetic": {"jobs": 40, "tasks": 2, "interarrival": {"exponential": {"mean": "400ms"}}}},

@@ -5,9 +5,9 @@ import sys
 
 
 def main() -> None:
-    """Copies lines between standard input and output and the socket that is the first argument."""
+    """Copies lines between standard input and output and a socket: the first argument is `socket=` and its path."""
     with socket.socket(socket.AF_UNIX) as server:
-        server.connect(sys.argv[1])
+        server.connect(sys.argv[1].removeprefix("socket="))
         answers = server.makefile("rb")
         for line in sys.stdin.buffer:
             server.sendall(line)

@@ -123,7 +123,7 @@ class Env(gymnasium.Env):
                 slot, node = divmod(action - 1, self._nodes)
                 agent.launch(agent.queue.first(slot + 1)[slot], agent.nodes[node])
             connection.sendall(agent._say())
-        return agent.grown[self._reward] - last
+        return float(agent.grown[self._reward] - last)
 
     def _observe(self, agent: _Agent) -> dict[str, Any]:
         tasks = agent.queue.first(self._slots)

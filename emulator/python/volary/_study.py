@@ -33,8 +33,8 @@ class Listener:
         self._socket.bind(path)
         self._socket.listen()
         self._label = label
-        # Isolated: it needs nothing but the standard library.
-        command = [sys.executable, "-I", str(Path(__file__).with_name("_bridge.py")), path]
+        # Isolated: it needs nothing but the standard library. A word that is the path of a file would be read by volary.
+        command = [sys.executable, "-I", str(Path(__file__).with_name("_bridge.py")), f"socket={path}"]
         level = self._kinds[0]._level
         #: The `[[policy]]` of the experiment.
         self.entry = {"external": {"command": command, "level": level, **more}, "label": label}
