@@ -41,6 +41,17 @@ for suffix, begins in ((".svg", b"<svg"), (".pdf", b"%PDF"), (".png", b"\x89PNG"
     figure.save(file)
     assert file.read_bytes().startswith(begins), file
 
+
+
+# A policy in Python, served by this process.
+@volary.policy
+def two_choices(task, cluster):
+    return min(cluster.sample(2), key=lambda node: node.load, default=None)
+
+
+served = volary.run(experiment, "--policy", "two-choices", policies={"two-choices": two_choices})
+assert list(served.runs["jobs.finished"]) == [lines[0]["jobs"]["finished"]]
+
 refused(2, lambda: run.plot("nothing"))
 refused(2, lambda: volary.run("missing.toml", out=folder / "none"))
 print(run.runs[["policy", "response_s.p50", "response_s.p99"]].to_string(index=False))

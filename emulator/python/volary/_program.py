@@ -1,5 +1,7 @@
 """The volary program: where it is, and how it is called."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
@@ -11,13 +13,13 @@ import warnings
 class VolaryError(Exception):
     """The program refused its input or could not finish; the text is what it said."""
 
-    def __init__(self, status, message):
+    def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         #: Exit status: 2 for invalid usage or input, 3 if a run could not finish.
         self.status = status
 
 
-def program():
+def program() -> str:
     """The path of the program: `VOLARY` of the environment, that of this package, or the first on the path."""
     named = os.environ.get("VOLARY")
     if named and not os.path.isfile(named):
@@ -30,12 +32,12 @@ def program():
     raise FileNotFoundError("the program `volary` is not installed: `pip install volary`, or set VOLARY to its path")
 
 
-def call(*args):
+def call(*args: str | os.PathLike[str]) -> None:
     """Runs the program and waits for it. What it warns of becomes a Python warning.
 
     Ctrl-C interrupts the run as it does in a shell: what has finished is stored. A second one kills it.
     """
-    command = [program(), *map(os.fspath, args)]
+    command = [program(), *(os.fspath(arg) for arg in args)]
     # A session of its own: the terminal sends Ctrl-C to Python alone, and the program gets it once.
     done = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -1,20 +1,27 @@
 """Study directories: their results, data frames and figures."""
 
+from __future__ import annotations
+
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from volary._program import call
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def results(folder):
+
+def results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The results of a study directory: a dictionary for each run, that is each cell, policy and seed."""
     return _lines(Path(folder) / "summary.jsonl")
 
 
-def claims(folder):
+def claims(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The verdicts on the claims of the experiment of a study directory; none if it has no claims."""
     path = Path(folder) / "claims.jsonl"
     return _lines(path) if path.is_file() else []
@@ -26,55 +33,63 @@ class Run:
     The frames begin with the columns `run`, `policy`, `seed` and the swept keys. Times are emulated seconds.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         #: The study directory.
         self.folder = Path(folder)
         if not (self.folder / "manifest.json").is_file():
             raise FileNotFoundError(f"{self.folder} is no study directory: it has no manifest.json")
 
     @cached_property
-    def runs(self):
+    def runs(self) -> pd.DataFrame:
         """A row for each run, with a column for each figure of its results, such as `response_s.p99`."""
         return self._table("runs")
 
     @cached_property
-    def jobs(self):
+    def jobs(self) -> pd.DataFrame:
         """A row for each job."""
         return self._table("jobs")
 
     @cached_property
-    def tasks(self):
+    def tasks(self) -> pd.DataFrame:
         """A row for each stretch of a copy of a task on a core, of a sample of the jobs."""
         return self._table("tasks")
 
     @cached_property
-    def staleness(self):
+    def staleness(self) -> pd.DataFrame:
         """Samples of what schedulers and nodes know of others; without rows for policies that keep no caches."""
         return self._table("staleness")
 
     @cached_property
-    def decisions(self):
+    def decisions(self) -> pd.DataFrame:
         """Samples of decisions by caches; without rows for policies that keep none."""
         return self._table("decisions")
 
     @cached_property
-    def cores(self):
+    def cores(self) -> pd.DataFrame:
         """Slots and stretches of real cores; without rows unless copies burnt some."""
         return self._table("cores")
 
     @cached_property
-    def claims(self):
+    def claims(self) -> pd.DataFrame:
         """A row for each claim of the experiment, with its verdict."""
-        import pandas
-
+        pandas = _pandas()
         return pandas.DataFrame(claims(self.folder), columns=["says", "origin", "verdict", "measured"])
 
-    def plot(self, what=None, *, number=None, over=None, at=None, policy=(), width=None):
+    def plot(
+        self,
+        what: str | None = None,
+        *,
+        number: str | None = None,
+        over: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        policy: str | Sequence[str] = (),
+        width: str | None = None,
+    ) -> Figure:
         """A figure as `volary plot` draws it; a notebook shows it.
 
         `what` is cdf, ccdf, percentiles, sweep, heat, staleness or timeline; `number` and `over` are the column and the
-        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of the
-        labels to show, or one of them; `width` is single or double.
+        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of
+        the labels to show, or one of them; `width` is single or double.
         """
         one = {"what": what, "number": number, "over": over, "width": width}
         args = [f"--{option}={value}" for option, value in one.items() if value is not None]
@@ -82,9 +97,8 @@ class Run:
         args += [f"--policy={label}" for label in ([policy] if isinstance(policy, str) else policy)]
         return Figure(self.folder, args)
 
-    def _table(self, name):
-        import pandas
-
+    def _table(self, name: str) -> pd.DataFrame:
+        pandas = _pandas()
         with tempfile.TemporaryDirectory(prefix="volary-") as folder:
             call("export", self.folder, "--format=parquet", f"--table={name}", "--out", folder)
             return pandas.read_parquet(Path(folder) / f"{name}.parquet")
@@ -93,29 +107,38 @@ class Run:
 class Figure:
     """A figure of a run: `svg` is its text, and `save` writes it as SVG, PDF or PNG."""
 
-    def __init__(self, folder, args):
-        self._command = ["plot", folder, *args]
+    def __init__(self, folder: Path, args: Sequence[str]) -> None:
+        self._command: list[str | os.PathLike[str]] = ["plot", folder, *args]
         with tempfile.TemporaryDirectory(prefix="volary-") as place:
             file = Path(place) / "figure.svg"
             self.save(file)
             #: The figure as SVG.
             self.svg = file.read_text(encoding="utf-8")
 
-    def save(self, file):
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the figure to a file, whose suffix is its format: .svg, .pdf or .png (300 dpi)."""
         call(*self._command, "--out", os.fspath(file))
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str:
         return self.svg
 
 
-def _lines(path):
+def _pandas() -> Any:
+    try:
+        import pandas
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("data frames need pandas and pyarrow: pip install 'volary[pandas]'") from error
+    return pandas
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
     with open(path, encoding="utf-8") as lines:
         # A run that was killed may have left a part of a line.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def _value(value):
+def _value(value: Any) -> str:
     """A swept value as experiment files have it; numbers of a frame are NumPy's."""
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Least loaded of three nodes, with reservations that expire: the policy of `emulator/examples/reserved`, in Python.
+
+For each task its scheduler asks some random nodes how long their queues are, and sends it to the shortest. A node that
+was asked counts the task as its own until it comes or the reservation expires. Several schedulers decide at once, over
+a network that may lose and double what they ask.
+"""
+
+import volary
+
+#: The longest wait before nodes are asked again, seconds.
+LONGEST_WAIT = 300.0
+
+
+class Question:
+    """The nodes that were asked about a task."""
+
+    def __init__(self, number, tries, due, asked):
+        self.number = number  # answers to earlier questions are ignored
+        self.tries = tries  # how often nodes were asked about the task before
+        self.due = due  # when nodes are asked again, where answers can be lost
+        self.asked = asked  # nodes that have not answered
+        self.best = None  # the shortest queue, and its node
+
+
+class ShortestOfFew(volary.Scheduler):
+    messages = {
+        "ask": ("datagram", ["task", "u32", "bool"]),  # task, question, whether it repairs a loss: so does the answer
+        "length": ("datagram", ["task", "u32", "i32"]),  # task, question, length of the queue
+    }
+
+    def __init__(self):
+        self.probes = self.parameters.get("probes", 3)
+        self.timeout = self.parameters.get("probe_timeout", 1.0) if self.lossy else None
+        self.asked = 0  # number of questions so far
+        self.questions = {}
+        self.timers = {}
+
+    def task_ready(self, task):
+        last = self.questions.get(task)
+        if last and last.asked and self.now < last.due:
+            return  # the timer of an earlier question
+        self.questions.pop(task, None)
+        if last and last.best:
+            return self.launch(task, last.best[1])
+        tries = last.tries + 1 if last else 0
+        self.asked += 1
+        repair = tries > 0 or task.lost
+        nodes = self.sample(self.probes)
+        for node in nodes:
+            self.send(node, "ask", task, self.asked, repair, repair=repair)
+        wait = 0.0
+        if self.timeout is not None:
+            wait = min(self.timeout * 2**tries, max(self.timeout, LONGEST_WAIT))
+            self.timers[self.timer(wait)] = task
+        self.questions[task] = Question(self.asked, tries, self.after(wait), nodes)
+
+    def message_received(self, node, name, task, number, length):
+        question = self.questions.get(task)
+        if question is None or question.number != number or node not in question.asked:
+            return  # an answer can be late, or arrive twice
+        question.asked.remove(node)
+        if question.best is None or length < question.best[0]:
+            question.best = (length, node)
+        if not question.asked:
+            self.ready_again(task)
+
+    def timer_fired(self, number):
+        self.ready_again(self.timers.pop(number))
+
+    def ready_again(self, pair):
+        task = self.waiting(pair)
+        if task is not None:
+            self.task_ready(task)
+
+    def task_ended(self, task, node):
+        self.questions.pop(task, None)
+
+    def node_down(self, node):
+        for question in self.questions.values():
+            question.asked = [asked for asked in question.asked if asked is not node]
+            if question.best and question.best[1] is node:
+                question.best = None
+        self.node_up(node)
+
+    def node_up(self, node):
+        for task in self.all_waiting():
+            question = self.questions.get(task)
+            if question and not question.asked:
+                self.task_ready(task)
+
+
+class ReservingNode(volary.Node):
+    def __init__(self):
+        self.expiry = self.parameters.get("expiry", 0.1)
+        self.places = {}  # tasks with a place here, and when it ends
+
+    def message_received(self, scheduler, name, task, number, repair):
+        self.places = {task: until for task, until in self.places.items() if until > self.now}
+        self.places.pop(task, None)
+        length = self.length + len(self.places)
+        self.places[task] = self.after(self.expiry)
+        self.send(scheduler, "length", task, number, length, repair=repair)
+
+    def launched(self, task):
+        self.places.pop(task, None)
+
+
+if __name__ == "__main__":
+    volary.serve(ShortestOfFew, ReservingNode)
