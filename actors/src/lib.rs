@@ -14,6 +14,7 @@
 //! | [`predict`] | predictors of run times |
 //! | [`roles`] | client, worker, the standard node manager, job tables |
 //! | [`policies`] | scheduling systems, and their registry |
+//! | [`program`] | programs outside of volary that decide for actors |
 //! | [`harness`] | tests that step one machine |
 //!
 //! Arrows point one way: `policies → roles → machine → message → layout, catalog → base`.
@@ -28,4 +29,5 @@ pub mod machine;
 pub mod message;
 pub mod policies;
 pub mod predict;
+pub mod program;
 pub mod roles;

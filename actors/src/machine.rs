@@ -131,6 +131,9 @@ pub enum Timer {
     Node(u32),
     /// The next heartbeat is due.
     Beat,
+    /// The instant is over: this timer goes off after all other events that are due at its time, of all actors of the
+    /// shard.
+    Settled,
 }
 
 /// A request of a machine to its runtime.

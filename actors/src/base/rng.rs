@@ -98,13 +98,18 @@ pub struct Draw(SplitMix64);
 
 /// An actor's own stream, seeded by (seed, actor).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rng(SplitMix64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The stream of actor number `actor` under `seed`; `epoch` counts its restarts.
     pub fn new(seed: u64, actor: u32, epoch: u32) -> Self {
         let address = Address::new(seed, Purpose::Actor).at(u64::from(actor)).at(u64::from(epoch));
-        Self(SplitMix64::seed_from_u64(address.0))
+        Self(address.0)
+    }
+
+    /// The state of the stream: a SplitMix64 with this seed continues it.
+    pub const fn state(&self) -> u64 {
+        self.0
     }
 
     /// A uniform integer below `bound`, which must be positive; without bias (Lemire's method).
@@ -127,10 +132,11 @@ impl Rng {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// The next number of SplitMix64.
     #[inline]
-    fn next(&mut self) -> u64 {
-        use rand::Rng as _;
-        self.0.next_u64()
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
     }
 }
 
@@ -163,6 +169,14 @@ mod tests {
         assert_ne!(a, Address::new(2, Purpose::Work).at(2).at(3));
         // Golden value: a change here changes every seeded result ever published.
         assert_eq!(Address::new(12345, Purpose::Work).at(1).at(2).seed(), GOLDEN);
+    }
+
+    #[test]
+    fn an_actor_draws_the_numbers_of_split_mix() {
+        use rand::Rng as _;
+        let mut ours = Rng::new(7, 8, 9);
+        let mut theirs = SplitMix64::seed_from_u64(ours.state());
+        assert!((0..1000).all(|_| ours.next() == theirs.next_u64()));
     }
 
     const GOLDEN: u64 = 263_538_120_280_109_605;

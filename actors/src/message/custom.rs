@@ -45,6 +45,11 @@ impl Custom {
         Self { kind: index(number, class), payload: fields.finish() }
     }
 
+    /// Whether there is a message of each class with this number.
+    pub const fn has_number(number: u8) -> bool {
+        (number as usize) < NUMBERS
+    }
+
     /// Whether the message is of the kind with this number.
     pub const fn is(&self, number: u8, class: Class) -> bool {
         self.kind == index(number, class)
@@ -100,6 +105,14 @@ impl Protocol for Custom {
     fn check(&self, run: &Run<'_>) -> bool {
         installed()[usize::from(self.kind)].is_some_and(|kind| (kind.check)(self, run))
     }
+}
+
+/// The first number of a class above those that crates of this program use; messages of programs in other languages
+/// have the numbers from it on. `None` if there is none.
+pub(crate) fn first_unused(class: Class) -> Option<u8> {
+    let used = |number: &u8| installed()[usize::from(index(*number, class))].is_some();
+    let first = (0..NUMBERS as u8).rev().find(used).map_or(0, |last| last + 1);
+    Custom::has_number(first).then_some(first)
 }
 
 pub(super) type Table = [Option<CustomKind>; 2 * NUMBERS];

@@ -17,6 +17,7 @@ mod report;
 mod slice;
 
 pub use self::core::Core;
+pub(crate) use self::custom::first_unused;
 pub(crate) use self::custom::install;
 pub use self::custom::{Custom, CustomKind, Field, PAYLOAD, PayloadReader, PayloadWriter};
 pub use self::extension::CustomProtocol;

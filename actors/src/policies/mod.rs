@@ -16,6 +16,7 @@ pub mod central_queue;
 pub mod distsched;
 pub mod dolly;
 pub mod eagle;
+pub mod external;
 pub mod full_repetition;
 pub mod gang;
 pub mod hadoop2;

@@ -257,8 +257,14 @@ mod tests {
     fn probes_carry_the_load_of_their_own_job_after_any_number_of_reports() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.scheduler(0);
-        let context =
-            BuildContext { index: 0, layout: &layout, lossy: false, observed: false, watched: false };
+        let context = BuildContext {
+            index: 0,
+            layout: &layout,
+            lossy: false,
+            observed: false,
+            watched: false,
+            programs: None,
+        };
         let mut rule = PeacockRule::new(&Peacock::default(), context);
         rule.loads[0].report = (1 << 26) - 1;
         let scheduler = Dispatcher::with(rule, &layout);

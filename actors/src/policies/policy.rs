@@ -2,6 +2,7 @@
 //! policies. Also checks and machine factories that several policies share.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 pub(super) use crate::base::check_period;
 use crate::base::{ActorId, JobId, Parameters, Span};
@@ -9,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::harness::Harness;
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
+use crate::program::{ProgramSpec, Programs};
 use crate::roles::client::CentralJobs;
 use crate::roles::late_binding::ProbeOptions;
 use crate::roles::node::{NodeOptions, NodeUsage, ProgressErrors, ReportOptions, UsageOptions};
@@ -31,6 +33,8 @@ pub struct BuildContext<'a> {
     pub observed: bool,
     /// Whether this actor's cache of the state of others, if any, is observed.
     pub watched: bool,
+    /// The programs of policies in other languages; `None` where nothing can start them.
+    pub programs: Option<&'a Arc<Programs>>,
 }
 
 /// Approximate number of actors of one role that are observed.
@@ -96,6 +100,8 @@ pub struct Traits<'a> {
     pub needs_long: Option<&'static str>,
     /// The parameter that has no effect where datagrams can be lost.
     pub lossless: Option<&'static str>,
+    /// The program that takes the policy's decisions; `None` for a policy in Rust.
+    pub program: Option<ProgramSpec<'a>>,
     /// The parameter that makes actors consult the [`Oracle`](crate::machine::Oracle), in virtual time only.
     pub oracle: Option<&'static str>,
 }
@@ -123,7 +129,7 @@ pub trait Policy: Parameters {
     const ABOUT: &'static str;
 
     /// Sets of parameters that randomised tests run, each an inline TOML table. A test replaces `#` by a number of
-    /// servers between 1 and the number of nodes.
+    /// servers between 1 and the number of nodes. Empty for a policy that does not run without a program.
     const VARIANTS: &'static [&'static str];
 
     /// The optional behaviour of this policy.
@@ -158,12 +164,25 @@ pub trait Policy: Parameters {
     /// Builds the machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches
     /// are observed.
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
+        self.machine_with(me, layout, lossy, observed, None)
+    }
+
+    /// Builds the machine of an actor like [`machine`](Self::machine), with programs of other languages.
+    fn machine_with(
+        &self,
+        me: ActorId,
+        layout: &Layout,
+        lossy: bool,
+        observed: bool,
+        programs: Option<&Arc<Programs>>,
+    ) -> Box<dyn Machine> {
         let context = |index, among| BuildContext {
             index,
             layout,
             lossy,
             observed,
             watched: observed && is_watched(index, among),
+            programs,
         };
         match layout.role(me) {
             Role::Client(i) => Box::new(Client::new(i, self.traits().central_jobs, layout)),
@@ -194,6 +213,15 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String>;
     /// [`Policy::machine`].
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine>;
+    /// [`Policy::machine_with`].
+    fn machine_with(
+        &self,
+        me: ActorId,
+        layout: &Layout,
+        lossy: bool,
+        observed: bool,
+        programs: Option<&Arc<Programs>>,
+    ) -> Box<dyn Machine>;
 }
 
 impl<P: Policy> DynPolicy for P {
@@ -212,6 +240,17 @@ impl<P: Policy> DynPolicy for P {
 
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
         Policy::machine(self, me, layout, lossy, observed)
+    }
+
+    fn machine_with(
+        &self,
+        me: ActorId,
+        layout: &Layout,
+        lossy: bool,
+        observed: bool,
+        programs: Option<&Arc<Programs>>,
+    ) -> Box<dyn Machine> {
+        Policy::machine_with(self, me, layout, lossy, observed, programs)
     }
 }
 

@@ -39,7 +39,6 @@ pub(super) struct Registered {
 
 impl Registered {
     const fn of<P: Policy>(name: &'static str) -> Self {
-        const { assert!(!P::VARIANTS.is_empty(), "a policy states its variants") };
         Self {
             name,
             card: card::<P>,
@@ -47,6 +46,11 @@ impl Registered {
             read: |value| read(value, |value| Ok(Arc::new(P::deserialize(value)?))),
             schema: |generator| generator.subschema_for::<P>(),
         }
+    }
+
+    /// Whether the policy runs without a program of its user.
+    pub(super) fn has_variants(&self) -> bool {
+        !self.card().variants.is_empty()
     }
 
     pub(super) fn card(&self) -> Card {
@@ -239,6 +243,7 @@ ours! {
     "mantri" => super::mantri::Mantri,
     "dolly" => super::dolly::Dolly,
     "hedged" => super::hedged::Hedged,
+    "external" => super::external::External,
 }
 
 #[cfg(test)]

@@ -39,9 +39,9 @@ impl PolicySpec {
         registry().policies().map(Registered::card).collect()
     }
 
-    /// Every registered policy with default parameters.
+    /// Every registered policy that runs with default parameters, with these.
     pub fn defaults() -> Vec<Self> {
-        registry().policies().map(Self::default_of).collect()
+        registry().policies().filter(|registered| registered.has_variants()).map(Self::default_of).collect()
     }
 
     fn default_of(registered: &Registered) -> Self {

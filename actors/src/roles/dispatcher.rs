@@ -217,6 +217,13 @@ impl OpenTasks {
         self.jobs.get_mut(job).is_some_and(|open| open.next_check.take_if(|at| *at <= now).is_some())
     }
 
+    /// The copy of a task that was launched and not taken back, with its node; `None` if the task waits or is finished.
+    pub fn at_node(&mut self, task: TaskId) -> Option<(CopyId, ActorId)> {
+        let dispatched = self.jobs.get_mut(task.job)?;
+        let TaskState { attempt, node, .. } = *dispatched.tasks.get(task.index as usize)?;
+        node.filter(|_| !dispatched.open.is_done(task.index)).map(|node| (task.copy(attempt), node))
+    }
+
     /// Whether a copy was launched on a node and not taken back; `None` if its job has ended.
     fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
         let state = self.jobs.get_mut(copy.task.job)?.tasks[copy.task.index as usize];

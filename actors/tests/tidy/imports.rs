@@ -18,8 +18,9 @@ volary_actors::harness: base catalog layout machine message
 volary_actors::layout: base
 volary_actors::machine: base catalog layout message
 volary_actors::message: base catalog layout
-volary_actors::policies: base catalog harness layout machine message predict roles
+volary_actors::policies: base catalog harness layout machine message predict program roles
 volary_actors::predict: base
+volary_actors::program: base
 volary_actors::roles: base catalog layout machine message predict
 volary_netem::config: error faults units
 volary_netem::error:
@@ -46,7 +47,7 @@ volary_engine::workload:
 volary_engine::world: cores metrics parcel results scenario shard workload
 volary_experiment::atomic_file:
 volary_experiment::codec:
-volary_experiment::config: files number sanitize stats storage workload
+volary_experiment::config: files number program sanitize stats storage workload
 volary_experiment::control: storage
 volary_experiment::cost:
 volary_experiment::fidelity: number stats
@@ -54,6 +55,7 @@ volary_experiment::files: guard
 volary_experiment::guard:
 volary_experiment::number:
 volary_experiment::parallel:
+volary_experiment::program: sanitize
 volary_experiment::sanitize:
 volary_experiment::stats:
 volary_experiment::storage: atomic_file codec files guard number parallel stats

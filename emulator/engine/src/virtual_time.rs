@@ -137,9 +137,10 @@ fn drive<O: Observer>(
                 }
             };
             progress.look(shard.now(), &shard.observer.0, shard.traffic());
-            return Ok(how);
+            return shard.failure().map_or(Ok(how), |why| Err(EngineError::Refused(why)));
         }
         progress.look(shard.now(), &shard.observer.0, shard.traffic());
+        shard.failure().map_or(Ok(()), |why| Err(EngineError::Refused(why)))?;
         if progress.is_stopped() {
             return Ok(DriveEnd::Interrupted(shard.now()));
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use volary_actors::base::{Endpoint, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::policies::Caches;
+use volary_actors::program::{Launcher, Programs};
 use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
@@ -39,6 +40,8 @@ pub struct World {
     /// The injections that the experiment schedules.
     scheduled: Vec<Injection>,
     clock: Option<ThreadClock>,
+    /// Starts the programs of a policy in another language.
+    launcher: Option<Arc<dyn Launcher>>,
     /// Number of hosts that hold the actors.
     hosts: u16,
 }
@@ -69,12 +72,28 @@ impl World {
         let scheduled = machines
             .scheduled(&point.resolved.injections, seed)
             .map_err(|error| EngineError::Refused(error.to_string()))?;
-        Ok(Self { machines, point: point.clone(), seed, workload, faults, scheduled, clock: None, hosts: 1 })
+        Ok(Self {
+            machines,
+            point: point.clone(),
+            seed,
+            workload,
+            faults,
+            scheduled,
+            clock: None,
+            launcher: None,
+            hosts: 1,
+        })
     }
 
     /// Measures the CPU time that planning takes.
     pub fn with_clock(mut self, clock: ThreadClock) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// Sets the starter of programs of policies in other languages.
+    pub fn with_launcher(mut self, launcher: Arc<dyn Launcher>) -> Self {
+        self.launcher = Some(launcher);
         self
     }
 
@@ -129,8 +148,15 @@ impl World {
             shared: false,
             oracle: placement.shards() == 1,
             placement,
+            programs: self.programs(),
             stopwatch: self.clock.map(Stopwatch::new),
         })
+    }
+
+    /// The programs of a shard, none of which is running yet; `None` for a policy in Rust.
+    fn programs(&self) -> Option<Arc<Programs>> {
+        self.point.policy.traits().program?;
+        self.launcher.as_ref().map(|launcher| Arc::new(Programs::new(Arc::clone(launcher))))
     }
 
     /// The injections that the experiment schedules.

@@ -6,6 +6,7 @@
 //! | [`workload`] | traces of jobs on disk: their location, description, conversion |
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`storage`] | the study directory and its files |
+//! | [`program`] | programs of policies in other languages, as child processes |
 //! | [`control`] | stop flag and observers of a study |
 //! | [`fidelity`] | how far a run in real time departed from the configuration |
 //! | [`codec`] | messages and records as bytes |
@@ -25,6 +26,7 @@ pub mod files;
 pub mod guard;
 pub mod number;
 pub mod parallel;
+pub mod program;
 pub mod sanitize;
 pub mod stats;
 pub mod storage;

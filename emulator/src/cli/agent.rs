@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,6 +12,7 @@ use clap::Args;
 use tempfile::TempPath;
 use volary_actors::base::CoreSet;
 use volary_actors::base::Span;
+use volary_experiment::program::ProcessLauncher;
 use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
 use volary_hosts::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use volary_hosts::executor::{CpuId, free_cpus};
@@ -52,6 +54,13 @@ pub(super) struct Options {
     /// use. Agents on the same machine need separate lists, or separate masks (`taskset`).
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Box<[CpuId]>>,
+    /// Allow the program of a policy in another language, by the name that experiments give it, such as `mine=/opt/mine`.
+    /// Other programs are refused, whatever an experiment says.
+    #[arg(long = "policy", value_name = "NAME=PATH", value_parser = allowed)]
+    policies: Vec<(String, PathBuf)>,
+    /// Allow the commands of experiments, started in this folder; for agents that volary starts itself.
+    #[arg(long, value_name = "DIR", hide = true)]
+    programs_in: Option<PathBuf>,
     /// Offset of the clock of this host, to test the effect of a wrong clock.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
@@ -76,6 +85,10 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
         events: options.events,
         cpus: options.cpus.clone().map_or_else(free_cpus, <[_]>::into_vec),
         ticks: MonotonicClock::skewed(options.clock_ahead.0.cast_signed(), options.clock_drift),
+        programs: Arc::new(match &options.programs_in {
+            Some(folder) => ProcessLauncher::of_experiment(folder.clone()),
+            None => ProcessLauncher::of_host(options.policies.iter().cloned().collect()),
+        }),
         log,
     };
     let agent = Agent::new(&settings)?;
@@ -90,6 +103,22 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
 /// addresses.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
+}
+
+/// Parses the name of a program and its absolute path.
+fn allowed(text: &str) -> Result<(String, PathBuf), String> {
+    let wrong = || {
+        format!("`{text}` allows no program: write its name and its absolute path, such as mine=/opt/mine")
+    };
+    let (name, path) = text.split_once('=').ok_or_else(wrong)?;
+    let path = PathBuf::from(path);
+    if name.is_empty() || !path.is_absolute() {
+        return Err(wrong());
+    }
+    if !path.is_file() {
+        return Err(format!("`{text}`: there is no such file; copy the program to this host first"));
+    }
+    Ok((name.to_owned(), path))
 }
 
 /// Parses a list of CPUs that this process may use; returns them in ascending order, without duplicates.

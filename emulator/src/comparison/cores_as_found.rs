@@ -42,7 +42,7 @@ pub(super) fn as_found(
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(RunError::from).and_then(|world| {
-        let world = found(world, &rows)?;
+        let world = found(world, &rows)?.with_launcher(experiment.launcher());
         pool::measure(&experiment.name, &world, &experiment.run, control)
     });
     measured.map(|measured| Some(measured.summary)).map_err(|error: RunError| Error::Broken {

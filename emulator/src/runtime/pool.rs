@@ -99,7 +99,8 @@ impl Pool<'_> {
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
         let world = World::build(point, run.seed, &self.traces).map_err(RunError::from);
-        let world = world.map(|world| world.with_clock(cost::thread_cpu_ns));
+        let world = world
+            .map(|world| world.with_clock(cost::thread_cpu_ns).with_launcher(self.experiment.launcher()));
         let measured = world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());

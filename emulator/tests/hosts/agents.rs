@@ -46,6 +46,9 @@ impl Fixture {
             once: false,
             events: EVENTS,
             cpus: Vec::new(),
+            programs: std::sync::Arc::new(volary_experiment::program::ProcessLauncher::of_host(
+                Default::default(),
+            )),
             log: AgentLog::default(),
             ticks: MonotonicClock::new(),
         };

@@ -121,6 +121,7 @@ impl Pair {
                 once: false,
                 events: 1 << 24,
                 cpus: Vec::new(),
+                programs: Arc::new(volary_experiment::program::ProcessLauncher::of_host(Default::default())),
                 log: AgentLog::default(),
                 ticks: MonotonicClock::new(),
             };

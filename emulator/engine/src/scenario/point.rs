@@ -30,6 +30,8 @@ pub struct Point {
     pub policy: PolicySpec,
     /// Label of the policy in results and claims.
     pub label: String,
+    /// Hash of the files of the policy's program; `None` for a policy in Rust.
+    pub program: Option<String>,
     /// The rest of the scenario, shared by the policies of a cell.
     pub resolved: Arc<Resolved>,
     /// Hash of everything that the result depends on, 16 hex digits, under the experiment's seed.

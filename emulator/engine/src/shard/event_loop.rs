@@ -385,8 +385,13 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     #[inline]
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
-        let kind = EventKind::Input(Input::Fire(timer));
-        self.push(self.now + after, me, Event { to: me, stamp: self.epoch(me), kind });
+        let event = Event { to: me, stamp: self.epoch(me), kind: EventKind::Input(Input::Fire(timer)) };
+        if timer == Timer::Settled {
+            // Events of one time are ordered by their sources, and no actor has such a number.
+            let (source, count) = (ActorId(u32::MAX - me.0), self.count_event(me));
+            return self.queue.push(Key { due: self.now + after, source, count }, event);
+        }
+        self.push(self.now + after, me, event);
     }
 
     #[inline]
@@ -433,6 +438,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// Counters of messages.
     pub const fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// What a program that decides for an actor of this shard did wrong; the run cannot go on then.
+    pub fn failure(&self) -> Option<String> {
+        self.parts.programs.as_ref()?.failure()
     }
 
     /// CPU time of planning so far, in nanoseconds.

@@ -9,6 +9,7 @@ use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effects, Input, Machine, Oracle, Stored};
 use volary_actors::policies::PolicySpec;
+use volary_actors::program::Programs;
 use volary_netem::Fabric;
 
 use crate::cores::Cores;
@@ -43,6 +44,8 @@ pub struct Parts<'a> {
     pub oracle: bool,
     /// The actors that the shard owns.
     pub placement: Placement<'a>,
+    /// The programs of a policy in another language; `None` for other policies.
+    pub programs: Option<Arc<Programs>>,
     /// Times the schedulers of policies that plan; without it nothing is timed.
     pub stopwatch: Option<Arc<Stopwatch>>,
 }
@@ -50,7 +53,8 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
-        let machine = self.policy.machine(actor, self.layout, self.lossy, self.observed);
+        let machine =
+            self.policy.machine_with(actor, self.layout, self.lossy, self.observed, self.programs.as_ref());
         let plans = || self.policy.traits().plans && matches!(self.layout.role(actor), Role::Scheduler(_));
         match &self.stopwatch {
             Some(stopwatch) if plans() => stopwatch.time(machine),

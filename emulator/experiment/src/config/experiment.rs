@@ -25,6 +25,7 @@ use super::error::ConfigError;
 use super::file::{Repeat, RunSection, RuntimeKind, of_text, to_text};
 use super::load::{Load, load};
 use crate::files::{FileSum, Files, Pack, few};
+use crate::program::ProcessLauncher;
 use crate::storage::slices::SweepSlice;
 use crate::workload::Traces;
 
@@ -112,6 +113,16 @@ impl Experiment {
     /// The folder to which paths in the experiment file are relative.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Whether a policy of the experiment needs a program.
+    pub fn has_programs(&self) -> bool {
+        self.points.iter().any(|point| point.program.is_some())
+    }
+
+    /// The starter of the programs of policies in other languages.
+    pub fn launcher(&self) -> Arc<ProcessLauncher> {
+        Arc::new(ProcessLauncher::of_experiment(self.folder().to_owned()))
     }
 
     /// The workload traces that the experiment was planned with.
@@ -286,6 +297,9 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     // The version of the engine does not cover policies of other crates.
     if point.policy.is_added() {
         depends["program"] = json!(program());
+    }
+    if let Some(program) = &point.program {
+        depends["program"] = json!(program);
     }
     // Runs without this setting lack its count, so a resumed experiment must not keep them.
     if let Some(unqueued) = run.record.unqueued {

@@ -10,6 +10,7 @@ use volary_actors::base::Span;
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
 use volary_engine::cores::{InjectionSpec, Interference, RunLength, ScheduledInjection, TraceGap};
+use volary_engine::fingerprint::Fingerprint;
 use volary_engine::results::{Cell, Origin, cell_name, same};
 use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
@@ -178,10 +179,12 @@ impl Planner<'_> {
                 file.run.runtime,
             ));
             self.warn(warnings::of_snapshots(entry, self.lasts, file.run.until));
+            let program = self.program(document, entry)?;
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),
                 label: entry.label().to_owned(),
+                program,
                 resolved: Arc::clone(&resolved),
                 id: String::new(),
             };
@@ -189,6 +192,27 @@ impl Planner<'_> {
             self.points.push(point);
         }
         Ok(file)
+    }
+
+    /// Hash of the files of a policy's program: those that its command names, and those that it lists.
+    fn program(
+        &mut self,
+        document: &Document<'_>,
+        entry: &PolicyEntry,
+    ) -> Result<Option<String>, ConfigError> {
+        let Some(spec) = entry.spec.traits().program else { return Ok(None) };
+        let folder = document.folder(&(0..0));
+        let mut fingerprint = Fingerprint::default();
+        let named = spec.command.iter().filter(|word| self.files.has(&folder.join(word)));
+        for name in named.chain(spec.files) {
+            let content = self.contents.of(&self.files, &folder.join(name)).map_err(|why| {
+                document
+                    .error_at(&["policy"], format!("`{}`: files: {name}: {why}", entry.label()))
+                    .help("name files that exist, relative to the folder of the experiment file")
+            })?;
+            fingerprint.update(format!("{name} {content}\n").as_bytes());
+        }
+        Ok(Some(fingerprint.to_string()))
     }
 
     fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Arc<Resolved>, ConfigError> {

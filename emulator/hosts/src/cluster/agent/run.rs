@@ -71,6 +71,7 @@ impl HostRun<'_> {
         let (recording, awake) = (experiment.run.recording(), experiment.run.keeps_awake());
         let name = experiment.name.clone();
         let world = self.unless_stopped(build(experiment, traces, &task)).await?;
+        let world = world.with_launcher(Arc::clone(&self.state.settings.programs));
         let point = world.point();
         let jobs = u64::from(world.workload().chains());
         let about = RunStatus::new(&name, &point.label, &cell_name(&point.cell), task.seed, jobs);

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use volary_actors::base::{Span, Time};
+use volary_actors::program::Launcher;
 use volary_engine::results::ClockError;
 use volary_experiment::control::{LateSoFar, panic_text};
 
@@ -48,6 +50,8 @@ pub struct Settings {
     pub cpus: Vec<CpuId>,
     /// The clock of the agent.
     pub ticks: MonotonicClock,
+    /// The programs of policies that may run here.
+    pub programs: Arc<dyn Launcher>,
     /// The store of log lines for the controller.
     pub log: AgentLog,
 }

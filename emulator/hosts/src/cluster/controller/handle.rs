@@ -74,7 +74,7 @@ impl Controller {
         let (spawned, file, wait) = match fleet {
             Fleet::Hosts { file, wait } => (None, file.clone(), *wait),
             Fleet::Spawn(count) => {
-                let spawned = Spawned::start(*count, experiment.run.burning().is_some())?;
+                let spawned = Spawned::start(*count, experiment)?;
                 let file = spawned.hosts_file();
                 tracing::info!("the hosts file of these agents is {}", file.display());
                 (Some(spawned), file, Span::ZERO)
@@ -285,8 +285,10 @@ pub fn remove_identities() {
 }
 
 impl Spawned {
-    /// Starts agents on loopback with temporary identities. With `real`, each agent gets CPUs of its own.
-    fn start(count: u16, real: bool) -> Result<Self, HostsError> {
+    /// Starts agents on loopback with temporary identities. Where copies burn cores, each agent gets CPUs of its own.
+    fn start(count: u16, experiment: &Experiment) -> Result<Self, HostsError> {
+        let real = experiment.run.burning().is_some();
+        let programs = experiment.has_programs().then(|| experiment.folder());
         let mut spawned = Self::new().map_err(HostsError::System)?;
         // Ports are known once the agents listen; identities do not depend on them.
         let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
@@ -294,7 +296,7 @@ impl Spawned {
         issue(&spawned.identities(), &request(&hosts))?;
         let shares = shares(&if real { free_cpus() } else { Vec::new() }, hosts.len());
         for (host, cpus) in hosts.iter_mut().zip(shares) {
-            host.address = spawned.agent(&host.name, &cpus)?;
+            host.address = spawned.agent(&host.name, &cpus, programs)?;
         }
         let text = Hosts { identities: ".".into(), hosts }.text();
         std::fs::write(spawned.hosts_file(), text).map_err(HostsError::System)?;
@@ -323,12 +325,15 @@ impl Spawned {
     }
 
     /// Starts an agent, with CPUs of its own unless `cpus` is empty; returns its address.
-    fn agent(&mut self, name: &str, cpus: &str) -> Result<SocketAddr, HostsError> {
+    fn agent(&mut self, name: &str, cpus: &str, programs: Option<&Path>) -> Result<SocketAddr, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut command = Command::new(program);
         command.arg("agent");
         if !cpus.is_empty() {
             command.args(["--cpus", cpus]);
+        }
+        if let Some(folder) = programs {
+            command.arg("--programs-in").arg(folder);
         }
         let mut child = command
             .args(["--once", "--listen", "127.0.0.1:0", "--identity"])

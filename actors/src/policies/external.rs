@@ -1,0 +1,141 @@
+//! A policy in another language: a child process that answers each line with a line.
+//!
+//! The schedulers are [dispatchers](crate::roles::dispatcher) like those of volary's own policies: recovery is theirs,
+//! and the program says where tasks go. Two levels differ in what the program sees:
+//!
+//! - *central*: one scheduler, asked once an instant; its decisions can take emulated time;
+//! - *actor*: any number of schedulers, and nodes if the program wants, each asked at every input, with timers and
+//!   messages of their own.
+
+mod messages;
+mod names;
+mod node;
+mod protocol;
+mod scheduler;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::policy::{BuildContext, Policy, Traits, check_period};
+use crate::base::{ActorId, DistributionSpec, Span, parameters};
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::program::{Program, ProgramSpec};
+use crate::roles::NodeManager;
+use crate::roles::dispatcher::Dispatcher;
+use node::ExternalNode;
+pub use protocol::PROTOCOL;
+use protocol::{HelloAnswer, hello};
+use scheduler::ProgramRule;
+
+/// Parameters of the program, which volary passes on to it as they are.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct FreeTable(Map<String, Value>);
+
+parameters! {
+    /// Parameters of a policy in another language.
+    struct External {
+        /// The program and its arguments. It runs in the folder of the experiment file.
+        command: Vec<String> = Vec::new(),
+        /// The name under which agents on other machines know the program; see `volary agent --policy`.
+        name: String = String::new(),
+        /// What the program sees and decides.
+        level: Level = Level::Central,
+        /// Whether the schedulers of a shard share a process. Its nodes always share one.
+        processes: Processes = Processes::One,
+        /// Parameters of the program, a table that volary passes on unread.
+        parameters: FreeTable = FreeTable::default(),
+        /// Emulated time of a decision, at level central, unless the answer says how long it took.
+        decision: Option<DistributionSpec<Span>> = None,
+        /// Real time after which a program that does not answer has failed.
+        patience: Span = Span::from_secs(60) => period,
+        /// Files on which the program depends beside those that `command` names, relative to the experiment file. When
+        /// one of them changes, `--resume` repeats the runs of this policy.
+        files: Vec<String> = Vec::new(),
+    }
+
+    /// What a program sees and decides.
+    enum Level {
+        /// One scheduler with all jobs, which is asked once an instant.
+        #[default]
+        Central,
+        /// Every scheduler, and every node if the program wants, asked at each input.
+        Actor,
+    }
+
+    /// The number of processes of a policy on one machine.
+    enum Processes {
+        /// One process for all actors.
+        #[default]
+        One,
+        /// A process for each scheduler, started again when the scheduler restarts after a crash.
+        Each,
+    }
+}
+
+impl Policy for External {
+    const ABOUT: &'static str = "A policy in another language (docs: policies in any language)\n\
+        A program answers each line on its standard input with a line on its standard output, both JSON. volary tells \
+        it what happens and carries out what it says. The dispatcher behind it starts lost tasks again and answers the \
+        client, as for volary's own policies.";
+
+    // There is no program that every machine has.
+    const VARIANTS: &'static [&'static str] = &[];
+
+    fn traits(&self) -> Traits<'_> {
+        let Self { command, name, patience, files, .. } = self;
+        let spec = ProgramSpec { command, name, patience: *patience, files };
+        Traits { one_scheduler: self.level == Level::Central, program: Some(spec), ..Traits::default() }
+    }
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if self.command.first().is_none_or(String::is_empty) {
+            return Err(
+                "command: names no program; write for example command = [\"python3\", \"mine.py\"]".into()
+            );
+        }
+        if self.processes == Processes::Each && layout.schedulers() == 1 {
+            return Err(
+                "processes: \"each\" needs several schedulers; set cluster.schedulers, or leave it out"
+                    .into(),
+            );
+        }
+        if self.decision.is_some() && self.level == Level::Actor {
+            return Err(
+                "decision: only programs of level \"central\" decide in emulated time; leave it out".into()
+            );
+        }
+        check_period("patience", self.patience)
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let owner = (self.processes == Processes::Each).then(|| context.layout.scheduler(context.index));
+        Box::new(Dispatcher::with(ProgramRule::new(self, self.open(owner, context)), context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let node = NodeManager::new(context.layout.cores(context.index));
+        let program = if self.level == Level::Actor { self.open(None, context) } else { None };
+        match program {
+            Some((program, HelloAnswer { nodes: true, messages })) => {
+                Box::new(ExternalNode::new(node, program, messages))
+            }
+            _ => Box::new(node),
+        }
+    }
+}
+
+impl External {
+    /// The program, with what it says about itself; `None` if it cannot be started.
+    fn open(&self, owner: Option<ActorId>, context: BuildContext<'_>) -> Option<(Arc<Program>, HelloAnswer)> {
+        let check = |answer: &str| HelloAnswer::read(answer, self).map(drop);
+        let spec = Policy::traits(self).program?;
+        let program = context.programs?.open(spec, owner, &hello(self, context), check)?;
+        let about = HelloAnswer::read(program.hello(), self).ok()?;
+        Some((program, about))
+    }
+}

@@ -1,0 +1,102 @@
+//! A node about which a program is asked: the standard node with messages and timers of the policy's own.
+
+use std::sync::Arc;
+
+use super::messages::{Bounds, Vocabulary};
+use super::names::{actor_name, duration};
+use super::protocol::{Answer, Event, Events, LAST_TIMER, Order};
+use super::scheduler::other_named;
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::Message;
+use crate::program::Program;
+use crate::roles::NodeManager;
+
+/// The standard node, whose program answers the policy's messages and sees every launch before the node queues it.
+#[derive(Clone, Debug)]
+pub(super) struct ExternalNode {
+    node: NodeManager,
+    program: Arc<Program>,
+    messages: Vocabulary,
+}
+
+impl ExternalNode {
+    pub(super) const fn new(node: NodeManager, program: Arc<Program>, messages: Vocabulary) -> Self {
+        Self { node, program, messages }
+    }
+
+    /// What an input is for the program, and whether the standard node sees it, too.
+    fn event(&self, input: &Input, fx: &mut Effects<'_>) -> (Option<Event>, bool) {
+        let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
+        let own = |msg: &Message| self.messages.read(msg, bounds);
+        let name = |actor| actor_name(actor, bounds.layout);
+        let is_peer = |actor| !matches!(bounds.layout.role(actor), Role::Client(_));
+        match input {
+            Input::Start { epoch } => {
+                let seed = fx.rng().state().to_string();
+                (Some(Event::Start { epoch: *epoch, seed }), true)
+            }
+            Input::Deliver { from, msg } => match (own(msg), msg) {
+                (Some((kind, values)), _) => {
+                    (Some(Event::Message { from: name(*from), name: kind, values }), false)
+                }
+                (None, Message::Launch(launch)) => {
+                    let task = launch.row().map(|row| row.copy(0).task);
+                    (task.map(|task| Event::Launch { job: task.job.0, task: task.index }), true)
+                }
+                (None, _) => (None, true),
+            },
+            Input::Undelivered { to, msg } => match own(msg) {
+                Some((kind, values)) => (Some(Event::Returned { to: name(*to), name: kind, values }), false),
+                None => (None, true),
+            },
+            Input::Fire(Timer::Tick(id)) => (Some(Event::Timer { id: *id }), false),
+            Input::Down { actor } if is_peer(*actor) => (Some(Event::Down { actor: name(*actor) }), true),
+            Input::Up { actor } if is_peer(*actor) => (Some(Event::Up { actor: name(*actor) }), true),
+            _ => (None, true),
+        }
+    }
+
+    fn ask(&self, event: &Event, fx: &mut Effects<'_>) {
+        let mut events = Events::default();
+        events.push(event);
+        let request = events.request(&format!("\"length\":{},", self.node.length()), fx);
+        let Some(answer) = self.program.ask(&request, Answer::read) else { return };
+        for order in &answer.actions {
+            if let Err(why) = self.obey(order, fx) {
+                return self.program.fail(&why, &request);
+            }
+        }
+    }
+
+    fn obey(&self, order: &Order, fx: &mut Effects<'_>) -> Result<(), String> {
+        match order {
+            Order::Timer { id, after } if *id < LAST_TIMER => {
+                fx.arm(Timer::Tick(*id), duration("after", *after)?);
+            }
+            Order::Send { to, name, values, repair } => {
+                let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
+                let msg = self.messages.write(name, values, bounds)?;
+                fx.send_as(*repair, other_named(to, fx)?, msg);
+            }
+            Order::Timer { .. } | Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => {
+                return Err(format!(
+                    "a node sends messages and arms timers below {LAST_TIMER}, and does not {order:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine for ExternalNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        let (event, passes_on) = self.event(&input, fx);
+        if let Some(event) = event {
+            self.ask(&event, fx);
+        }
+        if passes_on {
+            self.node.step(input, fx);
+        }
+    }
+}

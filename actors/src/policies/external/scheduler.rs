@@ -1,0 +1,303 @@
+//! The rule of a scheduler whose decisions a program takes.
+
+use std::sync::Arc;
+
+use super::messages::{Bounds, Vocabulary};
+use super::names::{actor_name, actor_named, duration, task_named};
+use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, LAST_TIMER, Order};
+use super::{External, Level};
+use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
+use crate::layout::Layout;
+use crate::machine::{Effects, Timer};
+use crate::message::{Launch, Message, Row, TaskRange};
+use crate::program::Program;
+use crate::roles::dispatcher::{DispatchRule, OpenTasks};
+
+/// The timer at which a decision that took time is carried out.
+const DECIDED: Timer = Timer::Tick(u32::MAX);
+
+/// Collects what happens, asks the program, and carries out what it says.
+#[derive(Clone, Debug)]
+pub(super) struct ProgramRule {
+    /// `None` if the program could not be started; the run then ends soon.
+    program: Option<Arc<Program>>,
+    messages: Vocabulary,
+    level: Level,
+    decision: Option<DistributionSpec<Span>>,
+    /// The state of this actor's random numbers at its start.
+    seed: u64,
+    /// Number of decisions so far.
+    decisions: u64,
+    events: Events,
+    /// A copy that has left its node in this step. Whether its task has finished becomes known afterwards.
+    left: Option<(CopyId, u32)>,
+    /// Whether the program will be asked at the end of this instant.
+    is_due: bool,
+    /// The decision that is being taken, with its request.
+    decided: Option<(Vec<Order>, String)>,
+}
+
+impl ProgramRule {
+    pub(super) fn new(external: &External, program: Option<(Arc<Program>, HelloAnswer)>) -> Self {
+        let (program, messages) = program.map(|(program, about)| (program, about.messages)).unzip();
+        Self {
+            program,
+            messages: messages.unwrap_or_default(),
+            level: external.level,
+            decision: external.decision.clone(),
+            seed: 0,
+            decisions: 0,
+            events: Events::default(),
+            left: None,
+            is_due: false,
+            decided: None,
+        }
+    }
+
+    /// Reports the copy that has left its node without finishing its task.
+    fn flush_left(&mut self) {
+        if let Some((CopyId { task, .. }, node)) = self.left.take() {
+            self.events.push(&Event::Left { job: task.job.0, task: task.index, node });
+        }
+    }
+
+    fn push(&mut self, event: &Event) {
+        self.flush_left();
+        self.events.push(event);
+    }
+
+    /// Asks the program, and carries out its decision now or after the time that it takes.
+    fn ask(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let Some(program) = self.program.clone() else { return };
+        let request = self.events.request("", fx);
+        let Some(answer) = program.ask(&request, Answer::read) else { return };
+        let took = match (self.level, answer.took()) {
+            (Level::Actor, Some(_)) => {
+                return program.fail("only answers at level \"central\" take time", &request);
+            }
+            (Level::Actor, None) => Span::ZERO,
+            (Level::Central, Some(took)) => took,
+            (Level::Central, None) => self.decision.as_ref().map_or(Span::ZERO, |decision| {
+                self.decisions += 1;
+                let address = Address::new(self.seed, Purpose::Tool).at(self.decisions);
+                decision.sample(&mut address.draw())
+            }),
+        };
+        if took == Span::ZERO {
+            return self.carry_out(answer.actions, &request, false, tasks, fx);
+        }
+        self.decided = Some((answer.actions, request));
+        fx.arm(DECIDED, took);
+    }
+
+    /// Carries out a decision; `late` says whether time has passed since the program was asked.
+    fn carry_out(
+        &self,
+        orders: Vec<Order>,
+        request: &str,
+        late: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
+        let Some(program) = &self.program else { return };
+        for order in orders {
+            if let Err(why) = self.obey(&order, late, tasks, fx) {
+                return program.fail(&why, request);
+            }
+        }
+    }
+
+    fn obey(
+        &self,
+        order: &Order,
+        late: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) -> Result<(), String> {
+        match *order {
+            Order::Launch { job, task, node } => {
+                let task = task_named(job, task, fx.catalog())?;
+                let node = node_named(node, fx.layout())?;
+                if let Some(copy) = waiting(task, late, tasks)? {
+                    tasks.launch(copy, node, fx);
+                }
+            }
+            Order::Gang { job, ref nodes } => self.launch_gang(JobId(job), nodes, late, tasks, fx)?,
+            Order::Preempt { job, task } => {
+                let task = task_named(job, task, fx.catalog())?;
+                match tasks.at_node(task) {
+                    Some((copy, node)) => {
+                        fx.send(node, Launch::Drop(TaskRange::one(task, copy.attempt + 1)));
+                        let _ = tasks.take_back(node, copy, false);
+                    }
+                    None if late => {}
+                    None => {
+                        return Err(format!(
+                            "it preempts task {} of job {job}, which is at no node",
+                            task.index
+                        ));
+                    }
+                }
+            }
+            Order::Timer { id, after } => {
+                if id >= LAST_TIMER {
+                    return Err(format!("the number of a timer must be below {LAST_TIMER}, not {id}"));
+                }
+                fx.arm(Timer::Tick(id), duration("after", after)?);
+            }
+            Order::Send { ref to, ref name, ref values, repair } => {
+                let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
+                let msg = self.messages.write(name, values, bounds)?;
+                fx.send_as(repair, other_named(to, fx)?, msg);
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches all tasks of a job at once.
+    fn launch_gang(
+        &self,
+        job: JobId,
+        nodes: &[u32],
+        late: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) -> Result<(), String> {
+        let count = task_named(job.0, 0, fx.catalog()).map(|_| fx.catalog().tasks(job))?;
+        if nodes.len() != count as usize {
+            return Err(format!("job {} has {count} tasks, and its gang has {} nodes", job.0, nodes.len()));
+        }
+        let chosen: Vec<ActorId> =
+            nodes.iter().map(|node| node_named(*node, fx.layout())).collect::<Result<_, _>>()?;
+        let preference = fx.catalog().preference(job);
+        let elsewhere = nodes.iter().any(|node| !preference.includes(fx.layout().kind(*node)));
+        for (index, node) in (0..count).zip(chosen) {
+            if let Some(copy) = waiting(job.task(index), late, tasks)? {
+                tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The copy of a task that waits for a node; `None` if the task has finished while the decision was taken.
+fn waiting(task: TaskId, late: bool, tasks: &mut OpenTasks) -> Result<Option<CopyId>, String> {
+    let TaskId { job: JobId(job), index } = task;
+    match (tasks.waiting(task), tasks.at_node(task)) {
+        (Some(copy), _) => Ok(Some(copy)),
+        (None, Some(_)) => Err(format!("it launches task {index} of job {job}, which is at a node already")),
+        (None, None) if late => Ok(None),
+        (None, None) => {
+            Err(format!("it launches task {index} of job {job}, which has finished or never arrived"))
+        }
+    }
+}
+
+fn node_named(number: u32, layout: &Layout) -> Result<ActorId, String> {
+    if number < layout.nodes() {
+        return Ok(layout.node(number));
+    }
+    Err(format!("there is no node {number}: the last one is {}", layout.nodes() - 1))
+}
+
+/// The receiver of a message, another actor than the sender.
+pub(super) fn other_named(name: &str, fx: &Effects<'_>) -> Result<ActorId, String> {
+    let actor = actor_named(name, fx.layout())?;
+    if actor == fx.me() { Err(format!("{name} sends a message to itself; use a timer")) } else { Ok(actor) }
+}
+
+impl DispatchRule for ProgramRule {
+    fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
+        self.seed = fx.rng().state();
+        let seed = self.seed.to_string();
+        self.push(&Event::Start { epoch, seed });
+    }
+
+    fn submitted(&mut self, first: CopyId, _: u32, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let line = JobLine::new(first.task.job, fx.catalog());
+        self.push(&Event::Job(line));
+    }
+
+    fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {
+        let TaskId { job, index } = copy.task;
+        self.push(&Event::Ready { job: job.0, task: index });
+    }
+
+    fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.flush_left();
+        if self.events.is_empty() {
+            return;
+        }
+        match self.level {
+            Level::Actor => self.ask(tasks, fx),
+            Level::Central if self.is_due || self.decided.is_some() => {}
+            Level::Central => {
+                self.is_due = true;
+                fx.arm(Timer::Settled, Span::ZERO);
+            }
+        }
+    }
+
+    fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+        self.flush_left();
+        self.left = Some((copy, fx.layout().node_number(node)));
+    }
+
+    fn finished(&mut self, task: TaskId, last: bool, _: &mut Effects<'_>) {
+        if let Some((_, node)) = self.left.take() {
+            let (job, task) = (task.job.0, task.index);
+            self.events.push(&Event::Ended { job, task, node, last });
+        }
+    }
+
+    fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.peer(node, false, fx);
+    }
+
+    fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.peer(node, true, fx);
+    }
+
+    fn peer(&mut self, actor: ActorId, up: bool, fx: &mut Effects<'_>) {
+        let actor = actor_name(actor, fx.layout());
+        self.push(&if up { Event::Up { actor } } else { Event::Down { actor } });
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        let node = fx.layout().node_number(node);
+        self.push(&if can { Event::Reachable { node } } else { Event::Unreachable { node } });
+        true
+    }
+
+    fn receive(&mut self, from: ActorId, msg: &Message, _: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
+        let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
+        let Some((name, values)) = self.messages.read(msg, bounds) else { return false };
+        let from = actor_name(from, fx.layout());
+        self.push(&Event::Message { from, name, values });
+        true
+    }
+
+    fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
+        if let Some((name, values)) = self.messages.read(&msg, bounds) {
+            let to = actor_name(to, fx.layout());
+            self.push(&Event::Returned { to, name, values });
+        }
+    }
+
+    fn fire(&mut self, timer: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        match timer {
+            Timer::Settled => {
+                self.is_due = false;
+                self.ask(tasks, fx);
+            }
+            DECIDED => {
+                if let Some((orders, request)) = self.decided.take() {
+                    self.carry_out(orders, &request, true, tasks, fx);
+                }
+            }
+            Timer::Tick(id) => self.push(&Event::Timer { id }),
+            _ => {}
+        }
+    }
+}

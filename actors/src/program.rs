@@ -1,0 +1,165 @@
+//! Programs outside of volary that decide for actors, line by line.
+//!
+//! A runtime implements [`Launcher`]: it starts processes, enforces a time limit, and says what went wrong. Nothing
+//! here does I/O. The lines are those of [`policies::external`](crate::policies::external).
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::base::{ActorId, Span};
+
+/// A program as an experiment names it.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramSpec<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// The name under which agents on other machines know the program.
+    pub name: &'a str,
+    /// Real time after which a program that does not answer has failed.
+    pub patience: Span,
+    /// Files on which it depends beside those that the command names.
+    pub files: &'a [String],
+}
+
+/// A program that runs: it answers each line with a line.
+pub trait Channel: Debug + Send {
+    /// Sends a line and waits for the answer; neither ends with a newline.
+    ///
+    /// # Errors
+    /// If there is no answer, with the reason: the program ended, did not answer in time, or wrote too much.
+    fn exchange(&mut self, request: &str) -> Result<String, String>;
+
+    /// The program's last words on stderr, for error messages; empty if there are none.
+    fn complaint(&mut self) -> String;
+}
+
+/// Starts programs.
+pub trait Launcher: Debug + Send + Sync {
+    /// Starts the program of a policy.
+    ///
+    /// # Errors
+    /// If the program cannot be started, with the reason and a remedy.
+    fn launch(&self, program: ProgramSpec<'_>) -> Result<Box<dyn Channel>, String>;
+}
+
+/// The running programs of a shard. They end when this value is dropped.
+#[derive(Debug)]
+pub struct Programs {
+    launcher: Arc<dyn Launcher>,
+    open: Mutex<BTreeMap<Option<ActorId>, Arc<Program>>>,
+    /// The first failure of a program.
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+/// A running program.
+#[derive(Debug)]
+pub struct Program {
+    channel: Mutex<Box<dyn Channel>>,
+    failure: Arc<Mutex<Option<String>>>,
+    /// Its answer to the greeting.
+    hello: String,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Number of bytes of a line that an error message quotes.
+const QUOTED: usize = 300;
+
+/// The beginning of a line.
+fn quoted(line: &str) -> String {
+    match line.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}… ({} bytes)", &line[..end], line.len()),
+        None => line.to_owned(),
+    }
+}
+
+impl Programs {
+    /// No program is running yet.
+    pub fn new(launcher: Arc<dyn Launcher>) -> Self {
+        Self { launcher, open: Mutex::default(), failure: Arc::default() }
+    }
+
+    /// What the first program that failed did wrong.
+    pub fn failure(&self) -> Option<String> {
+        locked(&self.failure).clone()
+    }
+
+    /// A program; `None` after a failure. An `owner` has a process of its own, which is started anew at each call. All
+    /// actors without one share a process, which is started at the first call. `check` returns an error for an answer
+    /// to the greeting that makes no sense.
+    pub(crate) fn open(
+        &self,
+        spec: ProgramSpec<'_>,
+        owner: Option<ActorId>,
+        greeting: &str,
+        check: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Option<Arc<Program>> {
+        let mut open = locked(&self.open);
+        if let Some(program) = open.get(&owner).filter(|_| owner.is_none()) {
+            return Some(Arc::clone(program));
+        }
+        if locked(&self.failure).is_some() {
+            return None;
+        }
+        // The process of the owner's earlier life ends before the next one starts.
+        open.remove(&owner);
+        let started = self.launcher.launch(spec).and_then(|mut channel| {
+            let hello = channel.exchange(greeting).and_then(|answer| match check(&answer) {
+                Ok(()) => Ok(answer),
+                Err(why) => Err(format!("{why}; it said {}", quoted(&answer))),
+            });
+            match hello {
+                Ok(hello) => Ok((channel, hello)),
+                Err(why) => Err(described(&why, greeting, channel.as_mut())),
+            }
+        });
+        let program = started.map(|(channel, hello)| {
+            let (channel, failure) = (Mutex::new(channel), Arc::clone(&self.failure));
+            Arc::new(Program { channel, failure, hello })
+        });
+        let program = program.map_err(|why| locked(&self.failure).get_or_insert(why).clone()).ok()?;
+        open.insert(owner, Arc::clone(&program));
+        Some(program)
+    }
+}
+
+impl Program {
+    /// The program's answer to the greeting.
+    pub(crate) fn hello(&self) -> &str {
+        &self.hello
+    }
+
+    /// Asks the program. `read` returns an error for an answer without sense. `None` after a failure.
+    pub(crate) fn ask<T>(&self, request: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        if locked(&self.failure).is_some() {
+            return None;
+        }
+        let mut channel = locked(&self.channel);
+        let answer = channel
+            .exchange(request)
+            .and_then(|answer| read(&answer).map_err(|why| format!("{why}; it said {}", quoted(&answer))));
+        answer
+            .map_err(|why| {
+                let why = described(&why, request, channel.as_mut());
+                locked(&self.failure).get_or_insert(why);
+            })
+            .ok()
+    }
+
+    /// Records that the program asked for something impossible.
+    pub(crate) fn fail(&self, why: &str, request: &str) {
+        let why = described(why, request, locked(&self.channel).as_mut());
+        locked(&self.failure).get_or_insert(why);
+    }
+}
+
+/// An error with the question that led to it, and the program's last words.
+fn described(why: &str, request: &str, channel: &mut dyn Channel) -> String {
+    let complaint = channel.complaint();
+    let stderr =
+        if complaint.is_empty() { String::new() } else { format!("\nits stderr ended with:\n{complaint}") };
+    format!("the policy's program failed: {why}; it was asked {}{stderr}", quoted(request))
+}

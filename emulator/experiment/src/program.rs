@@ -1,0 +1,273 @@
+//! Programs of policies in other languages, as child processes.
+//!
+//! A program gets its own process group, so that an interrupt from the terminal reaches volary alone, which ends the
+//! program by closing its input. Reading and writing go on side by side, so neither side can block the other with a
+//! full pipe.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, kill_process_group};
+use volary_actors::base::Span;
+use volary_actors::policies::external::PROTOCOL;
+use volary_actors::program::{Channel, Launcher, ProgramSpec};
+
+use crate::sanitize::terminal;
+
+/// Environment variable that tells a program that volary has started it, with the version of the protocol.
+const STARTED: &str = "VOLARY_PROTOCOL";
+/// Longest answer, bytes.
+const LONGEST_ANSWER: usize = 64 << 20;
+/// Bytes of stderr that error messages quote.
+const LAST_WORDS: usize = 2000;
+/// Time that a program has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts the programs of an experiment.
+#[derive(Debug)]
+pub struct ProcessLauncher {
+    folder: PathBuf,
+    allowed: Option<BTreeMap<String, PathBuf>>,
+}
+
+impl ProcessLauncher {
+    /// Starts the commands of an experiment in its folder.
+    pub fn of_experiment(folder: PathBuf) -> Self {
+        Self { folder, allowed: None }
+    }
+
+    /// Starts only these programs, by the name that the experiment gives, whatever its command is.
+    pub fn of_host(allowed: BTreeMap<String, PathBuf>) -> Self {
+        Self { folder: PathBuf::new(), allowed: Some(allowed) }
+    }
+
+    fn command(&self, spec: ProgramSpec<'_>) -> Result<Command, String> {
+        let Some(allowed) = &self.allowed else {
+            let [program, arguments @ ..] = spec.command else {
+                return Err("the policy names no program".into());
+            };
+            let mut command = Command::new(program);
+            command.args(arguments);
+            if !self.folder.as_os_str().is_empty() {
+                command.current_dir(&self.folder);
+            }
+            return Ok(command);
+        };
+        let path = allowed.get(spec.name).ok_or_else(|| {
+            format!(
+                "this host allows no program `{0}`: start its agent with --policy {0}=/path/of/the/program",
+                spec.name
+            )
+        })?;
+        Ok(Command::new(path))
+    }
+}
+
+impl Launcher for ProcessLauncher {
+    fn launch(&self, program: ProgramSpec<'_>) -> Result<Box<dyn Channel>, String> {
+        let mut command = self.command(program)?;
+        let name = command.get_program().to_string_lossy().into_owned();
+        command
+            .env(STARTED, PROTOCOL.to_string())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let started = command.spawn().and_then(|child| Process::new(child, name.clone(), program.patience));
+        match started {
+            Ok(process) => Ok(Box::new(process)),
+            Err(error) => Err(format!("cannot start `{name}` for the policy: {error}; {}", remedy(&error))),
+        }
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "command names a program of PATH, an absolute path, or a path that begins with ./ and starts in the folder of \
+             the experiment file"
+        }
+        io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or name its interpreter first",
+        _ => "start it by hand to see why",
+    }
+}
+
+/// A running program.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    name: String,
+    /// `None` once the program is to end.
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    stderr: Option<ChildStderr>,
+    patience: Duration,
+    /// Bytes that the program has written beyond its last answer.
+    unread: Vec<u8>,
+    /// The end of what it has written to stderr.
+    last_words: Vec<u8>,
+}
+
+impl Process {
+    fn new(mut child: Child, name: String, patience: Span) -> io::Result<Self> {
+        let missing = || io::Error::other("a pipe is missing");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        ioctl_fionbio(&stdin, true)?;
+        ioctl_fionbio(&stdout, true)?;
+        ioctl_fionbio(&stderr, true)?;
+        Ok(Self {
+            child,
+            name,
+            stdin: Some(stdin),
+            stdout,
+            stderr: Some(stderr),
+            patience: Duration::from_nanos(patience.0),
+            unread: Vec::new(),
+            last_words: Vec::new(),
+        })
+    }
+
+    /// Waits until a pipe is ready; `false` if none is by the deadline.
+    fn wait(&self, writes: bool, deadline: Instant) -> io::Result<bool> {
+        let mut fds = vec![PollFd::new(&self.stdout, PollFlags::IN)];
+        fds.extend(
+            self.stderr.as_ref().map(|stderr| PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN)),
+        );
+        let stdin = self.stdin.as_ref().filter(|_| writes);
+        fds.extend(stdin.map(|stdin| PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::OUT)));
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&left)) {
+            Ok(0) => Ok(false),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is there from stderr, and passes whole lines on to the log.
+    fn listen(&mut self) {
+        let Some(stderr) = &mut self.stderr else { return };
+        let mut buffer = [0; 4096];
+        loop {
+            match stderr.read(&mut buffer) {
+                Ok(0) => {
+                    self.stderr = None;
+                    return;
+                }
+                Ok(count) => {
+                    let text = String::from_utf8_lossy(&buffer[..count]);
+                    text.lines().for_each(|line| tracing::info!("{}: {}", self.name, terminal(line)));
+                    self.last_words.extend_from_slice(&buffer[..count]);
+                    let excess = self.last_words.len().saturating_sub(LAST_WORDS);
+                    self.last_words.drain(..excess);
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The reason why nothing more can be read.
+    fn ended(&mut self) -> String {
+        let deadline = Instant::now() + GRACE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return format!("it ended ({status}) instead of answering"),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                Ok(None) | Err(_) => return "it closed its output instead of answering".to_owned(),
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &str) -> Result<String, String> {
+        let mut line = Vec::with_capacity(request.len() + 1);
+        line.extend_from_slice(request.as_bytes());
+        line.push(b'\n');
+        let (mut written, mut searched) = (0, 0);
+        let deadline = Instant::now() + self.patience;
+        let mut buffer = [0; 1 << 16];
+        loop {
+            if let Some(stdin) = self.stdin.as_mut().filter(|_| written < line.len()) {
+                match stdin.write(&line[written..]) {
+                    Ok(count) => written += count,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(self.ended()),
+                    Err(error) => return Err(format!("it cannot be written to: {error}")),
+                }
+            }
+            if !self.wait(written < line.len(), deadline).map_err(|error| error.to_string())? {
+                let patience = Span(u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX));
+                return Err(format!("it did not answer within {patience}, the policy's patience"));
+            }
+            self.listen();
+            match self.stdout.read(&mut buffer) {
+                Ok(0) => return Err(self.ended()),
+                Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(format!("it cannot be read from: {error}")),
+            }
+            let end = self.unread[searched..].iter().position(|byte| *byte == b'\n').map(|at| searched + at);
+            searched = self.unread.len();
+            match end {
+                Some(end) if written == line.len() => {
+                    let rest = self.unread.split_off(end + 1);
+                    self.unread.pop();
+                    let answer = String::from_utf8(std::mem::replace(&mut self.unread, rest));
+                    if !self.unread.is_empty() {
+                        return Err("it wrote more than one line for one request".to_owned());
+                    }
+                    return answer.map_err(|_| "its answer is not UTF-8".to_owned());
+                }
+                Some(_) => return Err("it answered before it had read the request".to_owned()),
+                None if searched > LONGEST_ANSWER => {
+                    let limit = LONGEST_ANSWER >> 20;
+                    return Err(format!(
+                        "its answer is longer than {limit} MiB, or has no newline at its end"
+                    ));
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+impl Channel for Process {
+    fn exchange(&mut self, request: &str) -> Result<String, String> {
+        if !self.unread.is_empty() {
+            return Err("it wrote a line without having been asked".to_owned());
+        }
+        self.answer(request)
+    }
+
+    fn complaint(&mut self) -> String {
+        self.listen();
+        terminal(String::from_utf8_lossy(&self.last_words).trim_end()).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let deadline = Instant::now() + GRACE;
+        while let Ok(None) = self.child.try_wait() {
+            self.listen();
+            if Instant::now() >= deadline {
+                tracing::warn!("the program `{}` did not end when its input did, and was killed", self.name);
+                // Its own children are in its group.
+                let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
