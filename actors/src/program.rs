@@ -156,10 +156,12 @@ impl Program {
     }
 }
 
-/// An error with the question that led to it, and the program's last words.
+/// An error with the question that led to it, and the program's last words, whose last line stands in the first line.
 fn described(why: &str, request: &str, channel: &mut dyn Channel) -> String {
     let complaint = channel.complaint();
-    let stderr =
-        if complaint.is_empty() { String::new() } else { format!("\nits stderr ended with:\n{complaint}") };
-    format!("the policy's program failed: {why}; it was asked {}{stderr}", quoted(request))
+    let last =
+        complaint.lines().next_back().map_or_else(String::new, |line| format!("; it complained: {line}"));
+    let whole =
+        if complaint.is_empty() { String::new() } else { format!("\nthe end of its stderr:\n{complaint}") };
+    format!("the policy's program failed: {why}{last}\nit was asked {}{whole}", quoted(request))
 }

@@ -121,7 +121,7 @@ impl Policy for External {
         let node = NodeManager::new(context.layout.cores(context.index));
         let program = if self.level == Level::Actor { self.open(None, context) } else { None };
         match program {
-            Some((program, HelloAnswer { nodes: true, messages })) => {
+            Some((program, HelloAnswer { nodes: true, messages, .. })) => {
                 Box::new(ExternalNode::new(node, program, messages))
             }
             _ => Box::new(node),

@@ -29,6 +29,8 @@ class ShortestOfFew(volary.Scheduler):
         "length": ("datagram", ["task", "u32", "i32"]),  # task, question, length of the queue
     }
 
+    avoids_unreachable = False
+
     def __init__(self):
         self.probes = self.parameters.get("probes", 3)
         self.timeout = self.parameters.get("probe_timeout", 1.0) if self.lossy else None

@@ -59,7 +59,9 @@ class Session:
             "values": sorted({value for kind in kinds for value in kind.values}),
         }
         about = {"protocol": PROTOCOL, "level": self._scheduler._level}
-        return {**about, **{key: value for key, value in greeting.items() if value}}
+        about |= {key: value for key, value in greeting.items() if value}
+        # volary tells it unless the program says otherwise.
+        return about if self._scheduler.avoids_unreachable else {**about, "unreachable": False}
 
     def _begin(self, name: str, event: dict[str, Any]) -> None:
         """Makes an actor whose attributes exist before its `__init__` is called."""

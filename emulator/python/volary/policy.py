@@ -267,6 +267,8 @@ class Scheduler(_Actor):
     #: The class is datagram, which can be lost and doubled, or stream. Types are u8 to u64, i8 to i64, bool, job, task,
     #: actor and time; their bytes are at most 24 together.
     messages: ClassVar[dict[str, tuple[str, list[str]]]] = {}
+    #: Whether a node counts as unreachable for a second after a launch to it came back.
+    avoids_unreachable: ClassVar[bool] = True
 
     def _start(self, hello: dict[str, Any], name: str, event: dict[str, Any]) -> None:
         super()._start(hello, name, event)

@@ -41,6 +41,8 @@ pub(super) fn hello(external: &External, context: BuildContext<'_>) -> String {
 pub(super) struct HelloAnswer {
     /// Whether it decides for nodes, too.
     pub(super) nodes: bool,
+    /// Whether it is told which nodes cannot be reached.
+    pub(super) unreachable: bool,
     /// Its own messages.
     pub(super) messages: Vocabulary,
 }
@@ -63,12 +65,18 @@ impl HelloAnswer {
             level: Level,
             #[serde(default)]
             nodes: bool,
+            #[serde(default = "yes")]
+            unreachable: bool,
             #[serde(default)]
             messages: Vec<Declaration>,
         }
+        const fn yes() -> bool {
+            true
+        }
         let form = "{\"hello\":{\"protocol\":1,\"level\":\"central\"}}";
-        let Line { hello: About { protocol, level, nodes, messages } } = serde_json::from_str(line)
-            .map_err(|error| format!("its first line must be a greeting such as {form}: {error}"))?;
+        let Line { hello: About { protocol, level, nodes, unreachable, messages } } =
+            serde_json::from_str(line)
+                .map_err(|error| format!("its first line must be a greeting such as {form}: {error}"))?;
         if protocol != PROTOCOL {
             return Err(format!("it speaks protocol {protocol}, and this volary speaks {PROTOCOL}"));
         }
@@ -81,7 +89,7 @@ impl HelloAnswer {
         if level == Level::Central && (nodes || !messages.is_empty()) {
             return Err("nodes and messages of its own need level \"actor\"".into());
         }
-        Ok(Self { nodes, messages: Vocabulary::new(messages)? })
+        Ok(Self { nodes, unreachable, messages: Vocabulary::new(messages)? })
     }
 }
 

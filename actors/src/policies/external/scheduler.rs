@@ -22,6 +22,8 @@ pub(super) struct ProgramRule {
     /// `None` if the program could not be started; the run then ends soon.
     program: Option<Arc<Program>>,
     messages: Vocabulary,
+    /// Whether the program is told which nodes cannot be reached.
+    tells_unreachable: bool,
     level: Level,
     decision: Option<DistributionSpec<Span>>,
     /// The state of this actor's random numbers at its start.
@@ -39,10 +41,11 @@ pub(super) struct ProgramRule {
 
 impl ProgramRule {
     pub(super) fn new(external: &External, program: Option<(Arc<Program>, HelloAnswer)>) -> Self {
-        let (program, messages) = program.map(|(program, about)| (program, about.messages)).unzip();
+        let (program, about) = program.unzip();
         Self {
             program,
-            messages: messages.unwrap_or_default(),
+            tells_unreachable: about.as_ref().is_some_and(|about| about.unreachable),
+            messages: about.map(|about| about.messages).unwrap_or_default(),
             level: external.level,
             decision: external.decision.clone(),
             seed: 0,
@@ -264,6 +267,9 @@ impl DispatchRule for ProgramRule {
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        if !self.tells_unreachable {
+            return false;
+        }
         let node = fx.layout().node_number(node);
         self.push(&if can { Event::Reachable { node } } else { Event::Unreachable { node } });
         true
