@@ -48,7 +48,7 @@ def total(env, choose, seed):
     return reward
 
 
-def search(env, rng, rounds=6, draws=10, best=3):
+def search(env, rng, rounds=5, draws=8, best=3):
     """The weights that the cross-entropy method finds. All of a round meet the same episode."""
     mean, spread = np.zeros(2), np.ones(2)
     for seed in range(rounds):
@@ -64,7 +64,7 @@ def main():
     env = volary.Env(EXPERIMENT, nodes=NODES, slots=SLOTS)
     weights = search(env, rng)
     print("weights of estimate and wait:", weights.round(2))
-    tests = range(1000, 1010)
+    tests = range(1000, 1006)
     for name, choose in ("learnt", scored(weights)), ("random", at_random(rng)):
         print(f"{name}: {-np.mean([total(env, choose, seed) for seed in tests]) / 200:.3f} s of wait a task")
     env.close()
