@@ -18,7 +18,7 @@ class Conservative(Fcfs):
         for job in list(self.line):
             if plan.free[0] == 0:
                 return
-            if plan.place(len(job.tasks), job.requested) == self.now:
+            if plan.place(len(job.tasks), job.requested):
                 self.start(job)
 
 
@@ -32,21 +32,18 @@ class Plan:
             self.free.append(self.free[-1] + cores)
 
     def place(self, size, span):
-        """Takes cores for a span at the first moment at which they are free, and returns it; None if it never comes,
-        because nodes are down."""
+        """Takes cores for a span at the first moment at which they are free, and returns whether they are free now."""
         first = 0
         for at, free in enumerate(self.free):
             if at > first and self.times[at] >= self.times[first] + span:
                 break
             if free < size:
                 first = at + 1
-        if first == len(self.times):
-            return None
-        start = self.times[first]
-        last = self.split(start + span)
-        for at in range(first, last):
-            self.free[at] -= size
-        return start
+        # Otherwise nodes are down, and the moment is unknown.
+        if first < len(self.times):
+            for at in range(first, self.split(self.times[first] + span)):
+                self.free[at] -= size
+        return first == 0
 
     def split(self, time):
         """The index of a moment, which it adds if it is missing."""

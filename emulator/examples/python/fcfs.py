@@ -46,7 +46,7 @@ class Fcfs(volary.Central):
     def releases(self):
         """When cores should become free, and how many. A job that runs longer than requested may end at any moment."""
         for job, end in self.running.items():
-            yield max(end, self.after(1e-9)), sum(task.node is not None for task in job.tasks)
+            yield max(end, self.now), sum(task.node is not None for task in job.tasks)
 
 
 if __name__ == "__main__":

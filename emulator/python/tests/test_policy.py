@@ -151,8 +151,8 @@ class CentralTest(unittest.TestCase):
 
     def test_a_job_has_what_volary_says_of_it(self):
         run = Run(FirstFree, cores=[1, 2, 3, 4])
-        features = {"requested": 60, "user": 3}
-        run.tell(2, start(), job(0, 2, estimates=[1.0, 3.0], deadline=9.0, features=features), job(1))
+        features = {"queue": 2, "user": 3}
+        run.tell(2, start(), job(0, 2, estimates=[1.0, 3.0], deadline=9.0, requested=60.0, features=features), job(1))
         jobs = run.actor().jobs
         self.assertEqual([task.estimate for task in jobs[0].tasks], [1.0, 3.0])
         self.assertEqual((jobs[0].deadline, jobs[0].requested, jobs[0].since, jobs[0].arrival), (9.0, 60, 2, 0.5))

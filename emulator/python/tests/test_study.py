@@ -5,11 +5,13 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import volary
@@ -130,6 +132,23 @@ class ProgramTest(unittest.TestCase):
                     [*command, "--check", "--quiet"], capture_output=True, text=True, env=environment, check=False
                 )
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_page_on_policies_in_python_works_as_it_stands(self):
+        page = (Path(__file__).parents[3] / "docs" / "src" / "policies-in-python.md").read_text(encoding="utf-8")
+        mine, experiment, shortest, asks = re.findall("```(?:python|toml)\n(.*?)```", page, re.DOTALL)[:4]
+        with tempfile.TemporaryDirectory() as folder, quiet():
+            Path(folder, "mine.py").write_text(mine)
+            Path(folder, "mine.toml").write_text(experiment)
+            names = {"__name__": "page"}
+            exec(shortest + asks, names)
+            policies = {"shortest": names["ShortestFirst"], "asks": (names["Asks"], names["Answers"])}
+            with unittest.mock.patch.dict(os.environ, {"PYTHONPATH": PACKAGE}):
+                run = volary.run(Path(folder, "mine.toml"), policies=policies)
+        lines = {line["policy"]: line for line in volary.results(run.folder)}
+        self.assertEqual({line["jobs"]["finished"] for line in lines.values()}, {2000})
+        p99 = {name: line["response_s"]["p99"] for name, line in lines.items()}
+        self.assertLess(max(p99["mine"], p99["asks"]), p99["random"])
+        self.assertLess(p99["shortest"], p99["random"])
 
     def test_runs_of_one_seed_are_equal(self):
         orders = []

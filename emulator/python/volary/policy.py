@@ -78,16 +78,13 @@ class Job:
         self.job_class: int = event["class"]
         #: When it should have ended, seconds; None if it has no deadline.
         self.deadline: float | None = event.get("deadline")
-        #: What is known of it: user, name, queue, requested and others, as numbers.
-        self.features: dict[str, Any] = event.get("features", {})
+        #: What the trace knows of it, such as user, name and queue: numbers that are equal where the values are.
+        self.features: dict[str, int] = event.get("features", {})
         estimates = event.get("estimates") or [self.estimate] * event["tasks"]
         #: Its tasks, in the order of their indices.
         self.tasks = [Task(self, index, estimate) for index, estimate in enumerate(estimates)]
-
-    @property
-    def requested(self) -> float:
-        """The time that its user requested, seconds; the longest estimate of its tasks if the trace has none."""
-        return self.features.get("requested") or max(task.estimate for task in self.tasks)
+        #: The time that its user requested, seconds; the longest estimate of its tasks if that is unknown.
+        self.requested: float = event.get("requested") or max(task.estimate for task in self.tasks)
 
 
 class NodeView:
