@@ -285,11 +285,40 @@ pub enum Note {
         /// The job's run time, on nodes that it prefers.
         run: Span,
     },
+    /// The program of a policy in another language recorded a value.
+    Value {
+        /// The name of the value.
+        name: ValueName,
+        /// The value, a finite number from 0 on, as the bits of an `f64`.
+        bits: u64,
+    },
     /// A machine received a message that its protocol has no place for.
     Unexpected {
         /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
         kind: u8,
     },
+}
+
+/// The name of a value: 1 to 16 letters, digits and underscores, filled up with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct ValueName([u8; 16]);
+
+impl ValueName {
+    /// A name; `None` if it is empty or too long, or has other characters.
+    pub fn new(name: &str) -> Option<Self> {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        Some(Self(bytes)).filter(|name| name.as_str().is_some())
+    }
+
+    /// The name as text; `None` if another process sent bytes that are no name.
+    pub fn as_str(&self) -> Option<&str> {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let is_name =
+            end > 0 && self.0[..end].iter().all(is_plain) && self.0[end..].iter().all(|byte| *byte == 0);
+        std::str::from_utf8(&self.0[..end]).ok().filter(|_| is_name)
+    }
 }
 
 /// An observation about caches of the state of others. The ages and errors of caches are computed from these

@@ -36,6 +36,14 @@ pub trait Channel: Debug + Send {
 
 /// Starts programs.
 pub trait Launcher: Debug + Send + Sync {
+    /// Whether this machine may start a program.
+    ///
+    /// # Errors
+    /// If it may not, with the reason and a remedy.
+    fn check(&self, _program: ProgramSpec<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Starts the program of a policy.
     ///
     /// # Errors

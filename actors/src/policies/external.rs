@@ -19,13 +19,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{BuildContext, Policy, Traits, check_period};
+use super::policy::{BuildContext, Policy, Traits, check_period, standard_node};
 use crate::base::{ActorId, DistributionSpec, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::program::{Program, ProgramSpec};
-use crate::roles::NodeManager;
 use crate::roles::dispatcher::Dispatcher;
+use crate::roles::node::NodeUsage;
 use node::ExternalNode;
 pub use protocol::PROTOCOL;
 use protocol::{HelloAnswer, hello};
@@ -89,7 +89,12 @@ impl Policy for External {
     fn traits(&self) -> Traits<'_> {
         let Self { command, name, patience, files, .. } = self;
         let spec = ProgramSpec { command, name, patience: *patience, files };
-        Traits { one_scheduler: self.level == Level::Central, program: Some(spec), ..Traits::default() }
+        Traits {
+            one_scheduler: self.level == Level::Central,
+            node_usage: Some(NodeUsage::Evictions),
+            program: Some(spec),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
@@ -118,7 +123,7 @@ impl Policy for External {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let node = NodeManager::new(context.layout.cores(context.index));
+        let node = standard_node(&Policy::traits(self), context);
         let program = if self.level == Level::Actor { self.open(None, context) } else { None };
         match program {
             Some((program, HelloAnswer { nodes: true, messages, .. })) => {

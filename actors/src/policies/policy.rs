@@ -155,10 +155,7 @@ pub trait Policy: Parameters {
 
     /// Builds a node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let Traits { node_usage, reports, .. } = self.traits();
-        let usage = node_usage.and_then(|told| UsageOptions::of(context.layout, context.index, told));
-        let options = NodeOptions { reports, usage, ..NodeOptions::default() };
-        Box::new(NodeManager::with(options, context.layout.cores(context.index)))
+        Box::new(standard_node(&self.traits(), context))
     }
 
     /// Builds the machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches
@@ -252,6 +249,13 @@ impl<P: Policy> DynPolicy for P {
     ) -> Box<dyn Machine> {
         Policy::machine_with(self, me, layout, lossy, observed, programs)
     }
+}
+
+/// The node manager of a policy with these traits, unless the policy builds its own.
+pub(super) fn standard_node(traits: &Traits<'_>, context: BuildContext<'_>) -> NodeManager {
+    let usage = traits.node_usage.and_then(|told| UsageOptions::of(context.layout, context.index, told));
+    let options = NodeOptions { reports: traits.reports.clone(), usage, ..NodeOptions::default() };
+    NodeManager::with(options, context.layout.cores(context.index))
 }
 
 /// Estimated work of a job's longest task.

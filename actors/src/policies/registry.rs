@@ -26,6 +26,13 @@ pub struct Card {
     pub auxiliary: &'static str,
 }
 
+impl Card {
+    /// Whether the policy runs without a program of its user.
+    pub const fn runs_alone(&self) -> bool {
+        !self.variants.is_empty()
+    }
+}
+
 /// A registered policy: its constructor from parameters, and its description.
 #[derive(Clone, Copy)]
 pub(super) struct Registered {
@@ -46,11 +53,6 @@ impl Registered {
             read: |value| read(value, |value| Ok(Arc::new(P::deserialize(value)?))),
             schema: |generator| generator.subschema_for::<P>(),
         }
-    }
-
-    /// Whether the policy runs without a program of its user.
-    pub(super) fn has_variants(&self) -> bool {
-        !self.card().variants.is_empty()
     }
 
     pub(super) fn card(&self) -> Card {

@@ -41,7 +41,11 @@ impl PolicySpec {
 
     /// Every registered policy that runs with default parameters, with these.
     pub fn defaults() -> Vec<Self> {
-        registry().policies().filter(|registered| registered.has_variants()).map(Self::default_of).collect()
+        registry()
+            .policies()
+            .filter(|registered| registered.card().runs_alone())
+            .map(Self::default_of)
+            .collect()
     }
 
     fn default_of(registered: &Registered) -> Self {

@@ -596,7 +596,7 @@ impl<'a> World<'a> {
             }
             Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Evicted { .. } | Note::Cache(_) => {}
             Note::Bound { .. } | Note::Planned { .. } | Note::Enacted { .. } | Note::Predicted { .. } => {}
-            Note::Unexpected { .. } => {}
+            Note::Unexpected { .. } | Note::Value { .. } => {}
         }
         Ok(())
     }

@@ -60,6 +60,13 @@ impl ProcessLauncher {
             }
             return Ok(command);
         };
+        if spec.name.is_empty() {
+            return Err(
+                "a program that runs on other machines needs a name: add name = \"mine\" to its policy, and \
+                        start agents with --policy mine=/path/of/the/program"
+                    .into(),
+            );
+        }
         let path = allowed.get(spec.name).ok_or_else(|| {
             format!(
                 "this host allows no program `{0}`: start its agent with --policy {0}=/path/of/the/program",
@@ -71,6 +78,10 @@ impl ProcessLauncher {
 }
 
 impl Launcher for ProcessLauncher {
+    fn check(&self, program: ProgramSpec<'_>) -> Result<(), String> {
+        self.command(program).map(drop)
+    }
+
     fn launch(&self, program: ProgramSpec<'_>) -> Result<Box<dyn Channel>, String> {
         let mut command = self.command(program)?;
         let name = command.get_program().to_string_lossy().into_owned();

@@ -317,8 +317,8 @@ class Scheduler(_Actor):
     def task_ready(self, task: Task) -> None:
         """Hook: a task needs a node, because its job arrived, or because the node that had it is gone or evicted it."""
 
-    def task_ended(self, task: Task, node: NodeView) -> None:
-        """Hook: a task is finished."""
+    def task_ended(self, task: Task, node: NodeView | None) -> None:
+        """Hook: a task is finished; at no node if this scheduler had given up the copy that ended."""
 
     def task_left(self, task: Task, node: NodeView) -> None:
         """Hook: a task left its node unfinished. `task_ready` follows, at once or later."""
@@ -354,6 +354,9 @@ class Scheduler(_Actor):
         task.waits, task.lost, task.node, task.since = False, False, node, self.now
         node.load += 1
 
+    def _drop(self, task: Task) -> None:
+        """A task needs no node any more."""
+
     def _leave(self, task: Task, waits: bool) -> None:
         if task.node is not None:
             task.node.load -= 1
@@ -376,8 +379,14 @@ class Scheduler(_Actor):
 
     def _on_ended(self, event: dict[str, Any]) -> None:
         job = self.jobs[event["job"]]
-        task, node = job.tasks[event["task"]], self.nodes[event["node"]]
-        self._leave(task, waits=False)
+        task = job.tasks[event["task"]]
+        if "node" in event:
+            node = task.node
+            self._leave(task, waits=False)
+        else:
+            # An earlier copy has ended, of which this scheduler had given up hope; a later one leaves its node later.
+            node, task.waits = None, False
+            self._drop(task)
         self.task_ended(task, node)
         if event["last"]:
             del self.jobs[job.number]
@@ -386,17 +395,22 @@ class Scheduler(_Actor):
     def _on_left(self, event: dict[str, Any]) -> None:
         job, node = self.jobs.get(event["job"]), self.nodes[event["node"]]
         task = job.tasks[event["task"]] if job else None
-        # Otherwise it is an earlier copy: the task has ended, or is elsewhere.
-        if task is not None and task.node is node:
-            self._leave(task, waits=False)
-            self.task_left(task, node)
+        if task is None:
+            node.load = max(node.load - 1, 0)
+            return
+        self._leave(task, waits=False)
+        self.task_left(task, node)
 
     def _on_down(self, event: dict[str, Any]) -> None:
         peer = self._peer(event["actor"])
         if isinstance(peer, str):
             return self.peer_down(peer)
         self._members.down(peer.number)
-        peer.up = False
+        peer.up, peer.load = False, 0
+        for job in self.jobs.values():
+            for task in job.tasks:
+                if task.node is peer:
+                    task.node = None
         self.node_down(peer)
 
     def _on_up(self, event: dict[str, Any]) -> None:
@@ -435,6 +449,9 @@ class Central(Scheduler):
 
     def _place(self, task: Task, node: NodeView) -> None:
         super()._place(task, node)
+        self.queue.remove(task)
+
+    def _drop(self, task: Task) -> None:
         self.queue.remove(task)
 
     def _leave(self, task: Task, waits: bool) -> None:

@@ -17,6 +17,7 @@ mod figures;
 mod live;
 mod papers;
 mod plan;
+mod programs;
 mod refusals;
 mod reports;
 mod resume;

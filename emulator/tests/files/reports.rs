@@ -139,6 +139,7 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Planned { .. }
         | Note::Enacted { .. }
         | Note::Predicted { .. }
+        | Note::Value { .. }
         | Note::Unexpected { .. } => None,
     }
 }

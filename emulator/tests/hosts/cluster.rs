@@ -58,14 +58,27 @@ impl Cluster {
         fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
         expect(path, "certs ids --host h1=127.0.0.1:1 --host h2=127.0.0.2:2 --host h3=127.0.0.3:3", 0);
         let mut cluster = Self { folder, agents: Vec::new() };
+        cluster.start_agents(|host| if host == 1 { extra } else { "" });
+        cluster
+    }
+
+    /// Ends all agents, and starts them again with these arguments.
+    pub fn restart(&mut self, extra: &str) {
+        for mut agent in self.agents.drain(..) {
+            agent.kill().unwrap();
+            agent.wait().unwrap();
+        }
+        self.start_agents(|_| extra);
+    }
+
+    /// Starts an agent for each host and writes their addresses.
+    fn start_agents<'a>(&mut self, extra: impl Fn(usize) -> &'a str) {
         let mut file = String::new();
         for (i, name) in HOSTS.iter().enumerate() {
-            let extra = if i == 1 { extra } else { "" };
-            let address = cluster.agent(name, &format!("127.0.0.{}:0", i + 1), extra);
+            let address = self.agent(name, &format!("127.0.0.{}:0", i + 1), extra(i));
             file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
         }
-        fs::write(cluster.path().join("ids/hosts.toml"), file).unwrap();
-        cluster
+        fs::write(self.path().join("ids/hosts.toml"), file).unwrap();
     }
 
     /// Starts an agent; returns its address.

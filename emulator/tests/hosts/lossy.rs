@@ -14,7 +14,7 @@ use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
 use volary::runtime::{self, Outcome, RunOptions, pool};
 use volary_actors::base::{Rng, Span};
-use volary_actors::policies::PolicySpec;
+use volary_actors::policies::{Card, PolicySpec};
 use volary_engine::results::Summary;
 use volary_experiment::config::{Experiment, Overrides, RuntimeKind};
 use volary_experiment::control::{Fleet, StudyControl};
@@ -225,7 +225,7 @@ record.inputs = true
 
 /// Runs every policy on pairs of agents at the same time. Policies that accept only one scheduler get one.
 fn run_every_policy(weather: Weather, repeat: &str) {
-    let cards = PolicySpec::cards();
+    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(Card::runs_alone).collect();
     let of =
         |one: bool| cards.iter().filter(|card| card.one_scheduler == one).map(|card| card.name).collect();
     let [many, one]: [Vec<&str>; 2] = [of(false), of(true)];

@@ -13,6 +13,7 @@ mod inject;
 mod kills;
 mod lossy;
 mod net;
+mod programs;
 mod raw_quic;
 mod runs;
 mod transport;

@@ -3,6 +3,7 @@
 use crate::base::{ActorId, JobId, Span, TaskId, Time};
 use crate::catalog::Catalog;
 use crate::layout::{Layout, Role};
+use crate::machine::{Note, ValueName};
 
 /// Seconds as the nearest number, which is exact to the nanosecond for 26 days.
 pub(super) fn seconds(ns: u64) -> f64 {
@@ -57,4 +58,15 @@ pub(super) fn task_named(job: u32, task: u32, catalog: &dyn Catalog) -> Result<T
 /// A time by its number of seconds.
 pub(super) fn time_named(value: f64) -> Result<Time, String> {
     duration("a time", value).map(|span| Time::ZERO + span)
+}
+
+/// The note of a program's value.
+pub(super) fn value_note(name: &str, value: f64) -> Result<Note, String> {
+    let short = ValueName::new(name).ok_or_else(|| {
+        format!("`{name}` cannot name a value: write 1 to 16 letters, digits and underscores")
+    })?;
+    if value.is_finite() && value >= 0.0 {
+        return Ok(Note::Value { name: short, bits: value.to_bits() });
+    }
+    Err(format!("the value `{name}` must be a finite number from 0 on, not {value}"))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::messages::{Bounds, Vocabulary};
-use super::names::{actor_name, duration};
+use super::names::{actor_name, duration, value_note};
 use super::protocol::{Answer, Event, Events, LAST_TIMER, Order};
 use super::scheduler::other_named;
 use crate::layout::Role;
@@ -79,9 +79,10 @@ impl ExternalNode {
                 let msg = self.messages.write(name, values, bounds)?;
                 fx.send_as(*repair, other_named(to, fx)?, msg);
             }
+            Order::Note { name, value } => fx.note(value_note(name, *value)?),
             Order::Timer { .. } | Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => {
                 return Err(format!(
-                    "a node sends messages and arms timers below {LAST_TIMER}, and does not {order:?}"
+                    "a node sends messages, notes values and arms timers below {LAST_TIMER}; it cannot {order:?}"
                 ));
             }
         }

@@ -97,19 +97,56 @@ impl HelloAnswer {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum Event {
-    Start { epoch: u32, seed: String },
+    Start {
+        epoch: u32,
+        seed: String,
+    },
     Job(JobLine),
-    Ready { job: u32, task: u32 },
-    Ended { job: u32, task: u32, node: u32, last: bool },
-    Left { job: u32, task: u32, node: u32 },
-    Launch { job: u32, task: u32 },
-    Down { actor: String },
-    Up { actor: String },
-    Unreachable { node: u32 },
-    Reachable { node: u32 },
-    Timer { id: u32 },
-    Message { from: String, name: String, values: Vec<Value> },
-    Returned { to: String, name: String, values: Vec<Value> },
+    Ready {
+        job: u32,
+        task: u32,
+    },
+    Ended {
+        job: u32,
+        task: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<u32>,
+        last: bool,
+    },
+    Left {
+        job: u32,
+        task: u32,
+        node: u32,
+    },
+    Launch {
+        job: u32,
+        task: u32,
+    },
+    Down {
+        actor: String,
+    },
+    Up {
+        actor: String,
+    },
+    Unreachable {
+        node: u32,
+    },
+    Reachable {
+        node: u32,
+    },
+    Timer {
+        id: u32,
+    },
+    Message {
+        from: String,
+        name: String,
+        values: Vec<Value>,
+    },
+    Returned {
+        to: String,
+        name: String,
+        values: Vec<Value>,
+    },
 }
 
 /// A job that arrives.
@@ -206,6 +243,10 @@ pub(super) enum Order {
     Timer {
         id: u32,
         after: f64,
+    },
+    Note {
+        name: String,
+        value: f64,
     },
     Send {
         to: String,

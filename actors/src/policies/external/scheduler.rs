@@ -1,9 +1,10 @@
 //! The rule of a scheduler whose decisions a program takes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::messages::{Bounds, Vocabulary};
-use super::names::{actor_name, actor_named, duration, task_named};
+use super::names::{actor_name, actor_named, duration, task_named, value_note};
 use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, LAST_TIMER, Order};
 use super::{External, Level};
 use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
@@ -31,8 +32,10 @@ pub(super) struct ProgramRule {
     /// Number of decisions so far.
     decisions: u64,
     events: Events,
-    /// A copy that has left its node in this step. Whether its task has finished becomes known afterwards.
-    left: Option<(CopyId, u32)>,
+    /// The copies that the program has at nodes. Each leaves by one event: `ended`, `left`, or `down` of its node.
+    placed: BTreeMap<TaskId, (CopyId, ActorId)>,
+    /// The copy that has just left its node. Whether its task has finished becomes known afterwards.
+    left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
     /// The decision that is being taken, with its request.
@@ -51,21 +54,31 @@ impl ProgramRule {
             seed: 0,
             decisions: 0,
             events: Events::default(),
+            placed: BTreeMap::new(),
             left: None,
             is_due: false,
             decided: None,
         }
     }
 
-    /// Reports the copy that has left its node without finishing its task.
-    fn flush_left(&mut self) {
-        if let Some((CopyId { task, .. }, node)) = self.left.take() {
-            self.events.push(&Event::Left { job: task.job.0, task: task.index, node });
+    /// The node of a copy that the program has there; it has no longer.
+    fn remove(&mut self, copy: CopyId, node: ActorId) -> Option<ActorId> {
+        let is_there = self.placed.get(&copy.task) == Some(&(copy, node));
+        is_there.then(|| self.placed.remove(&copy.task)).flatten().map(|(_, node)| node)
+    }
+
+    /// Reports the copy that has left its node without finishing its task, unless the program has been told so.
+    fn flush_left(&mut self, layout: &Layout) {
+        if let Some((copy, node)) = self.left.take()
+            && self.remove(copy, node).is_some()
+        {
+            let (job, task, node) = (copy.task.job.0, copy.task.index, layout.node_number(node));
+            self.events.push(&Event::Left { job, task, node });
         }
     }
 
-    fn push(&mut self, event: &Event) {
-        self.flush_left();
+    fn push(&mut self, event: &Event, fx: &Effects<'_>) {
+        self.flush_left(fx.layout());
         self.events.push(event);
     }
 
@@ -95,14 +108,14 @@ impl ProgramRule {
 
     /// Carries out a decision; `late` says whether time has passed since the program was asked.
     fn carry_out(
-        &self,
+        &mut self,
         orders: Vec<Order>,
         request: &str,
         late: bool,
         tasks: &mut OpenTasks,
         fx: &mut Effects<'_>,
     ) {
-        let Some(program) = &self.program else { return };
+        let Some(program) = self.program.clone() else { return };
         for order in orders {
             if let Err(why) = self.obey(&order, late, tasks, fx) {
                 return program.fail(&why, request);
@@ -111,7 +124,7 @@ impl ProgramRule {
     }
 
     fn obey(
-        &self,
+        &mut self,
         order: &Order,
         late: bool,
         tasks: &mut OpenTasks,
@@ -121,9 +134,7 @@ impl ProgramRule {
             Order::Launch { job, task, node } => {
                 let task = task_named(job, task, fx.catalog())?;
                 let node = node_named(node, fx.layout())?;
-                if let Some(copy) = waiting(task, late, tasks)? {
-                    tasks.launch(copy, node, fx);
-                }
+                self.launch(task, node, false, late, tasks, fx)?;
             }
             Order::Gang { job, ref nodes } => self.launch_gang(JobId(job), nodes, late, tasks, fx)?,
             Order::Preempt { job, task } => {
@@ -132,6 +143,7 @@ impl ProgramRule {
                     Some((copy, node)) => {
                         fx.send(node, Launch::Drop(TaskRange::one(task, copy.attempt + 1)));
                         let _ = tasks.take_back(node, copy, false);
+                        self.placed.remove(&task);
                     }
                     None if late => {}
                     None => {
@@ -148,6 +160,7 @@ impl ProgramRule {
                 }
                 fx.arm(Timer::Tick(id), duration("after", after)?);
             }
+            Order::Note { ref name, value } => fx.note(value_note(name, value)?),
             Order::Send { ref to, ref name, ref values, repair } => {
                 let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
                 let msg = self.messages.write(name, values, bounds)?;
@@ -159,7 +172,7 @@ impl ProgramRule {
 
     /// Launches all tasks of a job at once.
     fn launch_gang(
-        &self,
+        &mut self,
         job: JobId,
         nodes: &[u32],
         late: bool,
@@ -175,10 +188,29 @@ impl ProgramRule {
         let preference = fx.catalog().preference(job);
         let elsewhere = nodes.iter().any(|node| !preference.includes(fx.layout().kind(*node)));
         for (index, node) in (0..count).zip(chosen) {
-            if let Some(copy) = waiting(job.task(index), late, tasks)? {
-                tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
-            }
+            self.launch(job.task(index), node, elsewhere, late, tasks, fx)?;
         }
+        Ok(())
+    }
+
+    /// Launches a task; `elsewhere` is that of a [gang](Row::in_gang).
+    fn launch(
+        &mut self,
+        task: TaskId,
+        node: ActorId,
+        elsewhere: bool,
+        late: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) -> Result<(), String> {
+        if let Some(copy) = waiting(task, late, tasks)? {
+            tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
+            self.placed.insert(task, (copy, node));
+            return Ok(());
+        }
+        // The task has finished while the decision was taken, and the program counts it at this node.
+        let node = fx.layout().node_number(node);
+        self.push(&Event::Left { job: task.job.0, task: task.index, node }, fx);
         Ok(())
     }
 }
@@ -213,21 +245,21 @@ impl DispatchRule for ProgramRule {
     fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
         self.seed = fx.rng().state();
         let seed = self.seed.to_string();
-        self.push(&Event::Start { epoch, seed });
+        self.push(&Event::Start { epoch, seed }, fx);
     }
 
     fn submitted(&mut self, first: CopyId, _: u32, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let line = JobLine::new(first.task.job, fx.catalog());
-        self.push(&Event::Job(line));
+        self.push(&Event::Job(line), fx);
     }
 
-    fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {
+    fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let TaskId { job, index } = copy.task;
-        self.push(&Event::Ready { job: job.0, task: index });
+        self.push(&Event::Ready { job: job.0, task: index }, fx);
     }
 
     fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.flush_left();
+        self.flush_left(fx.layout());
         if self.events.is_empty() {
             return;
         }
@@ -242,18 +274,18 @@ impl DispatchRule for ProgramRule {
     }
 
     fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
-        self.flush_left();
-        self.left = Some((copy, fx.layout().node_number(node)));
+        self.flush_left(fx.layout());
+        self.left = Some((copy, node));
     }
 
-    fn finished(&mut self, task: TaskId, last: bool, _: &mut Effects<'_>) {
-        if let Some((_, node)) = self.left.take() {
-            let (job, task) = (task.job.0, task.index);
-            self.events.push(&Event::Ended { job, task, node, last });
-        }
+    fn finished(&mut self, task: TaskId, last: bool, fx: &mut Effects<'_>) {
+        let left = self.left.take().and_then(|(copy, node)| self.remove(copy, node));
+        let node = left.map(|node| fx.layout().node_number(node));
+        self.events.push(&Event::Ended { job: task.job.0, task: task.index, node, last });
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        self.placed.retain(|_, (_, at)| *at != node);
         self.peer(node, false, fx);
     }
 
@@ -263,7 +295,7 @@ impl DispatchRule for ProgramRule {
 
     fn peer(&mut self, actor: ActorId, up: bool, fx: &mut Effects<'_>) {
         let actor = actor_name(actor, fx.layout());
-        self.push(&if up { Event::Up { actor } } else { Event::Down { actor } });
+        self.push(&if up { Event::Up { actor } } else { Event::Down { actor } }, fx);
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
@@ -271,7 +303,7 @@ impl DispatchRule for ProgramRule {
             return false;
         }
         let node = fx.layout().node_number(node);
-        self.push(&if can { Event::Reachable { node } } else { Event::Unreachable { node } });
+        self.push(&if can { Event::Reachable { node } } else { Event::Unreachable { node } }, fx);
         true
     }
 
@@ -279,7 +311,7 @@ impl DispatchRule for ProgramRule {
         let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
         let Some((name, values)) = self.messages.read(msg, bounds) else { return false };
         let from = actor_name(from, fx.layout());
-        self.push(&Event::Message { from, name, values });
+        self.push(&Event::Message { from, name, values }, fx);
         true
     }
 
@@ -287,7 +319,7 @@ impl DispatchRule for ProgramRule {
         let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
         if let Some((name, values)) = self.messages.read(&msg, bounds) {
             let to = actor_name(to, fx.layout());
-            self.push(&Event::Returned { to, name, values });
+            self.push(&Event::Returned { to, name, values }, fx);
         }
     }
 
@@ -302,7 +334,7 @@ impl DispatchRule for ProgramRule {
                     self.carry_out(orders, &request, true, tasks, fx);
                 }
             }
-            Timer::Tick(id) => self.push(&Event::Timer { id }),
+            Timer::Tick(id) => self.push(&Event::Timer { id }, fx),
             _ => {}
         }
     }

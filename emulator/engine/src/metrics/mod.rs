@@ -10,6 +10,7 @@
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
 //! | [`placements`] | times at which tasks were bound to nodes |
 //! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
+//! | `values` | values that the programs of policies in other languages record |
 
 pub mod aggregator;
 mod gauge;
@@ -21,6 +22,7 @@ mod recording;
 mod registry;
 mod staleness;
 pub mod timeline;
+mod values;
 
 pub use aggregator::{Aggregator, EndReason, FalseReport};
 pub use policy_metric::PolicyMetric;

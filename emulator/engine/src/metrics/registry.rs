@@ -7,10 +7,11 @@ use super::CacheTracker;
 use super::placements::Binder;
 use super::planning::PlanCounter;
 use super::recording::Recording;
+use super::values::ValueGauges;
 use crate::workload::Workload;
 
 /// The metrics of all policies.
-pub type PolicyMetrics<'a> = (CacheTracker<'a>, (Binder<'a>, PlanCounter));
+pub type PolicyMetrics<'a> = (CacheTracker<'a>, (Binder<'a>, (PlanCounter, ValueGauges)));
 
 /// Creates the metrics of all policies; `seed` is the seed of the run.
 pub fn policy_metrics<'a>(
@@ -21,5 +22,5 @@ pub fn policy_metrics<'a>(
     seed: u64,
 ) -> PolicyMetrics<'a> {
     let caches = CacheTracker::new(layout, workload, faults, recording, seed);
-    (caches, (Binder::new(workload), PlanCounter::default()))
+    (caches, (Binder::new(workload), (PlanCounter::default(), ValueGauges::default())))
 }

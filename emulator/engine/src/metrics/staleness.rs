@@ -353,6 +353,7 @@ impl PolicyMetric for CacheTracker<'_> {
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
+            | Note::Value { .. }
             | Note::Unexpected { .. } => {}
         }
     }

@@ -1,5 +1,7 @@
 //! Results of the metrics of policies: placement times, the staleness of caches, plans and estimates.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::policies::{Caches, Traits};
@@ -54,6 +56,8 @@ pub struct PolicyResults {
     pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
+    /// Values by name, of policies in other languages.
+    pub values: BTreeMap<String, Spread>,
 }
 
 /// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1). A

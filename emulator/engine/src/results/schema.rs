@@ -13,7 +13,7 @@ use volary_actors::base::Span;
 
 use crate::fingerprint;
 
-use super::distribution::{Brief, Distribution, nan_if_null};
+use super::distribution::{Brief, Distribution, Spread, nan_if_null};
 use super::{
     CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected,
     InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
@@ -179,6 +179,9 @@ pub struct Summary {
     /// Sections that only some policies have.
     #[serde(flatten)]
     pub sections: PolicySections,
+    /// Values that the program of a policy in another language recorded, by name; absent if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Spread>,
     /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` are about their slots (`pods`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedNodes>,

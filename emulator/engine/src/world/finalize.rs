@@ -180,6 +180,7 @@ impl FinishedRun<'_> {
             deadlines: accounts.deadlines,
             messages: self.counters.messages(),
             sections: accounts.policy.sections,
+            values: accounts.policy.values,
             shared,
             fidelity,
             interference: interference(&cores_met, now),

@@ -14,6 +14,8 @@ use volary_engine::workload::{NoTraces, Service, WorkloadSpec};
 use volary_engine::world::World;
 use volary_netem::Network;
 
+use crate::programs::WithinTest;
+
 /// A small cluster with losses, duplicates, crashes and a pause, without policies.
 pub(crate) const FAULTY: &str = include_str!("faulty.toml");
 
@@ -87,6 +89,7 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
     let point = |entry: PolicyEntry| Point {
         cell: Cell::new(),
         label: entry.label().to_owned(),
+        program: None,
         policy: entry.spec,
         resolved: Arc::clone(&resolved),
         id: String::new(),
@@ -101,6 +104,7 @@ pub(crate) fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
         .points
         .iter()
         .map(move |point| World::build(point, seed, &NoTraces).expect("the world resolves"))
+        .map(|world| world.with_launcher(Arc::new(WithinTest)))
 }
 
 /// The world of an experiment's first point.

@@ -12,6 +12,7 @@ mod mix;
 mod murmuration;
 mod oracles;
 mod pigeon;
+mod programs;
 mod regressions;
 mod sharding;
 mod shared;

@@ -134,6 +134,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             by_kind: by_kind.map(|(kind, each)| (kind.to_owned(), each * submitted)).into(),
         },
         sections: PolicySections::default(),
+        values: Default::default(),
         shared: None,
         fidelity: None,
         interference: None,

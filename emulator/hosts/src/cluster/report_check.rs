@@ -144,6 +144,10 @@ impl<'a> ReportCheck<'a> {
                 | Note::Bound { copy: id } => copy(id),
                 Note::Cache(note) => note.exists(layout, copy),
                 Note::Planned { .. } | Note::Enacted { .. } => true,
+                Note::Value { name, bits } => {
+                    let value = f64::from_bits(bits);
+                    name.as_str().is_some() && value.is_finite() && value >= 0.0
+                }
                 Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
             },
         }

@@ -208,6 +208,7 @@ impl<'a> Recorder<'a> {
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
+            | Note::Value { .. }
             | Note::Unexpected { .. } => {}
         }
         Ok(())
@@ -254,7 +255,8 @@ impl<'a> Recorder<'a> {
             | Note::Bound { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
-            | Note::Predicted { .. } => {}
+            | Note::Predicted { .. }
+            | Note::Value { .. } => {}
             Note::Unexpected { kind } => *self.unexpected.entry(kind_name(kind)).or_default() += 1,
         }
     }

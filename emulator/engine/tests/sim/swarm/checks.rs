@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use volary_actors::base::{CopyId, DistributionSpec, Endpoint, JobId, TaskId};
 use volary_actors::catalog::Catalog;
@@ -20,6 +21,7 @@ use volary_netem::Worst;
 use super::inputs::{InputLog, digest};
 use super::survivors::survivors;
 use crate::common::try_parse;
+use crate::programs::WithinTest;
 use crate::sharding::{lockstep, lossy_lockstep};
 
 /// Number of slices, of 16,384 events each, after which a run is stopped.
@@ -62,7 +64,7 @@ pub(crate) fn check(text: &str, again: Again) -> Result<(), Flaw> {
 pub(crate) fn valid(text: &str) -> Result<World, String> {
     let experiment = try_parse(text)?;
     let [point] = &experiment.points[..] else { return Err("there must be one policy".to_owned()) };
-    survivors(point, experiment.seed)
+    survivors(point, experiment.seed).map(|world| world.with_launcher(Arc::new(WithinTest)))
 }
 
 /// Whether several shards keep the order of events of a single shard. They do not without delays, since shards exchange

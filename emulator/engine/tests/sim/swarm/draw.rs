@@ -171,7 +171,7 @@ fn limited(text: String, seed: u64) -> String {
 
 fn draw(dice: &mut Dice, seed: u64) -> String {
     let mut site = Site::draw(dice);
-    let cards = PolicySpec::cards();
+    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(Card::runs_alone).collect();
     let card = &cards[dice.below(cards.len() as u32) as usize];
     if card.one_scheduler {
         site.schedulers = 1;

@@ -23,9 +23,10 @@ use std::env::var;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
-use checks::{Again, Flaw, check, valid};
+pub(crate) use checks::{Again, Flaw, check, valid};
+pub(crate) use draw::experiment;
 use edges::at_edges;
-use seeds::{first, number};
+pub(crate) use seeds::{first, number};
 use shrink::smallest;
 
 /// The folder of the topologies that are drawn.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::results::{
     Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Metric, Origin,
-    PolicySections, RealWork, SharedNodes, Summary, Tolerance, Unit,
+    PolicySections, RealWork, SharedNodes, Spread, Summary, Tolerance, Unit,
 };
 
 use super::form::{self, Form, MetricName, Op, ParseError, Side};
@@ -142,6 +142,8 @@ pub struct Names<'a> {
 
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
+/// The path below which programs record values.
+const VALUES: [&str; 1] = ["values"];
 /// The path below which jobs are split by class.
 const BY_CLASS: [&str; 1] = ["classes"];
 
@@ -162,12 +164,15 @@ impl MetricName {
                 return Err(ParseError::new(at(offset, part.len()), message, format!("leave out `.{part}`")));
             };
             let whole = rest.join(".");
-            (value, rest) = match (map.get(part), map.get(&whole)) {
+            let parent = &self.path[..self.path.len() - rest.len()];
+            // Programs of policies in other languages choose the names of values.
+            let named = if parent == VALUES { map.values().next() } else { map.get(part) };
+            (value, rest) = match (named, map.get(&whole)) {
                 (Some(below), _) => (below, &rest[1..]),
                 // Names of message kinds contain dots.
                 (None, Some(kind)) => (kind, &rest[rest.len()..]),
                 (None, None) => {
-                    let (what, name) = match &self.path[..self.path.len() - rest.len()] {
+                    let (what, name) = match parent {
                         kinds if kinds == BY_KIND => ("message kind", &whole),
                         classes if classes == BY_CLASS => (CLASS, part),
                         _ => ("number", part),
@@ -270,6 +275,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         times,
         deadlines: Some(Deadlines::default()),
         sections: PolicySections::every(),
+        values: [(String::new(), Spread::default())].into(),
         shared: Some(SharedNodes::default()),
         fidelity: Some(fidelity),
         ..Summary::default()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use volary_actors::program::Launcher;
 use volary_experiment::codec::LARGEST_FRAME;
 use volary_experiment::config::{Bundle, Experiment};
 use volary_experiment::sanitize;
@@ -50,7 +51,7 @@ pub(super) async fn serve(
     tasks.spawn(receive_all(Rc::clone(state), incoming, run));
     tasks.spawn(send_log(state.settings.log.clone(), messages.clone()));
     let planned = tokio::select! {
-        planned = plan(bundle) => planned,
+        planned = plan(bundle, Arc::clone(&state.settings.programs)) => planned,
         // The thread that plans ends by itself; the session need not wait for it.
         run = runs.recv() => return Err(match run {
             Some(_) => "it did not wait until the experiment was planned".to_owned(),
@@ -171,7 +172,11 @@ async fn receive_all(
     }
 }
 
-async fn plan(bundle: Bundle) -> Result<Experiment, String> {
+/// Plans an experiment, whose programs must be allowed here.
+async fn plan(bundle: Bundle, programs: Arc<dyn Launcher>) -> Result<Experiment, String> {
     let planned = spawn_blocking(move || Experiment::from_bundle(&bundle)).await;
-    planned.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    let experiment = planned.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let needed = experiment.points.iter().filter_map(|point| point.policy.traits().program);
+    needed.map(|program| programs.check(program)).collect::<Result<(), _>>()?;
+    Ok(experiment)
 }

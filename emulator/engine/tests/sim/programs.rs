@@ -1,0 +1,298 @@
+//! Policies in other languages, with programs that run within the test: drawn worlds with faults, and programs that
+//! misbehave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use volary_actors::base::Rng;
+use volary_actors::program::{Channel, Launcher, ProgramSpec};
+use volary_engine::metrics::RunConfig;
+use volary_engine::results::Measured;
+use volary_engine::virtual_time::measure;
+use volary_engine::world::EngineError;
+
+use crate::common::{FAULTY, parse, run, with, worlds};
+use crate::swarm::{Again, Flaw, check, experiment, first, number};
+
+/// Starts programs by the first word of the command; the others are ignored.
+#[derive(Debug)]
+pub(crate) struct WithinTest;
+
+impl Launcher for WithinTest {
+    fn launch(&self, program: ProgramSpec<'_>) -> Result<Box<dyn Channel>, String> {
+        let misdeed = program.command.get(1).cloned().unwrap_or_default();
+        match program.command[0].as_str() {
+            "naive" => Ok(Box::new(Naive { misdeed, ..Naive::default() })),
+            other => Err(format!("cannot start `{other}`")),
+        }
+    }
+}
+
+/// A program without a thought of faults. It sends every task that needs a node to the next one that is up, sometimes
+/// all tasks of a job at once, sometimes late, and sometimes takes one back. At level actor its schedulers and nodes
+/// exchange messages and arm timers to no purpose.
+#[derive(Debug, Default)]
+struct Naive {
+    hello: Value,
+    actors: BTreeMap<String, State>,
+    requests: u32,
+    /// What it does wrong at the fifth request for a scheduler.
+    misdeed: String,
+}
+
+#[derive(Debug)]
+struct State {
+    rng: Rng,
+    next: u64,
+    down: BTreeSet<u64>,
+    /// Tasks that need a node.
+    waiting: BTreeSet<(u64, u64)>,
+    /// Tasks at nodes.
+    placed: BTreeMap<(u64, u64), u64>,
+    /// Tasks that have finished while a copy was at a node.
+    finished: BTreeSet<(u64, u64)>,
+    timers: u32,
+    /// Whether decisions can take time.
+    late: bool,
+}
+
+fn numbers(event: &Value) -> (u64, u64) {
+    (event["job"].as_u64().unwrap_or(0), event["task"].as_u64().unwrap_or(0))
+}
+
+impl State {
+    fn new(seed: &str, late: bool) -> Self {
+        let rng = Rng::new(seed.parse().expect("a seed"), 0, 0);
+        let (down, waiting, placed, finished) = Default::default();
+        Self { rng, next: 0, down, waiting, placed, finished, timers: 0, late }
+    }
+
+    fn hear(&mut self, event: &Value, orders: &mut Vec<Value>) {
+        let (job, task) = numbers(event);
+        let node = event["actor"].as_str().and_then(|actor| actor.strip_prefix("node:"));
+        let node = node.map(|number| number.parse().expect("a number"));
+        match event["event"].as_str().expect("events have names") {
+            "job" => {
+                let tasks = event["tasks"].as_u64().expect("a number of tasks");
+                self.waiting.extend((0..tasks).map(|task| (job, task)));
+            }
+            "ready" => {
+                assert!(self.waiting.insert((job, task)), "task {task} of job {job} waits already");
+                assert!(!self.placed.contains_key(&(job, task)), "task {task} of job {job} is at a node");
+            }
+            "ended" => {
+                self.waiting.remove(&(job, task));
+                // If there is no node, an earlier copy has ended, and the one at a node leaves later.
+                if let Some(node) = event["node"].as_u64() {
+                    self.leave((job, task), node);
+                } else {
+                    self.finished.insert((job, task));
+                }
+            }
+            "left" => {
+                self.leave((job, task), event["node"].as_u64().expect("a node"));
+            }
+            "down" => {
+                if let Some(node) = node {
+                    self.down.insert(node);
+                    self.placed.retain(|_, at| *at != node);
+                }
+            }
+            "up" => {
+                node.map(|node| self.down.remove(&node));
+            }
+            "unreachable" | "reachable" | "launch" | "returned" => {}
+            "timer" => assert!(event["id"].as_u64() < Some(u64::from(self.timers)), "an unknown timer"),
+            "message" if event["name"] == "ask" && self.rng.below(2) == 0 => {
+                let values = &event["values"];
+                orders.push(json!({ "do": "send", "to": event["from"], "name": "tell", "values": values }));
+            }
+            "message" => {}
+            other => panic!("an event called {other}"),
+        }
+    }
+
+    /// Each task that is launched leaves its node once. Where decisions take time, it can leave after it was taken back.
+    fn leave(&mut self, task: (u64, u64), node: u64) {
+        let left = self.placed.remove(&task);
+        assert!(
+            left == Some(node) || (self.late && left.is_none()),
+            "{task:?} leaves {node}, and is at {left:?}"
+        );
+    }
+
+    fn next_node(&mut self, nodes: u64) -> Option<u64> {
+        let found = (0..nodes).map(|i| (self.next + i) % nodes).find(|node| !self.down.contains(node))?;
+        self.next = found + 1;
+        Some(found)
+    }
+
+    fn decide(&mut self, hello: &Value, orders: &mut Vec<Value>) {
+        let nodes = hello["nodes"].as_u64().expect("a number of nodes");
+        for (job, task) in std::mem::take(&mut self.waiting) {
+            match self.next_node(nodes) {
+                Some(node) => {
+                    orders.push(json!({ "do": "launch", "job": job, "task": task, "node": node }));
+                    self.placed.insert((job, task), node);
+                }
+                None => {
+                    self.waiting.insert((job, task));
+                }
+            }
+        }
+        if self.rng.below(50) == 0
+            && let Some((&(job, task), _)) =
+                self.placed.iter().find(|(task, _)| !self.finished.contains(task))
+        {
+            orders.push(json!({ "do": "preempt", "job": job, "task": task }));
+            self.placed.remove(&(job, task));
+            self.waiting.insert((job, task));
+        }
+        // A task that was taken back is launched when the timer goes off.
+        if !self.waiting.is_empty() && self.down.len() < nodes as usize {
+            orders.push(json!({ "do": "timer", "id": self.timers, "after": 0.5 }));
+            self.timers += 1;
+        }
+    }
+}
+
+impl Naive {
+    fn answer(&mut self, request: &Value) -> Value {
+        if !request["hello"].is_null() {
+            self.hello = request["hello"].clone();
+            let own = self.hello["level"] == "actor";
+            let message = |name, class| json!({ "name": name, "class": class, "fields": ["u32", "actor"] });
+            return match own {
+                true => json!({ "hello": {
+                    "protocol": 1, "level": "actor", "nodes": true,
+                    "messages": [message("ask", "datagram"), message("tell", "stream")],
+                } }),
+                false => json!({ "hello": { "protocol": 1, "level": "central" } }),
+            };
+        }
+        let name = request["actor"].as_str().expect("requests name an actor").to_owned();
+        let events = request["events"].as_array().expect("a list of events");
+        if events[0]["event"] == "start" {
+            let state =
+                State::new(events[0]["seed"].as_str().expect("a seed"), self.hello["level"] == "central");
+            self.actors.insert(name.clone(), state);
+        }
+        let state = self.actors.get_mut(&name).expect("an actor starts first");
+        let mut orders = Vec::new();
+        for event in events.iter().filter(|event| event["event"] != "start") {
+            state.hear(event, &mut orders);
+        }
+        if name.starts_with("node") {
+            return json!({ "do": orders });
+        }
+        state.decide(&self.hello, &mut orders);
+        if self.hello["level"] == "actor" {
+            let node = format!("node:{}", state.rng.below(self.hello["nodes"].as_u64().unwrap_or(1) as u32));
+            orders.push(json!({ "do": "send", "to": node, "name": "ask", "values": [7, name] }));
+            return json!({ "do": orders });
+        }
+        match state.rng.below(4) {
+            0 => json!({ "do": orders, "took": 0.05 }),
+            _ => json!({ "do": orders }),
+        }
+    }
+}
+
+impl Channel for Naive {
+    fn exchange(&mut self, request: &str) -> Result<String, String> {
+        let request: Value = serde_json::from_str(request).expect("requests are JSON");
+        let of_scheduler = request["actor"].as_str().is_some_and(|actor| actor.starts_with("scheduler"));
+        self.requests += u32::from(of_scheduler);
+        let answer = self.answer(&request);
+        if !of_scheduler || self.requests < 5 || self.misdeed.is_empty() {
+            return Ok(answer.to_string());
+        }
+        if self.misdeed == "ends" { Err("it ended".to_owned()) } else { Ok(self.misdeed.clone()) }
+    }
+
+    fn complaint(&mut self) -> String {
+        "the last words".to_owned()
+    }
+}
+
+/// The drawn experiment of a seed with a program instead of its policy.
+fn drawn(seed: u64) -> Option<String> {
+    let text = experiment(seed);
+    let (world, policy) = text.split_once("[[policy]]\n")?;
+    let level = if seed.is_multiple_of(2) { "central" } else { "actor" };
+    // Some sections follow the policy.
+    let after = policy.find("\n[").map_or("", |at| &policy[at..]);
+    let text =
+        format!("{world}[[policy]]\nexternal = {{ command = [\"naive\"], level = \"{level}\" }}\n{after}");
+    let set: &[&str] = if level == "central" { &["cluster.schedulers=1"] } else { &[] };
+    // Faults can aim at schedulers that a central policy does not have.
+    crate::swarm::valid(&with(&text, set)).is_ok().then(|| with(&text, set))
+}
+
+#[test]
+fn every_job_finishes_exactly_once_under_a_naive_program() {
+    let seeds = number("VOLARY_SWARM_SEEDS").unwrap_or(100);
+    let mut ran = 0;
+    for seed in first()..first() + seeds {
+        let Some(text) = drawn(seed) else { continue };
+        ran += 1;
+        let again = [Again::Replay, Again::TwoShards, Again::Hosts, Again::SameSeed][(seed / 2 % 4) as usize];
+        match check(&text, again) {
+            Ok(()) => {}
+            Err(Flaw::Broken(why) | Flaw::Invalid(why)) => panic!("seed {seed}: {why}\n{text}"),
+        }
+    }
+    assert!(ran * 2 > seeds, "only {ran} of {seeds} experiments could be run");
+}
+
+fn external(level: &str, misdeed: &str) -> String {
+    let schedulers = if level == "central" { "cluster.schedulers=1" } else { "cluster.schedulers=2" };
+    let policy =
+        format!("[[policy]]\nexternal = {{ command = [\"naive\", '{misdeed}'], level = \"{level}\" }}\n");
+    let faults = FAULTY.find("[[network.fault]]").expect("the world has faults");
+    with(&format!("{}{policy}", &FAULTY[..faults]), &[schedulers])
+}
+
+#[test]
+fn a_program_that_misbehaves_ends_its_run_with_what_it_was_asked_and_said() {
+    for (misdeed, says) in [
+        ("ends", "it ended"),
+        ("nonsense", "its answer must be an object"),
+        (r#"{"do":[{"do":"sing"}]}"#, "unknown variant `sing`"),
+        (r#"{"do":[],"too":1}"#, "unknown field `too`"),
+        (r#"{"do":[{"do":"launch","job":9999,"task":0,"node":0}]}"#, "there is no task 0 of a job 9999"),
+        (r#"{"do":[{"do":"launch","job":0,"task":0,"node":99}]}"#, "there is no node 99: the last one is 11"),
+        (r#"{"do":[{"do":"launch","job":79,"task":0,"node":0}]}"#, "has finished or never arrived"),
+        (r#"{"do":[{"do":"gang","job":0,"nodes":[1]}]}"#, "job 0 has 4 tasks, and its gang has 1 nodes"),
+        (r#"{"do":[{"do":"preempt","job":79,"task":0}]}"#, "which is at no node"),
+        (r#"{"do":[{"do":"timer","id":1,"after":-1}]}"#, "after must be a number of seconds"),
+        (r#"{"do":[{"do":"timer","id":4294967295,"after":1}]}"#, "must be below 2147483648"),
+        (r#"{"do":[{"do":"send","to":"node:1","name":"ask","values":[]}]}"#, "ask"),
+        (r#"{"do":[{"do":"send","to":"node:77","name":"ask","values":[1,"node:1"]}]}"#, ""),
+        (r#"{"took":-1}"#, "took must be a number of seconds"),
+    ] {
+        for level in ["central", "actor"] {
+            let world = worlds(&parse(&external(level, misdeed))).next().expect("a policy");
+            match measure("test", &world, &RunConfig::default(), &()) {
+                Err(EngineError::Refused(why)) => {
+                    assert!(why.starts_with("the policy's program failed: "), "{why}");
+                    assert!(level == "central" || why.contains(says), "{misdeed}: {why}");
+                    let asked =
+                        why.contains("it was asked {\"at\":") || why.contains("it was asked {\"hello\":");
+                    assert!(asked && why.contains("the last words"), "{why}");
+                }
+                other => panic!("{misdeed} at level {level}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_decision_that_takes_time_is_carried_out_when_it_is_over() {
+    let text =
+        external("central", "").replace("[policy.external]\n", "[policy.external]\ndecision = \"200ms\"\n");
+    let (slow, fast) = (run(&text), run(&external("central", "")));
+    assert_eq!([slow.summary.jobs.finished, fast.summary.jobs.finished], [80, 80]);
+    let mean = |measured: &Measured| measured.summary.times.response_s.mean;
+    assert!(mean(&slow) > mean(&fast) + 0.1, "{} against {}", mean(&slow), mean(&fast));
+}

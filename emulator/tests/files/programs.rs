@@ -1,0 +1,121 @@
+//! Policies in other languages: the shell's round robin, programs that misbehave, and programs that change.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::common::binary::{EXPERIMENT, changed, expect, finished, folder, lacks, results};
+
+/// The greeting of a central program, as a line of shell.
+const HELLO: &str = r#"read -r line; echo '{"hello":{"protocol":1,"level":"central"}}'"#;
+
+/// The experiment with a program besides `random`. Paths in the command are relative to the experiment's folder.
+fn with_program(command: &str, more: &str) -> String {
+    let program = format!("external = {{ command = {command}{more} }}");
+    changed(EXPERIMENT, &[("sparrow = {}", &program), (", \"sparrow.jobs.finished == 60\"", "")])
+}
+
+fn script(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_shell_script_gives_the_results_of_the_built_in_round_robin() {
+    let folder = folder();
+    let text = include_str!("../../examples/shell/round_robin.sh");
+    script(folder.path(), "round_robin.sh", text);
+    let file = with_program("[\"./round_robin.sh\"]", "");
+    let file = changed(&file, &[("random = {}", "round-robin = {}"), ("random.makespan_s > 0", "0 < 1")]);
+    fs::write(folder.path().join("x.toml"), file).unwrap();
+    let (out, _) = expect(folder.path(), "run x.toml --out r --json", 0);
+    let [ours, theirs] = &results(&out)[..] else { panic!("{out}") };
+    assert_eq!(ours["response_s"], theirs["response_s"]);
+    assert_eq!(ours["messages"], theirs["messages"]);
+}
+
+#[test]
+fn a_program_that_fails_ends_its_run_and_no_other() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("plain.sh"), "exit 0\n").unwrap();
+    script(here, "ends", "read -r line; echo told >&2; exit 3");
+    script(here, "other", r#"read -r line; echo '{"hello":{"protocol":9,"level":"central"}}'"#);
+    script(here, "actor", r#"read -r line; echo '{"hello":{"protocol":1,"level":"actor"}}'"#);
+    script(here, "half", &format!("{HELLO}; read -r line; printf '{{\"do\":'"));
+    script(here, "twice", &format!("{HELLO}; read -r line; echo '{{}}'; echo '{{}}'; read -r line"));
+    script(here, "floods", &format!("{HELLO}; read -r line; tr '\\0' x < /dev/zero"));
+    script(here, "hangs", &format!("trap '' TERM; {HELLO}; read -r line; sleep 1000"));
+    script(here, "children", &format!("{HELLO}; sleep 1000 & echo $! > child; wait"));
+    for (command, more, words) in [
+        ("[\"nowhere\"]", "", "cannot start `nowhere` | PATH"),
+        ("[\"./plain.sh\"]", "", "cannot start `./plain.sh` | chmod +x"),
+        ("[\"./ends\"]", "", "it ended (exit status: 3) | it complained: told"),
+        ("[\"./other\"]", "", "it speaks protocol 9, and this volary speaks 1"),
+        ("[\"./actor\"]", "", "it decides at level \"actor\", and the experiment has level \"central\""),
+        ("[\"./half\"]", "", "it ended (exit status: 0) instead of answering"),
+        ("[\"./twice\"]", "", "without having been asked | it wrote more than one line"),
+        ("[\"./floods\"]", "", "longer than 64 MiB"),
+        ("[\"./hangs\"]", ", patience = \"300ms\"", "it did not answer within 300ms, the policy's patience"),
+        ("[\"./children\"]", ", patience = \"300ms\"", "it did not answer within 300ms"),
+    ] {
+        fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
+        let (out, err) = expect(here, "run x.toml --out r --force", 1);
+        // Where the second line of an answer comes late, the next request finds it.
+        let missing = lacks(&err, words, 0);
+        let is_said = missing.is_empty() || (command.contains("twice") && missing.len() == 1);
+        assert!(is_said, "{command}: {err}");
+        assert_eq!(finished(&here.join("r")).len(), 1, "{command}: {out}");
+        fs::remove_dir_all(here.join("r")).unwrap();
+    }
+    let child = fs::read_to_string(here.join("child")).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(" Z "), "a child of a program still runs: {stat}");
+}
+
+#[test]
+fn mistakes_in_the_table_of_a_program_are_refused_before_the_run() {
+    let folder = folder();
+    let here = folder.path();
+    for (command, more, words) in [
+        ("[]", "", "x.toml: | names no program | command = [\"python3\", \"mine.py\"]"),
+        ("[\"true\"]", ", processes = \"each\"", "\"each\" needs several schedulers"),
+        ("[\"true\"]", ", level = \"actor\", decision = \"1ms\"", "only programs of level \"central\""),
+        ("[\"true\"]", ", files = [\"gone.py\"]", "gone.py | relative to the folder of the experiment file"),
+        ("[\"true\"]", ", patience = \"0s\"", "patience: must be"),
+        ("[\"true\"]", ", level = \"node\"", "unknown variant `node`"),
+    ] {
+        fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
+        let (_, err) = expect(here, "plan x.toml", 2);
+        assert_eq!(lacks(&err, words, 0), Vec::<&str>::new(), "{command} {more}\n{err}");
+    }
+    let several = changed(&with_program("[\"true\"]", ""), &[("nodes = 8", "nodes = 8\nschedulers = 2")]);
+    fs::write(here.join("x.toml"), several).unwrap();
+    let (_, err) = expect(here, "plan x.toml", 2);
+    assert!(err.contains("cluster.schedulers = 1"), "{err}");
+}
+
+#[test]
+fn resuming_repeats_the_runs_of_a_program_that_has_changed() {
+    let folder = folder();
+    let here = folder.path();
+    let text = include_str!("../../examples/shell/round_robin.sh");
+    script(here, "mine.sh", text);
+    fs::write(here.join("table"), "1").unwrap();
+    fs::write(here.join("x.toml"), with_program("[\"./mine.sh\"]", ", files = [\"table\"]")).unwrap();
+    expect(here, "run x.toml --out r", 0);
+    let before = finished(&here.join("r"));
+    let changed_ids = |what: &str| {
+        expect(here, "run x.toml --out r --resume", 0);
+        let now = finished(&here.join("r"));
+        let kept = now.iter().filter(|id| before.contains(id)).count();
+        assert_eq!((now.len(), kept), if what.is_empty() { (2, 2) } else { (2, 1) }, "{what}");
+    };
+    changed_ids("");
+    fs::write(here.join("table"), "2").unwrap();
+    changed_ids("a listed file");
+    fs::write(here.join("table"), "1").unwrap();
+    script(here, "mine.sh", &format!("{text}# changed"));
+    changed_ids("the script");
+}

@@ -1,0 +1,60 @@
+//! Policies in other languages on hosts: an agent starts only programs that its operator has allowed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::common::binary::{expect, folder, lines};
+
+const PROGRAM: &str = include_str!("../../examples/shell/round_robin.sh");
+const EXPERIMENT: &str = r#"title = "program"
+seed = 5
+[cluster]
+nodes = 6
+[workload.synthetic]
+jobs = 40
+tasks = 3
+interarrival = { exponential = { mean = "50ms" } }
+[service]
+demand = { exponential = { mean = "100ms" } }
+[network]
+one_way = "10ms"
+loss = 0.02
+[[policy]]
+external = { command = ["./round_robin.sh"], name = "mine" }
+"#;
+
+fn write(folder: &std::path::Path) {
+    fs::write(folder.join("x.toml"), EXPERIMENT).unwrap();
+    fs::write(folder.join("round_robin.sh"), PROGRAM).unwrap();
+    fs::set_permissions(folder.join("round_robin.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn finished(out: &str) -> Value {
+    lines(out).remove(0)["jobs"]["finished"].clone()
+}
+
+#[test]
+fn a_program_runs_in_real_time_and_on_agents_that_volary_starts() {
+    let folder = folder();
+    write(folder.path());
+    for runtime in ["local", "hosts --spawn 2"] {
+        let name = runtime.split(' ').next().unwrap();
+        let args = format!("run x.toml --runtime {runtime} --json --quiet --out {name}");
+        assert_eq!(finished(&expect(folder.path(), &args, 0).0), 40, "{runtime}");
+    }
+}
+
+#[test]
+fn an_agent_refuses_programs_that_its_operator_has_not_allowed() {
+    let mut cluster = Cluster::start("");
+    write(cluster.path());
+    let run = "run x.toml --runtime hosts --hosts ids/hosts.toml --json --quiet --out";
+    let (_, err) = expect(cluster.path(), &format!("{run} refused"), 2);
+    assert!(err.contains("allows no program `mine`") && err.contains("--policy mine=/path"), "{err}");
+    let allowed = format!("--policy mine={}", cluster.path().join("round_robin.sh").display());
+    cluster.restart(&allowed);
+    assert_eq!(finished(&expect(cluster.path(), &format!("{run} allowed"), 0).0), 40);
+}
