@@ -2,6 +2,7 @@
 
 pub mod finalize;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use volary_actors::base::{Endpoint, Span, Time};
@@ -151,6 +152,15 @@ impl World {
             programs: self.programs(),
             stopwatch: self.clock.map(Stopwatch::new),
         })
+    }
+
+    /// The actors whose decisions a program takes; none under a policy in Rust. The effects of their steps are logged,
+    /// because a replay has no program.
+    pub fn asked(&self) -> Range<u32> {
+        let (traits, layout) = (self.point.policy.traits(), self.layout());
+        let first = layout.scheduler(0).0;
+        let nodes = if traits.one_scheduler { 0 } else { layout.nodes() };
+        if traits.program.is_some() { first..first + layout.schedulers() + nodes } else { 0..0 }
     }
 
     /// The programs of a shard, none of which is running yet; `None` for a policy in Rust.

@@ -319,7 +319,7 @@ async fn run_on_arbiter(
     let address = WakeActor(Rc::clone(&inbox)).start();
     let shards = run.progress.len() as u16;
     let placement = Placement::new(&run.homes, me, shards);
-    let inputs = run.log.as_ref().map(|log| log.section(me, shards));
+    let inputs = run.log.as_ref().map(|log| log.section(me, shards).with_effects_of(run.world.asked()));
     let messages = MessageWindow::new(run.world.layout(), &run.recording);
     let observer = RealTimeObserver { inputs, messages, ..RealTimeObserver::default() };
     let built = run

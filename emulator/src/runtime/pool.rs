@@ -113,7 +113,13 @@ impl Pool<'_> {
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
                     let progress = ObservedRun::new(self.control, id, &world);
-                    measure_observed(name, &world, section, log.section(0, 1), &progress)
+                    measure_observed(
+                        name,
+                        &world,
+                        section,
+                        log.section(0, 1).with_effects_of(world.asked()),
+                        &progress,
+                    )
                 }
                 (RuntimeKind::Local, log) => {
                     local::measure(name, id, world, section, self.threads, log, self.control)

@@ -148,8 +148,7 @@ impl<R: Read + Seek> Source<R> {
         let world = World::build(&experiment.points[point], seed, &experiment.traces())
             .map_err(|error| refused(error.to_string()))?;
         let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
-        let world =
-            world.on_hosts(if on_hosts { header.shards } else { 1 }).with_launcher(experiment.launcher());
+        let world = world.on_hosts(if on_hosts { header.shards } else { 1 });
         let recorded = self.recorded.iter().find(|(id, _)| id == run).map(|(_, summary)| summary);
         let (section, log) = (experiment.run.clone(), &mut self.log);
         // A bug that stopped the recorded run stops the replay as well.

@@ -116,7 +116,7 @@ fn run(world: &World, observer: impl Observer) -> Option<Measured> {
 }
 
 fn examine(world: &World, again: Again) {
-    let mut inputs = InputLog::default();
+    let mut inputs = InputLog::new(world.asked());
     let measured = match again {
         Again::Replay => run(world, &mut inputs),
         Again::Nothing | Again::SameSeed | Again::TwoShards | Again::Hosts => run(world, ()),
@@ -161,7 +161,7 @@ fn examine(world: &World, again: Again) {
         Again::Replay => {
             let recorded = Some(&measured.summary);
             let logged = Logged { run: "", config: config(), real_time: false, shards: 1, recorded };
-            let log = inputs.0.into_iter().map(Ok);
+            let log = inputs.entries.into_iter().map(Ok);
             let replayed = replay(world, &logged, [(0, log)], digest).expect("the log is whole");
             assert!(replayed.is_identical() && replayed.is_equal() && !replayed.cut, "{replayed:#?}");
         }

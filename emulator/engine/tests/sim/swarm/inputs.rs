@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::{Effect, Input, Note};
@@ -9,12 +10,19 @@ use volary_engine::replay::{Digest, LogEntry, LogEvent};
 use volary_engine::shard::Observer;
 
 /// The log of a run in virtual time.
-#[derive(Default)]
-pub(crate) struct InputLog(pub(crate) Vec<LogEntry>);
+pub(crate) struct InputLog {
+    pub(crate) entries: Vec<LogEntry>,
+    /// The actors whose effects are logged.
+    asked: Range<u32>,
+}
 
 impl InputLog {
+    pub(crate) const fn new(asked: Range<u32>) -> Self {
+        Self { entries: Vec::new(), asked }
+    }
+
     fn put(&mut self, at: Time, what: LogEvent) {
-        self.0.push(LogEntry { at, what });
+        self.entries.push(LogEntry { at, what });
     }
 }
 
@@ -32,6 +40,9 @@ impl Observer for &mut InputLog {
 
     fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
         self.put(now, LogEvent::Step { who, input: *input, effects: digest(effects) });
+        if self.asked.contains(&who.0) {
+            effects.iter().for_each(|effect| self.put(now, LogEvent::Effect(*effect)));
+        }
     }
 
     fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {

@@ -226,7 +226,7 @@ pub const FILE: &str = "inputs.log";
 /// The first bytes of the file.
 pub(super) const MAGIC: [u8; 8] = *b"volaryin";
 /// Version of the format, raised whenever frames or entries change.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 /// Bytes of a frame's number within its section.
 pub(super) const NUMBER: usize = size_of::<u32>();
 /// Number of the section that holds experiments.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -237,6 +238,8 @@ pub struct Section {
     /// Time of the latest entry.
     last: Time,
     digester: Digester,
+    /// The actors whose effects are logged.
+    asked: Range<u32>,
 }
 
 impl Section {
@@ -248,7 +251,15 @@ impl Section {
             since: Time::ZERO,
             last: Time::ZERO,
             digester: Digester::default(),
+            asked: 0..0,
         }
+    }
+
+    /// Logs the effects of these actors' steps, whose [decisions a program takes](volary_engine::world::World::asked).
+    #[must_use]
+    pub const fn with_effects_of(mut self, asked: Range<u32>) -> Self {
+        self.asked = asked;
+        self
     }
 
     /// The section of a shard whose log is on another machine. It never blocks; the sender of its frames must limit the
@@ -261,8 +272,11 @@ impl Section {
 
     /// Logs a step of an actor.
     pub fn step(&mut self, at: Time, who: ActorId, input: Input, effects: &[Effect]) {
-        let effects = self.digester.digest(effects);
-        self.put(at, LogEvent::Step { who, input, effects });
+        let digest = self.digester.digest(effects);
+        self.put(at, LogEvent::Step { who, input, effects: digest });
+        if self.asked.contains(&who.0) {
+            effects.iter().for_each(|effect| self.put(at, LogEvent::Effect(*effect)));
+        }
     }
 
     /// Logs an event that is not a step.

@@ -85,6 +85,7 @@ impl HostRun<'_> {
         let parts = world.parts(placement, recording.observes_caches()).map_err(|error| error.to_string())?;
         let parts = Parts { oracle: false, ..parts };
         let (inputs, carried) = logged.then(Section::carried).unzip();
+        let inputs = inputs.map(|section: Section| section.with_effects_of(world.asked()));
         let messages = MessageWindow::new(world.layout(), &recording);
         let mut shard =
             Shard::new(parts, RealTimeObserver { inputs, messages, ..RealTimeObserver::default() });
