@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """EASY backfilling of rigid jobs: a job may overtake others if the first of them does not start later for it.
 
-The first job of the line has a reservation: the moment at which enough running jobs will have used up the time that they
-requested. D. G. Feitelson and A. M. Weil, Utilization and predictability in scheduling the IBM SP2 with backfilling,
-IPPS 1998.
+The first job of the line has a reservation: the moment at which enough running jobs will have used up the time that
+they requested. D. G. Feitelson and A. M. Weil, Utilization and predictability in scheduling the IBM SP2 with
+backfilling, IPPS 1998.
 """
 
 import volary

@@ -104,8 +104,6 @@ class CentralTest(unittest.TestCase):
 
     def test_gangs_preemption_timers_notes_and_time_are_actions(self):
         class Mixed(volary.Central):
-            values = ["queue"]
-
             def decide(self):
                 if self.jobs:
                     self.gang(self.jobs[0], self.nodes[:2])
@@ -115,7 +113,6 @@ class CentralTest(unittest.TestCase):
                     self.took(0.002)
 
         run = Run(Mixed)
-        self.assertEqual(run.greeting["values"], ["queue"])
         answer = run.ask({"at": 0, "actor": "scheduler:0", "events": [start(), job(0, 2)]})
         self.assertEqual(answer["took"], 0.002)
         gang, preempt, timer, note = answer["do"]
@@ -133,7 +130,7 @@ class CentralTest(unittest.TestCase):
         for mistake in (
             lambda: scheduler.launch(task, node),
             lambda: scheduler.gang(scheduler.jobs[0], [node]),
-            lambda: scheduler.note("undeclared", 1),
+            lambda: scheduler.note("queue", float("inf")),
             lambda: scheduler.timer(float("nan")),
         ):
             self.assertRaises(ValueError, mistake)

@@ -150,6 +150,7 @@ class ProgramTest(unittest.TestCase):
         p99 = {name: line["response_s"]["p99"] for name, line in lines.items()}
         self.assertLess(max(p99["mine"], p99["asks"]), p99["random"])
         self.assertLess(p99["shortest"], p99["random"])
+        self.assertLess(lines["shortest"]["values"]["queue"]["mean"], 100)
 
     def test_runs_of_one_seed_are_equal(self):
         orders = []

@@ -163,7 +163,7 @@ class _Agent(Central):
     def job_arrived(self, job: Job) -> None:
         self._unfinished += len(job.tasks)
 
-    def task_ended(self, task: Task, node: NodeView) -> None:
+    def task_ended(self, task: Task, node: NodeView | None) -> None:
         self._unfinished -= 1
 
     def timer_fired(self, number: int) -> None:

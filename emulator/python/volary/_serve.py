@@ -51,17 +51,14 @@ class Session:
         if hello["protocol"] != PROTOCOL:
             raise RuntimeError(f"volary speaks protocol {hello['protocol']}, and this package {PROTOCOL}: update it")
         self._hello = hello
-        kinds = [self._scheduler] + ([self._node] if self._node else [])
         messages = self._scheduler.messages.items()
-        greeting = {
+        return {
+            "protocol": PROTOCOL,
+            "level": self._scheduler._level,
             "nodes": self._node is not None,
+            "unreachable": self._scheduler.avoids_unreachable,
             "messages": [{"name": name, "class": kind, "fields": fields} for name, (kind, fields) in messages],
-            "values": sorted({value for kind in kinds for value in kind.values}),
         }
-        about = {"protocol": PROTOCOL, "level": self._scheduler._level}
-        about |= {key: value for key, value in greeting.items() if value}
-        # volary tells it unless the program says otherwise.
-        return about if self._scheduler.avoids_unreachable else {**about, "unreachable": False}
 
     def _begin(self, name: str, event: dict[str, Any]) -> None:
         """Makes an actor whose attributes exist before its `__init__` is called."""

@@ -33,7 +33,7 @@ class Listener:
         self._socket.bind(path)
         self._socket.listen()
         self._label = label
-        # Isolated: it needs nothing but the standard library. A word that is the path of a file would be read by volary.
+        # Isolated: it needs nothing but the standard library. volary would read a word that is the path of a file.
         command = [sys.executable, "-I", str(Path(__file__).with_name("_bridge.py")), f"socket={path}"]
         level = self._kinds[0]._level
         #: The `[[policy]]` of the experiment.
@@ -57,12 +57,15 @@ class Listener:
 
     def serve(self) -> None:
         """Serves every run that connects, each in a thread, until this is closed."""
+        line = ""
         for number in itertools.count(1):
             connection = self.accept()
             if connection is None:
-                return
+                break
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()
-            print(f"volary: run {number} of {self._label}", file=sys.stderr, end="\r", flush=True)
+            line = f"volary: run {number} of {self._label}"
+            print(line, end="\r", file=sys.stderr, flush=True)
+        print(" " * len(line), end="\r", file=sys.stderr, flush=True)
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as requests, connection.makefile("wb") as answers:
