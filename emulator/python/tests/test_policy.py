@@ -41,7 +41,7 @@ def left(number, task, node):
 
 
 def ready(number, task):
-    return {"event": "ready", "job": number, "task": task}
+    return {"event": "ready", "job": number, "task": task, "lost": True}
 
 
 class Run:

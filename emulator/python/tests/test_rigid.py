@@ -48,7 +48,7 @@ def starts(policy, jobs, cores=4, crash=None):
                 events.append({"event": kind, "actor": f"node:{number}"})
                 for job, index in [lost for lost, (node, _) in at.items() if node == number]:
                     del at[job, index]
-                    events.append({"event": "ready", "job": job, "task": index})
+                    events.append({"event": "ready", "job": job, "task": index, "lost": True})
         answer = ask({"at": now, "actor": "scheduler:0", "events": events})
         events = []
         for action in answer["do"]:

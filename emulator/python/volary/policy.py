@@ -369,7 +369,7 @@ class Scheduler(_Actor):
     def _on_ready(self, event: dict[str, Any]) -> None:
         task = self.jobs[event["job"]].tasks[event["task"]]
         self._leave(task, waits=True)
-        task.lost = event.get("lost", True)
+        task.lost = event["lost"]
         self.task_ready(task)
 
     def _on_ended(self, event: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ fn a_shell_script_gives_the_results_of_the_built_in_round_robin() {
     let file = changed(&file, &[("random = {}", "round-robin = {}"), ("random.makespan_s > 0", "0 < 1")]);
     fs::write(folder.path().join("x.toml"), file).unwrap();
     let (out, _) = expect(folder.path(), "run x.toml --out r --json", 0);
-    let [ours, theirs] = &results(&out)[..] else { panic!("{out}") };
+    let [ours, theirs, ..] = &results(&out)[..] else { panic!("{out}") };
     assert_eq!(ours["response_s"], theirs["response_s"]);
     assert_eq!(ours["messages"], theirs["messages"]);
 }
@@ -61,7 +61,7 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
         ("[\"./children\"]", ", patience = \"300ms\"", "it did not answer within 300ms"),
     ] {
         fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
-        let (out, err) = expect(here, "run x.toml --out r --force", 1);
+        let (out, err) = expect(here, "run x.toml --out r", 1);
         // Where the second line of an answer comes late, the next request finds it.
         let missing = lacks(&err, words, 0);
         let is_said = missing.is_empty() || (command.contains("twice") && missing.len() == 1);
@@ -84,7 +84,7 @@ fn mistakes_in_the_table_of_a_program_are_refused_before_the_run() {
         ("[\"true\"]", ", level = \"actor\", decision = \"1ms\"", "only programs of level \"central\""),
         ("[\"true\"]", ", files = [\"gone.py\"]", "gone.py | relative to the folder of the experiment file"),
         ("[\"true\"]", ", patience = \"0s\"", "patience: must be"),
-        ("[\"true\"]", ", level = \"node\"", "unknown variant `node`"),
+        ("[\"true\"]", ", level = \"node\"", "unknown name `node` | expected `central` or `actor`"),
     ] {
         fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
         let (_, err) = expect(here, "plan x.toml", 2);

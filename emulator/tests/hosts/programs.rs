@@ -16,7 +16,7 @@ nodes = 6
 [workload.synthetic]
 jobs = 40
 tasks = 3
-interarrival = { exponential = { mean = "50ms" } }
+interarrival = { exponential = { mean = "100ms" } }
 [service]
 demand = { exponential = { mean = "100ms" } }
 [network]
@@ -52,7 +52,7 @@ fn an_agent_refuses_programs_that_its_operator_has_not_allowed() {
     let mut cluster = Cluster::start("");
     write(cluster.path());
     let run = "run x.toml --runtime hosts --hosts ids/hosts.toml --json --quiet --out";
-    let (_, err) = expect(cluster.path(), &format!("{run} refused"), 2);
+    let (_, err) = expect(cluster.path(), &format!("{run} refused"), 3);
     assert!(err.contains("allows no program `mine`") && err.contains("--policy mine=/path"), "{err}");
     let allowed = format!("--policy mine={}", cluster.path().join("round_robin.sh").display());
     cluster.restart(&allowed);

@@ -105,6 +105,8 @@ pub(super) enum Event {
     Ready {
         job: u32,
         task: u32,
+        /// Whether its node crashed or could not be reached.
+        lost: bool,
     },
     Ended {
         job: u32,

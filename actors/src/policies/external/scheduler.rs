@@ -253,9 +253,10 @@ impl DispatchRule for ProgramRule {
         self.push(&Event::Job(line), fx);
     }
 
-    fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let TaskId { job, index } = copy.task;
-        self.push(&Event::Ready { job: job.0, task: index }, fx);
+        let lost = tasks.is_lost(copy.task);
+        self.push(&Event::Ready { job: job.0, task: index, lost }, fx);
     }
 
     fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {

@@ -333,7 +333,8 @@ impl Spawned {
             command.args(["--cpus", cpus]);
         }
         if let Some(folder) = programs {
-            command.arg("--programs-in").arg(folder);
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            command.arg("--programs-in").arg(here);
         }
         let mut child = command
             .args(["--once", "--listen", "127.0.0.1:0", "--identity"])
