@@ -281,7 +281,7 @@ mod tests {
             number: 0,
             origin,
             form: PlacementForm::Rest,
-            datagram: false,
+            rumour: false,
         };
         let pass = |update| passes(&layout, layout.scheduler(1), up, Gossip::Placed(update));
         assert!(pass(placed([1, PlacementUpdate::NO_NODE], 1)));

@@ -10,7 +10,6 @@ use crate::base::{ActorId, CopyId, Time};
 use crate::layout::Role;
 use crate::machine::{CacheNote, Effects, Timer};
 use crate::message::{BacklogReport, Core, Gossip, PlacementForm};
-use crate::roles::RETRY_AFTER;
 use crate::roles::dispatcher::OpenTasks;
 
 impl MurmurationRule {
@@ -26,8 +25,7 @@ impl MurmurationRule {
         }
     }
 
-    /// Withdraws a task that never reached its node from all caches, and excludes the node for a while, unless the node
-    /// was reported down since.
+    /// Withdraws a task that never reached its node from all caches, unless the node was reported down since.
     pub(super) fn withdraw(&mut self, node: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         let (node, job) = (fx.layout().node_number(node), copy.task.job);
         if !self.cache.counts(node, at) {
@@ -45,10 +43,6 @@ impl MurmurationRule {
         }
         let update = self.next_update(job, &[(node, at)], PlacementForm::Withdrawn);
         self.disseminator.announce(update, true, fx);
-        if self.cache.waits.reaches(node) {
-            self.cache.waits.reach(node, false);
-            fx.arm(Timer::Node(node), RETRY_AFTER);
-        }
     }
 
     /// Sets a node's work to zero when it crashes or comes back; it is not chosen meanwhile.

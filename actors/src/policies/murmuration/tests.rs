@@ -119,7 +119,7 @@ fn caches_agree_after_the_conflict_of_figure_8() {
                 number: 0,
                 origin,
                 form: PlacementForm::Single,
-                datagram: false,
+                rumour: false,
             };
             let from = layout.scheduler(origin);
             assert_eq!(learnt(&bench.deliver(from, Gossip::Placed(placed))), [(0, 10)]);
@@ -564,7 +564,7 @@ mod faults {
             number: 0,
             origin: 1,
             form: PlacementForm::Batch,
-            datagram: false,
+            rumour: false,
         };
         s1.step(Input::Up { actor: layout.node(0) });
         let noted = s1.deliver(layout.scheduler(1), Gossip::Placed(late));
