@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::core::Core;
 use super::custom::{Custom, installed};
-use super::gossip::Gossip;
-use super::group::Group;
 use super::job::Job;
 use super::launch::Launch;
-use super::probe::{Probe, Ring, RingProbe, Share, Steal};
+use super::murmuration::Gossip;
+use super::peacock::{Ring, RingProbe};
+use super::pigeon::Group;
+use super::probe::{Probe, Share, Steal};
 use super::protocol::{Protocol, Run};
 use super::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
 use super::slice::{Preemption, Slice};

@@ -1,4 +1,5 @@
-//! Messages of Murmuration: updates about placements and ends, and the copying of caches.
+//! The messages of Murmuration: updates about placements and ends, and the copying of caches. A part of
+//! `crate::message`.
 //!
 //! Updates travel as streams or, where the policy says so, as rumours: datagrams, which can be lost and may be
 //! forwarded. Each origin numbers its updates, so that those contained in a copied cache are not applied twice: the
@@ -6,9 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{Run, protocol};
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
+use crate::message::protocol::{Run, protocol};
 
 /// The kind of a placement update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
