@@ -220,7 +220,7 @@ impl OpenTasks {
     }
 
     /// Whether a copy was launched on a node and not taken back; `None` if its job has ended.
-    fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
+    pub fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
         let state = self.jobs.get_mut(copy.task.job)?.tasks[copy.task.index as usize];
         Some((state.node, state.attempt) == (Some(node), copy.attempt))
     }

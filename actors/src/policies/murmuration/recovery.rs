@@ -26,20 +26,31 @@ impl MurmurationRule {
     }
 
     /// Withdraws a task that never reached its node from all caches, unless the node was reported down since.
-    pub(super) fn withdraw(&mut self, node: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
+    pub(super) fn withdraw(
+        &mut self,
+        node: ActorId,
+        copy: CopyId,
+        at: Time,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
+        // If the node was reported down in the instant of the placement, this cache was emptied after the placement.
+        let is_emptied = tasks.is_at(node, copy) == Some(false);
         let (node, job) = (fx.layout().node_number(node), copy.task.job);
         if !self.cache.counts(node, at) {
             return;
         }
-        let change = -fx.catalog().job_estimate(job).signed();
-        self.cache.change(node, change, at, fx.layout());
-        if let Some((_, sent)) = self.cache.reports.get_mut(node as usize) {
-            *sent = sent.saturating_sub(1);
-        }
-        if self.cache.watched {
-            // The scheduler withdraws its own placement: no update carries it, so it has no number.
-            let origin = self.cache.me;
-            fx.note(CacheNote::Learnt { node, change, origin, number: 0, datagram: false });
+        if !is_emptied {
+            let change = -fx.catalog().job_estimate(job).signed();
+            self.cache.change(node, change, at, fx.layout());
+            if let Some((_, sent)) = self.cache.reports.get_mut(node as usize) {
+                *sent = sent.saturating_sub(1);
+            }
+            if self.cache.watched {
+                // The scheduler withdraws its own placement: no update carries it, so it has no number.
+                let origin = self.cache.me;
+                fx.note(CacheNote::Learnt { node, change, origin, number: 0, datagram: false });
+            }
         }
         let update = self.next_update(job, &[(node, at)], PlacementForm::Withdrawn);
         self.disseminator.announce(update, true, fx);

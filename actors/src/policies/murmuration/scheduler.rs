@@ -152,10 +152,10 @@ impl DispatchRule for MurmurationRule {
         true
     }
 
-    fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn returned(&mut self, to: ActorId, msg: Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         match msg {
             Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
-            Message::Launch(Launch::Task { copy, at }) => self.withdraw(to, copy, at, fx),
+            Message::Launch(Launch::Task { copy, at }) => self.withdraw(to, copy, at, tasks, fx),
             _ => {}
         }
     }
