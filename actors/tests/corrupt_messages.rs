@@ -326,7 +326,7 @@ impl<'a> Chaos<'a> {
         let news = EndUpdate { node, number, estimate: span, counts_from: at + span };
         match self.below(12) {
             0 => Gossip::Ended(news),
-            1 => Gossip::EndedDatagram(news),
+            1 => Gossip::EndedRumour(news),
             2 => Gossip::Ask { epoch: any },
             3 => Gossip::Answer { epoch: any, parts: 4 + any % 9 },
             4 => Gossip::Entry { epoch: any, node, wait: i64::MIN + i64::from(any), renewed: at + span },
@@ -347,7 +347,7 @@ impl<'a> Chaos<'a> {
                     number,
                     origin,
                     form,
-                    datagram: self.below(2) == 0,
+                    rumour: self.below(2) == 0,
                 })
             }
         }

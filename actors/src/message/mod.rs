@@ -1,13 +1,12 @@
 //! The messages between actors: a closed enum, and files of related protocols.
 //!
 //! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find new
-//! protocols through the list in `registry`. Policies in other crates share one variant, with a payload.
+//! protocols through the list in `registry`. The messages of large policies are in the folders of these.
+//! Policies in other crates share one variant, with a payload.
 
 mod core;
 mod custom;
 mod extension;
-mod gossip;
-mod group;
 mod job;
 mod launch;
 mod probe;
@@ -16,16 +15,24 @@ mod registry;
 mod report;
 mod slice;
 
+#[path = "../policies/murmuration/messages.rs"]
+mod murmuration;
+#[path = "../policies/peacock/messages.rs"]
+mod peacock;
+#[path = "../policies/pigeon/messages.rs"]
+mod pigeon;
+
 pub use self::core::Core;
 pub(crate) use self::custom::first_unused;
 pub(crate) use self::custom::install;
 pub use self::custom::{Custom, CustomKind, Field, PAYLOAD, PayloadReader, PayloadWriter};
 pub use self::extension::CustomProtocol;
-pub use self::gossip::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
-pub use self::group::{Batch, Group, Mirror, Turn};
 pub use self::job::Job;
 pub use self::launch::{Launch, Row, TaskRange};
-pub use self::probe::{Blocks, Probe, Ring, RingProbe, Share, Stamp, Steal};
+pub use self::murmuration::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+pub use self::peacock::{Ring, RingProbe};
+pub use self::pigeon::{Batch, Group, Mirror, Turn};
+pub use self::probe::{Blocks, Probe, Share, Stamp, Steal};
 pub use self::protocol::Run;
 pub use self::registry::{KINDS, Message, kind_name, kinds};
 pub use self::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};

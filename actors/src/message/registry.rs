@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::core::Core;
 use super::custom::{Custom, installed};
-use super::gossip::Gossip;
-use super::group::Group;
 use super::job::Job;
 use super::launch::Launch;
-use super::probe::{Probe, Ring, RingProbe, Share, Steal};
+use super::murmuration::Gossip;
+use super::peacock::{Ring, RingProbe};
+use super::pigeon::Group;
+use super::probe::{Probe, Share, Steal};
 use super::protocol::{Protocol, Run};
 use super::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
 use super::slice::{Preemption, Slice};
@@ -281,7 +282,7 @@ mod tests {
             number: 0,
             origin,
             form: PlacementForm::Rest,
-            datagram: false,
+            rumour: false,
         };
         let pass = |update| passes(&layout, layout.scheduler(1), up, Gossip::Placed(update));
         assert!(pass(placed([1, PlacementUpdate::NO_NODE], 1)));

@@ -3,7 +3,7 @@
 //! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager runs
 //! the copies with the least attained service, and reports this service to the central scheduler.
 
-use crate::base::{ActorId, CopyId, Rng, Span, Time, parameters};
+use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
@@ -11,7 +11,7 @@ use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::heartbeats::Heartbeats;
 use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
-use crate::roles::min_wait_index::MinWaitIndex;
+use crate::roles::ranked_nodes::{NodeRank, RankedNodes};
 use crate::roles::task_queue::TaskQueue;
 
 parameters! {
@@ -141,9 +141,9 @@ impl KairosRule {
     /// Deals tasks until none waits or no node may get one.
     fn deal(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         while !self.queue.is_empty()
-            && self.nodes.has_room()
+            && self.nodes.all.has_room()
             && let Some(copy) = self.pop(tasks)
-            && let Some(node) = self.nodes.next(fx.rng())
+            && let Some(node) = self.nodes.all.pick(fx.rng())
         {
             self.nodes.deal(node, copy, fx.now());
             tasks.launch_by(Launch::Task { copy, at: fx.now() }, copy, fx.layout().node(node), fx);
@@ -170,7 +170,7 @@ impl DispatchRule for KairosRule {
     fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if self.eager {
             self.deal(tasks, fx);
-        } else if !self.ticking && !self.queue.is_empty() && self.nodes.has_room() {
+        } else if !self.ticking && !self.queue.is_empty() && self.nodes.all.has_room() {
             self.ticking = true;
             let since = fx.now().0 % self.interval.0;
             fx.arm(DEAL, Span(self.interval.0 - since));
@@ -178,19 +178,22 @@ impl DispatchRule for KairosRule {
     }
 
     fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
-        self.nodes.release(fx.layout().node_number(node), copy);
+        self.nodes.all.release(fx.layout().node_number(node), copy);
     }
 
+    /// Reports sent before the crash are of the node's earlier life.
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.nodes.down(fx.layout().node_number(node), fx.now());
+        let number = fx.layout().node_number(node);
+        self.nodes.all.set_up(number, false);
+        self.nodes.all.update(number, |node| (node.reported, node.report) = (fx.now(), (0, 0, 0)));
     }
 
     fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.nodes.up(fx.layout().node_number(node));
+        self.nodes.all.set_up(fx.layout().node_number(node), true);
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
-        self.nodes.avoid(fx.layout().node_number(node), !can);
+        self.nodes.all.avoid(fx.layout().node_number(node), !can);
         true
     }
 
@@ -210,170 +213,105 @@ impl DispatchRule for KairosRule {
 
 // The nodes as the central scheduler knows them, by the number of their copies.
 
-/// A node.
+/// A node by its last report and its copies.
 #[derive(Clone, Debug)]
 struct DealtNode {
-    /// Copies dealt to the node that are not known to have ended, and when; never more than the node may hold.
-    copies: Vec<(CopyId, Time)>,
+    pick: KairosPick,
+    cores: u32,
+    /// Number of copies that the node takes: N + Q.
+    most: u32,
     /// The last report: number of copies, and sum and standard deviation of their attained service, ms.
     report: (u32, u32, u32),
     /// Time at which the last report was sent.
     reported: Time,
-    cores: u32,
-    up: bool,
     /// Whether the node gets no more tasks in this round.
     served: bool,
-    /// Whether the node is avoided because it could not be reached.
-    avoided: bool,
 }
 
 impl DealtNode {
     /// Number of copies dealt to the node that its last report cannot contain, because they arrived later.
-    fn since(&self) -> u32 {
-        self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
+    fn since(&self, copies: &[(CopyId, Time)]) -> u32 {
+        copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
     }
 
     /// Number of the node's copies: those of its last report and those dealt since. Some of them may have ended.
-    fn count(&self) -> u32 {
-        self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
+    fn count(&self, copies: &[(CopyId, Time)]) -> u32 {
+        self.report.0.saturating_add(self.since(copies)).min(copies.len() as u32)
     }
 
     /// The tie-break among nodes of equal count. Copies dealt since the node's last report have attained nothing.
-    fn measure(&self, pick: KairosPick) -> u32 {
+    fn measure(&self, copies: &[(CopyId, Time)]) -> u32 {
         let (tasks, attained_ms, spread_ms) = self.report;
-        match pick {
-            _ if self.copies.is_empty() => 0,
+        match self.pick {
+            KairosPick::Random => 0,
+            _ if copies.is_empty() => 0,
             KairosPick::Var => {
                 let (reported, spread) = (f64::from(tasks), f64::from(spread_ms));
-                let all = reported + f64::from(self.since());
+                let all = reported + f64::from(self.since(copies));
                 let mean = |of: f64| f64::from(attained_ms) / of.max(1.0);
                 let squares = reported * (spread.powi(2) + mean(reported).powi(2));
                 (squares / all.max(1.0) - mean(all).powi(2)).max(0.0).sqrt().round() as u32
             }
             KairosPick::Sum => attained_ms,
-            KairosPick::Random => 0,
         }
+    }
+}
+
+impl NodeRank for DealtNode {
+    /// The number of copies less that of cores, then the measure. A node that gets a task moves to the next level,
+    /// unless it gets no more in this round.
+    fn rank(&self, copies: &[(CopyId, Time)]) -> Option<i64> {
+        let level = i64::from(self.count(copies)) - i64::from(self.cores);
+        let has_room = !self.served && copies.len() < self.most as usize;
+        has_room.then(|| level << 32 | i64::from(self.measure(copies)))
     }
 }
 
 /// All nodes.
 #[derive(Clone, Debug)]
 struct DealtNodes {
-    pick: KairosPick,
-    queue: u32,
+    all: RankedNodes<DealtNode>,
     /// Whether a node gets only one task in a round.
     one: bool,
     /// Nodes that got a task in this round.
     served: Vec<u32>,
-    nodes: Vec<DealtNode>,
-    /// Nodes with room, by count less number of cores, then by measure.
-    ranks: MinWaitIndex,
 }
 
 impl DealtNodes {
     fn new(config: &Kairos, layout: &Layout) -> Self {
         let node = |index| DealtNode {
-            copies: Vec::new(),
+            pick: config.pick,
+            cores: layout.cores(index),
+            most: layout.cores(index).saturating_add(config.queue),
             report: (0, 0, 0),
             reported: Time::ZERO,
-            cores: layout.cores(index),
-            up: true,
             served: false,
-            avoided: false,
         };
-        let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
-        let ranks = MinWaitIndex::new(layout.nodes(), Vec::new());
-        let mut all = Self {
-            pick: config.pick,
-            queue: config.queue,
-            one: config.pass == KairosPass::One,
-            served: Vec::new(),
-            nodes,
-            ranks,
-        };
-        (0..layout.nodes()).for_each(|index| all.rank(index));
-        all
+        let all = RankedNodes::new((0..layout.nodes()).map(node));
+        Self { all, one: config.pass == KairosPass::One, served: Vec::new() }
     }
 
-    /// The node that gets the next task: the node with room that has the fewest copies, then the least measure; ties
-    /// are broken at random. A node that gets a task moves to the next level, unless it gets no more in this round.
-    fn next(&mut self, rng: &mut Rng) -> Option<u32> {
-        self.ranks.pick(rng)
-    }
-
-    /// Whether any node has room.
-    fn has_room(&mut self) -> bool {
-        self.ranks.least().is_some()
+    /// Deals a task to a node.
+    fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
+        self.all.give(index, copy, now);
+        if self.one {
+            self.all.update(index, |node| node.served = true);
+            self.served.push(index);
+        }
     }
 
     /// Ends a round: nodes that got a task in it may get another.
     fn end_round(&mut self) {
         for index in std::mem::take(&mut self.served) {
-            self.nodes[index as usize].served = false;
-            self.rank(index);
-        }
-    }
-
-    /// Deals a task to a node.
-    fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
-        let node = &mut self.nodes[index as usize];
-        node.copies.push((copy, now));
-        if self.one {
-            node.served = true;
-            self.served.push(index);
-        }
-        self.rank(index);
-    }
-
-    /// Removes a copy that left a node.
-    fn release(&mut self, index: u32, copy: CopyId) {
-        let node = &mut self.nodes[index as usize];
-        if let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) {
-            node.copies.swap_remove(at);
-            self.rank(index);
+            self.all.update(index, |node| node.served = false);
         }
     }
 
     /// Records a report, unless it is older than the last one.
     fn report(&mut self, index: u32, report: (u32, u32, u32), at: Time) {
-        let node = &mut self.nodes[index as usize];
-        if at < node.reported {
-            return;
+        if at >= self.all.get(index).0.reported {
+            self.all.update(index, |node| (node.reported, node.report) = (at, report));
         }
-        (node.reported, node.report) = (at, report);
-        self.rank(index);
-    }
-
-    /// Excludes a node, or readmits it.
-    fn avoid(&mut self, index: u32, avoided: bool) {
-        if let Some(node) = self.nodes.get_mut(index as usize) {
-            node.avoided = avoided;
-            self.rank(index);
-        }
-    }
-
-    /// Marks a node as down at `now`, without copies. Reports sent before are of its earlier life.
-    fn down(&mut self, index: u32, now: Time) {
-        let node = &mut self.nodes[index as usize];
-        (node.up, node.reported) = (false, now);
-        node.report = (0, 0, 0);
-        node.copies.clear();
-        self.rank(index);
-    }
-
-    /// Marks a node as up, without copies.
-    fn up(&mut self, index: u32) {
-        let node = &mut self.nodes[index as usize];
-        (node.up, node.avoided) = (true, false);
-        self.rank(index);
-    }
-
-    fn rank(&mut self, index: u32) {
-        let node = &self.nodes[index as usize];
-        let most = node.cores.saturating_add(self.queue) as usize;
-        let level = i64::from(node.count()) - i64::from(node.cores);
-        self.ranks.set(index, level << 32 | i64::from(node.measure(self.pick)));
-        self.ranks.reach(index, node.up && !node.served && !node.avoided && node.copies.len() < most);
     }
 }
 

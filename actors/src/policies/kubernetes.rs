@@ -8,13 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::base::{ActorId, CopyId, Rng, Span, Time, check_period, parameters};
+use crate::base::{ActorId, CopyId, Span, Time, check_period, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
 use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::roles::client::CentralJobs;
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
-use crate::roles::min_wait_index::MinWaitIndex;
+use crate::roles::ranked_nodes::{NodeRank, RankedNodes};
 
 parameters! {
     /// Parameters of Kubernetes.
@@ -62,11 +62,7 @@ impl Policy for Kubernetes {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let pending = Pending::new(self.retry, self.retry_after, self.restamp);
-        let nodes = Nodes::new(context.layout);
-        let (attempt, trying, freed, woken) = (self.attempt, None, false, None);
-        let rule = KubernetesRule { attempt, pending, nodes, trying, freed, woken };
-        Box::new(Dispatcher::with(rule, context.layout))
+        Box::new(Dispatcher::with(KubernetesRule::new(self, context.layout), context.layout))
     }
 }
 
@@ -76,9 +72,8 @@ const WAKE: Timer = Timer::Tick(1);
 
 #[derive(Clone, Debug)]
 struct KubernetesRule {
-    attempt: Span,
     pending: Pending,
-    nodes: Nodes,
+    nodes: RankedNodes<Host>,
     /// The task for which a node is being looked for.
     trying: Option<Pod>,
     /// Whether room was freed since the attempt began.
@@ -88,12 +83,18 @@ struct KubernetesRule {
 }
 
 impl KubernetesRule {
+    fn new(config: &Kubernetes, layout: &Layout) -> Self {
+        let host = |node| Host { room: layout.cores(node), share: layout.task_share(node) };
+        let nodes = RankedNodes::new((0..layout.nodes()).map(host));
+        Self { pending: Pending::new(config), nodes, trying: None, freed: false, woken: None }
+    }
+
     fn decide(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(pod) = self.trying.take().filter(|pod| tasks.waits(pod.copy)) else { return };
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
                 let copy = pod.copy;
-                self.nodes.take(node, copy);
+                self.nodes.give(node, copy, fx.now());
                 fx.note(Note::Bound { copy });
                 tasks.launch(copy, fx.layout().node(node), fx);
             }
@@ -128,8 +129,9 @@ impl DispatchRule for KubernetesRule {
             }
             self.freed = false;
             self.trying = Some(pod);
-            if self.attempt > Span::ZERO {
-                fx.arm(DECIDE, self.attempt);
+            let attempt = self.pending.config.attempt;
+            if attempt > Span::ZERO {
+                fx.arm(DECIDE, attempt);
             } else {
                 self.decide(tasks, fx);
             }
@@ -145,11 +147,11 @@ impl DispatchRule for KubernetesRule {
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.nodes.down(fx.layout().node_number(node));
+        self.nodes.set_up(fx.layout().node_number(node), false);
     }
 
     fn back(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.nodes.up(fx.layout().node_number(node));
+        self.nodes.set_up(fx.layout().node_number(node), true);
         self.pending.freed(fx.now());
     }
 
@@ -172,106 +174,26 @@ impl DispatchRule for KubernetesRule {
     }
 }
 
-// The nodes with room for a task, by score.
-
+/// A node by the requests of its tasks.
 #[derive(Clone, Debug)]
 struct Host {
-    /// Tasks bound to it.
-    tasks: Vec<CopyId>,
     /// Number of tasks that it can have.
     room: u32,
     /// Fractions of its CPU and of its memory that one task takes.
     share: [f64; 2],
-    up: bool,
-    /// Whether it could not be reached lately.
-    avoided: bool,
 }
 
-impl Host {
-    fn is_feasible(&self) -> bool {
-        self.up && !self.avoided && self.tasks.len() < self.room as usize
-    }
-
-    /// Sum of two scores from 0 to 100 in whole numbers, as if the task were bound to it: what stays free of CPU
-    /// and memory (LeastAllocated), and how evenly they are used (BalancedAllocation).
-    fn score(&self) -> i64 {
-        let [cpu, memory] = self.share.map(|share| (share * (self.tasks.len() as f64 + 1.0)).min(1.0));
+impl NodeRank for Host {
+    /// The negated sum of two scores from 0 to 100 in whole numbers, as if one more task were bound to the node: what
+    /// stays free of CPU and memory (LeastAllocated), and how evenly they are used (BalancedAllocation).
+    fn rank(&self, tasks: &[(CopyId, Time)]) -> Option<i64> {
+        if tasks.len() >= self.room as usize {
+            return None;
+        }
+        let [cpu, memory] = self.share.map(|share| (share * (tasks.len() as f64 + 1.0)).min(1.0));
         let free = 50.0 * (2.0 - cpu - memory);
         let balanced = 100.0 * (1.0 - (cpu - memory).abs() / 2.0);
-        free as i64 + balanced as i64
-    }
-}
-
-/// All nodes, as known to the scheduler.
-#[derive(Clone, Debug)]
-struct Nodes {
-    hosts: Vec<Host>,
-    /// Feasible nodes by negated score.
-    ranks: MinWaitIndex,
-}
-
-impl Nodes {
-    fn new(layout: &Layout) -> Self {
-        let host = |node| Host {
-            tasks: Vec::new(),
-            room: layout.cores(node),
-            share: layout.task_share(node),
-            up: true,
-            avoided: false,
-        };
-        let hosts: Vec<_> = (0..layout.nodes()).map(host).collect();
-        let mut nodes = Self { hosts, ranks: MinWaitIndex::new(layout.nodes(), Vec::new()) };
-        (0..layout.nodes()).for_each(|node| nodes.rank(node));
-        nodes
-    }
-
-    /// The feasible node with the best score, ties broken evenly.
-    fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
-        self.ranks.pick(rng)
-    }
-
-    /// Binds a task to a node.
-    fn take(&mut self, node: u32, copy: CopyId) {
-        self.hosts[node as usize].tasks.push(copy);
-        self.rank(node);
-    }
-
-    /// Removes a task from a node; returns whether it was there.
-    fn release(&mut self, node: u32, copy: CopyId) -> bool {
-        let tasks = &mut self.hosts[node as usize].tasks;
-        let Some(at) = tasks.iter().position(|&c| c == copy) else { return false };
-        tasks.swap_remove(at);
-        self.rank(node);
-        true
-    }
-
-    /// Excludes a node, or readmits it.
-    fn avoid(&mut self, node: u32, avoided: bool) {
-        if let Some(host) = self.hosts.get_mut(node as usize) {
-            host.avoided = avoided;
-            self.rank(node);
-        }
-    }
-
-    /// Marks a node as down, without tasks.
-    fn down(&mut self, node: u32) {
-        let host = &mut self.hosts[node as usize];
-        host.up = false;
-        host.tasks.clear();
-        self.rank(node);
-    }
-
-    /// Marks a node as up, without tasks.
-    fn up(&mut self, node: u32) {
-        let host = &mut self.hosts[node as usize];
-        (host.up, host.avoided) = (true, false);
-        self.rank(node);
-    }
-
-    fn rank(&mut self, node: u32) {
-        let host = &self.hosts[node as usize];
-        self.ranks.set(node, -host.score());
-        self.ranks.reach(node, host.is_feasible());
+        Some(-(free as i64 + balanced as i64))
     }
 }
 
@@ -324,12 +246,9 @@ impl Pod {
 type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
 
 /// Tasks without a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Pending {
-    retry: Retry,
-    after: Span,
-    /// `timer`: order by the time of return instead of the job's arrival.
-    restamp: bool,
+    config: Kubernetes,
     /// Tasks to be tried now.
     active: Heap,
     /// `events`: tasks in back-off, with its end.
@@ -342,17 +261,8 @@ struct Pending {
 }
 
 impl Pending {
-    fn new(retry: Retry, after: Span, restamp: bool) -> Self {
-        Self {
-            retry,
-            after,
-            restamp,
-            active: BinaryHeap::new(),
-            backing: BinaryHeap::new(),
-            failed: VecDeque::new(),
-            swept: 0,
-            came: 0,
-        }
+    fn new(config: &Kubernetes) -> Self {
+        Self { config: config.clone(), ..Self::default() }
     }
 
     fn at(&mut self, time: Time, pod: Pod) -> Reverse<(Time, u64, Pod)> {
@@ -362,8 +272,8 @@ impl Pending {
 
     /// Adds a task to be tried.
     fn add(&mut self, pod: Pod, now: Time) {
-        let rank = match self.retry {
-            Retry::Timer if !self.restamp => pod.created,
+        let rank = match self.config.retry {
+            Retry::Timer if !self.config.restamp => pod.created,
             Retry::Tail => Time::ZERO,
             Retry::Timer | Retry::Events => now,
         };
@@ -379,19 +289,16 @@ impl Pending {
     /// Records that there was no room for a task; `freed` says whether room was freed during the attempt.
     fn failed(&mut self, mut pod: Pod, freed: bool, now: Time) {
         pod.failures += 1;
-        match self.retry {
+        match self.config.retry {
             Retry::Tail => self.add(pod, now),
-            Retry::Events if freed => {
-                let at = self.at(now + pod.back_off(), pod);
-                self.backing.push(at);
-            }
+            Retry::Events if freed => self.recall(now, pod, now),
             Retry::Timer | Retry::Events => self.failed.push_back((now, pod)),
         }
     }
 
     /// Records that room was freed on some node.
     fn freed(&mut self, now: Time) {
-        if self.retry == Retry::Events {
+        if self.config.retry == Retry::Events {
             while let Some((since, pod)) = self.failed.pop_front() {
                 self.recall(since, pod, now);
             }
@@ -411,9 +318,9 @@ impl Pending {
     /// Time of the next check of waiting tasks after `now`.
     fn wakes(&self, now: Time) -> Option<Time> {
         let next = |every: Span| Time((now.0 / every.0 + 1) * every.0);
-        match self.retry {
+        match self.config.retry {
             Retry::Tail => None,
-            Retry::Timer => self.failed.front().map(|&(since, _)| since + self.after),
+            Retry::Timer => self.failed.front().map(|&(since, _)| since + self.config.retry_after),
             Retry::Events if !self.backing.is_empty() => Some(next(FLUSH)),
             Retry::Events => self.failed.front().map(|_| next(SWEEP)),
         }
@@ -421,9 +328,9 @@ impl Pending {
 
     /// Checks the waiting tasks.
     fn wake(&mut self, now: Time) {
-        let patience = match self.retry {
+        let patience = match self.config.retry {
             Retry::Tail => return,
-            Retry::Timer => self.after,
+            Retry::Timer => self.config.retry_after,
             Retry::Events => FORGOTTEN,
         };
         while let Some(&Reverse((until, _, pod))) = self.backing.peek()
@@ -434,7 +341,7 @@ impl Pending {
         }
         // Compares periods, not exact times: in real time everything is a little late.
         let due = now.0 / SWEEP.0;
-        let sweeps = self.retry == Retry::Timer || std::mem::replace(&mut self.swept, due) < due;
+        let sweeps = self.config.retry == Retry::Timer || std::mem::replace(&mut self.swept, due) < due;
         while let Some(&(since, pod)) = self.failed.front()
             && sweeps
             && since + patience <= now

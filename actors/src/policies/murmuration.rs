@@ -10,7 +10,7 @@
 //! | `numbering` | numbers of the updates already applied, since streams are not perfect here |
 //! | `recovery` | crashes, returned messages, and reports of nodes, which the paper does not have |
 //! | `scheduler` | the state of a scheduler and its inputs |
-//! | `timers`, `config` | timers and parameters |
+//! | `timers`, `messages`, `config` | timers, messages (a part of `crate::message`) and parameters |
 //!
 //! The values that reproduce the authors' simulator are `wait = "clock"` (in `cache`), `ties = "lowest"`, `bypass = 5`
 //! and `rank = "job-left-oracle"` (in `node`).

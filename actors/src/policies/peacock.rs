@@ -1,6 +1,7 @@
 //! Peacock: probes that rotate on a ring of workers until they can be served in time.
 //!
-//! The scheduler sends a probe for each task; probes carry the shared load estimate.
+//! The scheduler sends a probe for each task; probes carry the shared load estimate. The messages, in the file
+//! `messages`, are a part of `crate::message`.
 
 mod config;
 mod node;

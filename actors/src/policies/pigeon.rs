@@ -11,6 +11,7 @@
 //! | `standby`, `masters` | the second master, and the election of a worker as master | 6.1 |
 //! | `reports` | the division by reported queue lengths | 6.2 |
 //! | `as_published` | a defect of the authors' simulator | |
+//! | `messages` | the messages (a part of `crate::message`) | |
 
 mod as_published;
 mod config;

@@ -47,7 +47,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A scheduler, client or auxiliary actor crashed or is back.
     fn peer(&mut self, _actor: ActorId, _up: bool, _fx: &mut Effects<'_>) {}
 
-    /// A node cannot be reached, or may be tried again after a while; returns whether the rule reacts to it.
+    /// A node cannot be reached, or may be tried again after a while; returns whether the rule reacts to it, so that it
+    /// will be told when to try again.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
         false
     }
@@ -63,8 +64,9 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
-    /// A message of the rule came back. If it launched a task with the time of the decision, the task is ready after
-    /// this call.
+    /// A message of this scheduler came back that is not a row; those that [`resend`](fn@resend) repeats have been sent
+    /// again. If the message launched a task with the time of the decision, the task is ready after this call, unless
+    /// its node was reported down.
     fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// The [check](OpenTasks::check_later) of a job is due.
@@ -225,7 +227,7 @@ impl OpenTasks {
     }
 
     /// Whether a copy was launched on a node and not taken back; `None` if its job has ended.
-    fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
+    pub fn is_at(&mut self, node: ActorId, copy: CopyId) -> Option<bool> {
         let state = self.jobs.get_mut(copy.task.job)?.tasks[copy.task.index as usize];
         Some((state.node, state.attempt) == (Some(node), copy.attempt))
     }

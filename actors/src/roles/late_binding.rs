@@ -82,11 +82,11 @@ impl Sampling {
         waiting > 0
     }
 
-    /// The request of places; after a loss the node must accept.
+    /// The request of places.
     fn request(&self, job: JobId, group: u32, count: u32, repair: bool) -> Message {
         match &self.sharing {
             None => Probe::Reserve { job, group, count, repair }.into(),
-            Some(sharing) => sharing.probe(job, count, 0, repair, repair).into(),
+            Some(sharing) => sharing.request(job, count, repair).into(),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | [`heartbeats`] | the times of a node's heartbeats |
 //! | [`planning`] | a central scheduler that decides in cycles which jobs run, all tasks of a job together |
 //! | [`task_queue`] | a central queue of tasks |
+//! | [`ranked_nodes`] | a central scheduler's nodes by a policy's rank, with the copies of each |
 //! | [`membership`] | the nodes believed alive, with picks and samples |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
 //! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only; nodes with long work |
@@ -42,6 +43,7 @@ pub mod node;
 pub mod node_queue;
 pub mod partitions;
 pub mod planning;
+pub mod ranked_nodes;
 pub mod replication;
 mod resend;
 pub mod speculation;

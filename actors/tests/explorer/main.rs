@@ -1,21 +1,23 @@
 //! Histories of small worlds: every order of deliveries, timers and completions, with a budget of faults.
 //!
 //! A world is explored breadth first up to a number of states, with a few random streams for each draw; small ones are
-//! explored completely. Jobs have no stages, deadlines or preferred nodes, nodes are not shared, and nothing pauses.
+//! explored completely. Jobs have no preferred nodes, nodes are not shared, and nothing pauses.
 //!
 //! From each state that a policy can reach, every job must finish once no further faults happen. It must finish exactly
 //! once and with all its tasks, even while a node stays down that others can replace. No message may be unexpected
 //! without a fault. No core may get two copies, no copy may begin twice or without end, and no machine may panic. A
 //! last job, which arrives when all others have finished and needs all cores, meets the state that they left.
 //!
-//! Without a fault, nodes never get more copies than they may have, where the policy limits them (Kairos: N + Q), and a
-//! cache of expected waits is empty when all jobs have ended and all messages have arrived.
+//! Without a fault, nodes never get more copies than they may have, where the policy limits them (Kairos: N + Q), a
+//! master of Pigeon gives copies to idle workers only, and a cache of expected waits is empty when all jobs have ended
+//! and all messages have arrived; where Murmuration loses no update with its sender, this holds after faults too.
 //!
 //! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is
 //! printed as a table of the shortest history, and as lines for `HISTORIES`, which repeat it.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod mutants;
 mod search;
 mod world;
 
@@ -27,37 +29,108 @@ use common::policies;
 use search::{Explored, Step, explore};
 use volary_actors::base::ActorId;
 use volary_actors::policies::PolicySpec;
-use world::{Budget, Failure, Setting, World, keep_panics};
+use world::{Budget, Failure, Setting, Shape, World, keep_panics};
 
-const NONE: Budget = Budget { losses: 0, duplicates: 0, crashes: 0, partitions: 0, overtakes: 0 };
+const NONE: Budget = Budget { losses: 0, duplicates: 0, crashes: 0, partitions: 0, one_way: 0, overtakes: 0 };
 
-/// A kind of world: its name, schedulers, cores of each node, jobs, tasks of each job, faults.
-type Shape = (&'static str, u32, &'static [u32], u32, u32, Budget);
+/// A world of one scheduler, two nodes of one core, and a job of two tasks, without faults.
+const PLAIN: Shape = Shape {
+    name: "",
+    schedulers: 1,
+    cores: &[1, 1],
+    jobs: 1,
+    tasks: 2,
+    stages: 1,
+    deadlines: false,
+    budget: NONE,
+};
 
 /// The worlds in which every policy is explored.
 const WORLDS: &[Shape] = &[
-    ("no fault, one scheduler", 1, &[1, 1], 2, 2, NONE),
-    ("no fault, two schedulers", 2, &[1, 1], 2, 1, NONE),
-    ("no fault, two cores", 1, &[2, 1], 1, 3, NONE),
-    ("no fault, messages overtaken", 1, &[1, 1], 2, 1, Budget { overtakes: 3, ..NONE }),
-    ("one loss", 1, &[1, 1], 1, 2, Budget { losses: 1, overtakes: 1, ..NONE }),
-    ("one duplicate", 1, &[1, 1], 1, 2, Budget { duplicates: 1, overtakes: 1, ..NONE }),
-    ("one crash", 1, &[1, 1], 1, 2, Budget { crashes: 1, overtakes: 1, ..NONE }),
-    ("one crash, three nodes", 1, &[1, 1, 1], 2, 3, Budget { crashes: 1, ..NONE }),
-    ("one crash, two schedulers", 2, &[1, 1], 2, 1, Budget { crashes: 1, ..NONE }),
-    ("one partition", 1, &[1, 1], 1, 2, Budget { partitions: 1, overtakes: 1, ..NONE }),
-    ("one crash, one partition", 1, &[1, 1], 1, 1, Budget { crashes: 1, partitions: 1, ..NONE }),
-    ("one crash, one partition, one node", 1, &[1], 1, 1, Budget { crashes: 1, partitions: 1, ..NONE }),
-    ("one crash, one loss", 1, &[1, 1], 1, 2, Budget { crashes: 1, losses: 1, ..NONE }),
-    ("two crashes, one node", 1, &[1], 2, 1, Budget { crashes: 2, ..NONE }),
+    Shape { name: "no fault, one scheduler", jobs: 2, ..PLAIN },
+    Shape { name: "no fault, two schedulers", schedulers: 2, jobs: 2, tasks: 1, ..PLAIN },
+    Shape { name: "no fault, two cores", cores: &[2, 1], tasks: 3, ..PLAIN },
+    Shape {
+        name: "no fault, messages overtaken",
+        jobs: 2,
+        tasks: 1,
+        budget: Budget { overtakes: 3, ..NONE },
+        ..PLAIN
+    },
+    Shape { name: "one loss", budget: Budget { losses: 1, overtakes: 1, ..NONE }, ..PLAIN },
+    Shape { name: "one duplicate", budget: Budget { duplicates: 1, overtakes: 1, ..NONE }, ..PLAIN },
+    Shape { name: "one crash", budget: Budget { crashes: 1, overtakes: 1, ..NONE }, ..PLAIN },
+    Shape {
+        name: "one crash, three nodes",
+        cores: &[1, 1, 1],
+        jobs: 2,
+        tasks: 3,
+        budget: Budget { crashes: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape {
+        name: "one crash, two schedulers",
+        schedulers: 2,
+        jobs: 2,
+        tasks: 1,
+        budget: Budget { crashes: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape {
+        name: "one crash, stages",
+        jobs: 2,
+        tasks: 1,
+        stages: 2,
+        budget: Budget { crashes: 1, overtakes: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape {
+        name: "one crash, deadlines",
+        jobs: 2,
+        deadlines: true,
+        budget: Budget { crashes: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape { name: "one partition", budget: Budget { partitions: 1, overtakes: 1, ..NONE }, ..PLAIN },
+    Shape {
+        name: "one partition, two schedulers",
+        schedulers: 2,
+        jobs: 2,
+        tasks: 1,
+        budget: Budget { partitions: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape { name: "one cut in one direction", budget: Budget { one_way: 1, overtakes: 1, ..NONE }, ..PLAIN },
+    Shape {
+        name: "one crash, one partition",
+        tasks: 1,
+        budget: Budget { crashes: 1, partitions: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape {
+        name: "one crash, one partition, one node",
+        cores: &[1],
+        tasks: 1,
+        budget: Budget { crashes: 1, partitions: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape { name: "one crash, one loss", budget: Budget { crashes: 1, losses: 1, ..NONE }, ..PLAIN },
+    Shape {
+        name: "two crashes, one node",
+        cores: &[1],
+        jobs: 2,
+        tasks: 1,
+        budget: Budget { crashes: 2, ..NONE },
+        ..PLAIN
+    },
 ];
 
 /// Histories that failed once, in the explorer's format: the policy, the world, then the moves.
 const HISTORIES: &str = include_str!("histories.txt");
 
-fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
-    let (_, schedulers, cores, jobs, tasks, budget) = world;
-    Setting::new(policy, *schedulers, cores, *jobs, *tasks, *budget)
+/// The world with this name.
+fn world(name: &str) -> &'static Shape {
+    WORLDS.iter().find(|world| world.name == name).unwrap_or_else(|| panic!("no world is named {name}"))
 }
 
 /// The number of states of each world.
@@ -116,20 +189,20 @@ fn every_job_finishes_from_every_state_under_every_policy() {
         policies.iter().flat_map(|policy| WORLDS.iter().map(move |world| (policy, world))).collect();
     for policy in &policies {
         assert!(
-            WORLDS.iter().any(|world| setting(policy, world).is_some()),
+            WORLDS.iter().any(|world| Setting::new(policy, world).is_some()),
             "no world has a place for {policy:?}"
         );
     }
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(0));
     let work = || {
         while let Some((policy, world)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(setting) = setting(policy, world) else { continue };
+            let Some(setting) = Setting::new(policy, world) else { continue };
             #[expect(clippy::disallowed_methods, reason = "the table states the time of each search")]
             let clock = Instant::now();
             let explored = explore(&setting, limit());
-            eprintln!("{}", row(policy, world.0, &explored, clock.elapsed().as_secs_f64()));
+            eprintln!("{}", row(policy, world.name, &explored, clock.elapsed().as_secs_f64()));
             if let Some((failure, path)) = explored.failure {
-                eprintln!("{policy:?}, {}: {failure:?}\n{}", world.0, shown(&setting, world.0, &path));
+                eprintln!("{policy:?}, {}: {failure:?}\n{}", world.name, shown(&setting, world.name, &path));
                 *failures.lock().unwrap() += 1;
             }
         }
@@ -147,15 +220,15 @@ fn every_job_finishes_from_every_state_under_every_policy() {
 fn a_policy_without_repairs_is_caught_with_a_short_history() {
     keep_panics();
     let policy = toml::from_str("sparrow = { form = \"per-task\" }").unwrap();
-    let world = WORLDS.iter().find(|world| world.0 == "one crash").unwrap();
-    let unrepaired = Setting { repairs: false, ..setting(&policy, world).unwrap() };
+    let world = world("one crash");
+    let unrepaired = Setting { repairs: false, ..Setting::new(&policy, world).unwrap() };
     let (failure, path) = explore(&unrepaired, 10_000).failure.unwrap();
     assert!(matches!(failure, Failure::Stuck(_)), "{failure:?}");
     assert!(path.len() < 16, "{path:?}");
-    let lines = shown(&unrepaired, world.0, &path);
+    let lines = shown(&unrepaired, world.name, &path);
     assert!(lines.contains("crash node:"), "{lines}");
     // With the policy's repairs the same history ends well.
-    let repaired = setting(&policy, world).unwrap();
+    let repaired = Setting::new(&policy, world).unwrap();
     let printed = lines.split("\n\n").last().unwrap();
     let mut moves = printed.lines().skip(2).collect::<Vec<_>>();
     let broken = World::repeat(&unrepaired, &moves);
@@ -171,9 +244,7 @@ fn histories_that_failed_once_end_well() {
     for history in HISTORIES.split("\n\n").map(str::trim).filter(|history| !history.is_empty()) {
         let mut lines = history.lines().filter(|line| !line.starts_with('#'));
         let (Some(policy), Some(name)) = (lines.next(), lines.next()) else { continue };
-        let world =
-            WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world is named {name}"));
-        let setting = setting(&serde_json::from_str(policy).unwrap(), world).unwrap();
+        let setting = Setting::new(&serde_json::from_str(policy).unwrap(), world(name)).unwrap();
         let state = World::repeat(&setting, &lines.collect::<Vec<_>>());
         search::finish(&state, &mut Default::default()).unwrap();
     }

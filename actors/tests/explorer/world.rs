@@ -16,28 +16,42 @@ use volary_actors::base::{
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{CacheNote, Effect, Effects, Input, Machine, Note, Oracle, Timer};
-use volary_actors::message::{KINDS, Launch, Message};
+use volary_actors::message::{Group, KINDS, Launch, Message};
 use volary_actors::policies::PolicySpec;
 
 pub(crate) use self::moves::Move;
+
+/// A kind of world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    /// Number of schedulers, and of clients.
+    pub(crate) schedulers: u32,
+    /// Number of cores of each node.
+    pub(crate) cores: &'static [u32],
+    /// Number of jobs, apart from the last.
+    pub(crate) jobs: u32,
+    /// Number of tasks of each job, apart from the last.
+    pub(crate) tasks: u32,
+    /// Number of stages of each chain of jobs; divides their number.
+    pub(crate) stages: u32,
+    /// Whether every second job has a deadline, which it can meet if it starts early.
+    pub(crate) deadlines: bool,
+    pub(crate) budget: Budget,
+}
 
 /// Jobs that all arrive at the start, and a last job that arrives when all others have finished and meets the state
 /// that they left; it needs every core at once. Every second job is long and takes twice the time. No two tasks take
 /// the same time.
 #[derive(Debug)]
-pub(crate) struct Jobs {
-    pub(crate) jobs: u32,
-    pub(crate) tasks: u32,
-    pub(crate) cores: u32,
-    pub(crate) clients: u32,
-}
+pub(crate) struct Jobs(pub(crate) Shape);
 
 /// The arrival time of the last job, later than all other events.
 const LAST: Time = Time(1 << 60);
 
 impl Jobs {
     pub(crate) fn last(&self) -> JobId {
-        JobId(self.jobs)
+        JobId(self.0.jobs)
     }
 
     fn work(&self, copy: CopyId) -> Span {
@@ -51,13 +65,17 @@ impl Jobs {
 
 impl Catalog for Jobs {
     fn jobs(&self) -> u32 {
-        self.jobs + 1
+        self.0.jobs + 1
     }
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = if job == self.last() { LAST } else { Time::ZERO };
-        let tasks = if job == self.last() { self.cores } else { self.tasks };
-        let client = job.0 % self.clients;
-        JobSpec { arrival, tasks, client, class: (job.0 % 2) as u8, deadline: None }
+        let tasks = if job == self.last() { self.0.cores.iter().sum() } else { self.0.tasks };
+        let client = job.0 / self.0.stages % self.0.schedulers;
+        let deadline = (self.0.deadlines && job.0.is_multiple_of(2)).then(|| arrival + Span::from_secs(3));
+        JobSpec { arrival, tasks, client, class: (job.0 % 2) as u8, deadline }
+    }
+    fn after(&self, job: JobId) -> Option<JobId> {
+        (!job.0.is_multiple_of(self.0.stages)).then(|| JobId(job.0 - 1))
     }
     fn estimate(&self, task: TaskId) -> Span {
         self.job_estimate(task.job)
@@ -78,6 +96,8 @@ pub(crate) struct Budget {
     pub(crate) crashes: u8,
     /// Number of links that are cut. Datagrams on them are lost; stream messages wait for the end of the cut or return.
     pub(crate) partitions: u8,
+    /// Number of links that are cut in one direction.
+    pub(crate) one_way: u8,
     /// Number of events of timers and cores that overtake messages in flight. At zero, messages arrive before time goes
     /// on.
     pub(crate) overtakes: u8,
@@ -94,7 +114,14 @@ pub(crate) struct Setting {
     pub(crate) repairs: bool,
     /// Number of copies that a node may have beyond its cores; `None` if any number may wait there.
     pub(crate) node_queue: Option<u32>,
+    /// Whether caches of expected waits are right after faults, unless a scheduler crashed with updates on their way.
+    pub(crate) conserves: bool,
+    /// The defect of broken machines, if they are broken.
+    pub(crate) defect: Option<Defect>,
 }
+
+/// A change of the effects of an actor's step, after which its machine counts as broken.
+pub(crate) type Defect = fn(Role, Input, &mut Vec<Effect>);
 
 /// Number of copies that a node may have beyond its cores: 0 if nodes do not queue, Q for Kairos; `None` if any number
 /// may wait at a node.
@@ -107,27 +134,35 @@ fn queue_of_node(policy: &PolicySpec) -> Option<u32> {
     }
 }
 
+/// Whether the caches of a policy are right after faults: those of Murmuration if no update waits at its sender, and
+/// updates are numbered and can be added up. The restarted scheduler itself misses its updates that were on their way.
+fn conserves(policy: &PolicySpec) -> bool {
+    let parameters = &serde_json::to_value(policy).expect("parameters are plain values")["murmuration"];
+    let is = |key: &str, value: &str| parameters[key].as_str() == Some(value);
+    let at_once = ["update_delay", "decision_per_job", "decision_per_task", "repair"];
+    at_once.into_iter().all(|key| is(key, "0ns"))
+        && is("spread", "streams")
+        && is("copy", "numbered")
+        && !is("wait", "clock")
+}
+
 impl Setting {
-    /// The world of a policy; `None` if it does not run on such a cluster.
-    pub(crate) fn new(
-        policy: &PolicySpec,
-        schedulers: u32,
-        nodes: &[u32],
-        jobs: u32,
-        tasks: u32,
-        budget: Budget,
-    ) -> Option<Self> {
-        let layout = Layout::new(schedulers, 0, nodes.iter().copied());
-        policy.check(&layout).ok()?;
+    /// The world of a policy; `None` if it does not run on such a cluster, or does not regard deadlines.
+    pub(crate) fn new(policy: &PolicySpec, shape: &Shape) -> Option<Self> {
+        let Shape { schedulers, cores, deadlines, budget, .. } = *shape;
+        let layout = Layout::new(schedulers, 0, cores.iter().copied());
+        policy.check(&layout).ok().filter(|()| !deadlines || policy.traits().plans)?;
         let layout = policy.layout(layout);
         Some(Self {
             policy: policy.clone(),
             node_queue: queue_of_node(policy),
             layout,
-            jobs: Jobs { jobs, tasks, cores: nodes.iter().sum(), clients: schedulers },
+            jobs: Jobs(*shape),
             budget,
+            conserves: conserves(policy),
+            defect: None,
             // The engine sets this flag for policies in the same way.
-            repairs: budget.losses + budget.crashes + budget.partitions > 0,
+            repairs: budget.losses + budget.crashes + budget.partitions + budget.one_way > 0,
         })
     }
 
@@ -200,6 +235,8 @@ pub(crate) enum Failure {
     NoPlace(CopyId),
     /// The scheduler expected work, ns, on an idle node, although no message or timer was left.
     Unbalanced(CopyId, i64),
+    /// A master of Pigeon gave a worker a copy that was not idle, although no fault happened.
+    NotIdle(CopyId),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,16 +271,19 @@ pub(crate) struct World<'a> {
     timers: Vec<(Time, ActorId, Timer)>,
     /// The copy on each core, and the time at which it ends.
     cores: Vec<Option<(CopyId, Time)>>,
-    cut: Option<(ActorId, ActorId)>,
+    /// The link that is cut, and whether in both directions.
+    cut: Option<(ActorId, ActorId, bool)>,
     budget: Budget,
     /// Whether any fault has happened.
     faulty: bool,
-    /// Whether the last job arrived when no message or timer was left, and no fault had happened.
+    /// Whether a fault has happened that can leave caches of expected waits wrong.
+    misled: bool,
+    /// Whether the last job arrived when no message or timer was left, and nothing had misled a cache.
     settled: bool,
     oracle: Option<Oracle>,
     /// Copies that began and have not ended, with their nodes.
     open: BTreeMap<CopyId, u32>,
-    /// Copies that came to a node and have neither ended nor been stopped, with their nodes.
+    /// Copies that came to a node and have neither ended nor been given up, with their nodes.
     held: BTreeMap<CopyId, u32>,
     started: BTreeSet<CopyId>,
     completed: BTreeSet<TaskId>,
@@ -312,6 +352,7 @@ impl<'a> World<'a> {
             cut: None,
             budget: setting.budget,
             faulty: false,
+            misled: false,
             settled: false,
             oracle: setting.policy.traits().oracle.map(|_| Oracle::new(setting.jobs.jobs())),
             open: BTreeMap::new(),
@@ -331,7 +372,7 @@ impl<'a> World<'a> {
 
     /// Jobs that have not finished, apart from the last.
     pub(crate) fn open_jobs(&self) -> Vec<JobId> {
-        (0..self.setting.jobs.jobs).map(JobId).filter(|job| !self.finished.contains(job)).collect()
+        (0..self.setting.jobs.0.jobs).map(JobId).filter(|job| !self.finished.contains(job)).collect()
     }
 
     /// The identity of the state, without the budget.
@@ -355,7 +396,7 @@ impl<'a> World<'a> {
             &self.started,
             &self.completed,
             &self.finished,
-            (self.faulty, self.settled),
+            (self.faulty, self.misled, self.settled),
         ))
         .hash(&mut all);
         self.successors.iter().for_each(|successor| hash_of(successor).hash(&mut all));
@@ -382,9 +423,14 @@ impl<'a> World<'a> {
         self.finished.contains(&self.setting.jobs.last())
     }
 
-    /// Whether nothing runs and no message is in flight.
+    /// Whether nothing runs and no message is in flight. Where caches must be right in the end, all timers have gone
+    /// off as well, and no fault lasts.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.flying.is_empty() && self.cores.iter().all(Option::is_none)
+        let lasts = || self.cut.is_some() || self.health.iter().any(|health| *health != Health::Up);
+        let waits = || self.timers.iter().any(|timer| timer.0 != LAST);
+        self.flying.is_empty()
+            && self.cores.iter().all(Option::is_none)
+            && !(self.setting.conserves && (lasts() || waits()))
     }
 
     /// A copy without an end in a quiet world, as a failure.
@@ -425,6 +471,16 @@ impl<'a> World<'a> {
         if held > places as usize { Err(Failure::NoPlace(copy)) } else { Ok(()) }
     }
 
+    /// Records that a scheduler gives up copies of a node. The next copy may overtake the order to stop them.
+    fn give_up(&mut self, to: ActorId, msg: &Message) {
+        let (Message::Launch(Launch::Drop(range)), Role::Node(node)) = (*msg, self.setting.layout.role(to))
+        else {
+            return;
+        };
+        self.held
+            .retain(|copy, of| *of != node || !(range.contains(copy.task) && range.covers(copy.attempt)));
+    }
+
     /// Records that a message does not arrive; a stream message returns to its sender.
     fn fail(&mut self, message: Flying) {
         if !message.is_datagram() && message.epoch == self.epochs[message.from.index()] {
@@ -445,14 +501,14 @@ impl<'a> World<'a> {
             let before = Rng::new(self.stream, me.0, self.epochs[me.index()]);
             let mut rng = before.clone();
             let mut out = Vec::new();
-            let mut fx =
-                Effects::new(self.now, me, &mut rng, &mut out, &self.setting.jobs, &self.setting.layout)
-                    .with_oracle(self.oracle.as_ref());
-            if passive {
-                fx = fx.passive();
-            }
+            let Setting { jobs, layout, defect, .. } = self.setting;
             PANIC.set(Some(String::new()));
-            let stepped = catch_unwind(AssertUnwindSafe(|| machine.step(input, &mut fx)));
+            let stepped = catch_unwind(AssertUnwindSafe(|| {
+                let fx = Effects::new(self.now, me, &mut rng, &mut out, jobs, layout)
+                    .with_oracle(self.oracle.as_ref());
+                machine.step(input, &mut if passive { fx.passive() } else { fx });
+                defect.iter().for_each(|defect| defect(layout.role(me), input, &mut out));
+            }));
             let text = PANIC.take();
             if stepped.is_err() {
                 return Err(Failure::Panicked(text.unwrap_or_default()));
@@ -479,6 +535,8 @@ impl<'a> World<'a> {
                 self.setting.name(to)
             )));
         }
+        self.is_idle(from, &msg)?;
+        self.give_up(to, &msg);
         message.epoch = self.epochs[from.index()];
         let datagram = message.is_datagram();
         // A datagram may meet the next life of its receiver; a stream message waits for the end of a cut.
@@ -489,6 +547,19 @@ impl<'a> World<'a> {
             self.fail(message);
         }
         Ok(())
+    }
+
+    /// Checks that the worker to which a master of Pigeon sends a copy is idle: it runs none, no other is on its way to
+    /// it, and no report of it on its way to the master.
+    fn is_idle(&self, master: ActorId, msg: &Message) -> Result<(), Failure> {
+        let Message::Group(Group::Run { core, copy, .. }) = *msg else { return Ok(()) };
+        let concerns = |flying: &Flying| {
+            let given = matches!(flying.msg, Message::Group(Group::Run { core: of, .. }) if of == core);
+            let reports = matches!(flying.msg, Message::Group(Group::Idle { core: of, .. }) if of == core);
+            given || reports && flying.to == master
+        };
+        let idle = self.cores[core as usize].is_none() && !self.flying.iter().any(concerns);
+        if idle || self.faulty { Ok(()) } else { Err(Failure::NotIdle(copy)) }
     }
 
     fn carry_out(

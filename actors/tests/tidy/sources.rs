@@ -82,7 +82,25 @@ pub(crate) fn sources() -> Vec<Source> {
         }
     }
     assert!(out.len() > 50, "the walk found only {} files", out.len());
+    place_by_attribute(&mut out);
     out
+}
+
+/// Gives files that an index file includes by `#[path = "…"]` their place in the tree of modules.
+fn place_by_attribute(sources: &mut [Source]) {
+    let mut placed = Vec::new();
+    for index in sources.iter().filter(|source| source.is_index()) {
+        for attribute in index.text.split("#[path = \"").skip(1) {
+            let (path, rest) = attribute.split_once("\"]\nmod ").unwrap();
+            let name = rest.split(';').next().unwrap();
+            let file = root().join(&index.name).with_file_name(path).canonicalize().unwrap();
+            placed.push((file, [&index.module[..], &[name.to_owned()]].concat()));
+        }
+    }
+    for (file, module) in placed {
+        let is_this = |source: &&mut Source| root().join(&source.name).canonicalize().unwrap() == file;
+        sources.iter_mut().find(is_this).unwrap().module = module;
+    }
 }
 
 /// Replaces comments and the contents of literals by spaces.

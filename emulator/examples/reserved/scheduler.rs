@@ -10,13 +10,11 @@ use volary_actors::roles::dispatcher::{DispatchRule, OpenTasks};
 
 use crate::messages::Reservation;
 
-/// The nodes that were asked about a task.
-#[derive(Clone, Debug)]
+/// The latest question about a task.
+#[derive(Clone, Debug, Default)]
 struct Question {
-    /// Number of the question; answers to earlier ones are ignored.
+    /// Number of questions about this task so far; answers to earlier ones are ignored.
     round: u32,
-    /// How often nodes were asked about this task before.
-    tries: u32,
     /// Time at which nodes are asked again, where answers can be lost.
     due: Time,
     /// Nodes that have not answered.
@@ -31,13 +29,12 @@ pub(crate) struct ShortestOfFew {
     probes: usize,
     /// First wait before nodes are asked again; `None` if no answer can be lost.
     timeout: Option<Span>,
-    rounds: u32,
     questions: BTreeMap<TaskId, Question>,
 }
 
 impl ShortestOfFew {
     pub(crate) const fn new(probes: usize, timeout: Option<Span>) -> Self {
-        Self { probes, timeout, rounds: 0, questions: BTreeMap::new() }
+        Self { probes, timeout, questions: BTreeMap::new() }
     }
 }
 
@@ -45,27 +42,28 @@ impl DispatchRule for ShortestOfFew {
     /// Sends a task to the shortest queue that is known, or asks random nodes; if all are down, some that come back.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let task = copy.task;
-        if self.questions.get(&task).is_some_and(|last| !last.asked.is_empty() && fx.now() < last.due) {
-            return; // the timer of an earlier question
+        let question = self.questions.entry(task).or_default();
+        // Answers will come, or a timer; this one is of an earlier question.
+        if !question.asked.is_empty() && (self.timeout.is_none() || fx.now() < question.due) {
+            return;
         }
-        let before = self.questions.remove(&task);
-        if let Some(Question { best: Some((_, node)), .. }) = before {
+        question.asked.clear();
+        if let Some((_, node)) = question.best.take() {
             return tasks.launch(copy, node, fx);
         }
-        let tries = before.map_or(0, |question| question.tries + 1);
-        self.rounds += 1;
-        let (round, repair, mut asked) = (self.rounds, tries > 0 || tasks.is_lost(task), Vec::new());
-        tasks.members().sample(fx.rng(), self.probes, &mut asked);
-        for &node in &asked {
+        let (earlier, repair) = (question.round, question.round > 0 || tasks.is_lost(task));
+        question.round += 1;
+        let round = question.round;
+        tasks.members().sample(fx.rng(), self.probes, &mut question.asked);
+        for &node in &question.asked {
             fx.send_as(repair, node, Reservation::Ask { task, round, repair });
         }
-        let wait = self.timeout.map(|timeout| back_off(timeout, tries));
-        if let Some(wait) = wait {
+        if let Some(timeout) = self.timeout {
             // The task is ready again then, if it still waits.
+            let wait = back_off(timeout, earlier);
+            question.due = fx.now() + wait;
             fx.arm(Timer::Task(task), wait);
         }
-        let due = fx.now() + wait.unwrap_or_default();
-        self.questions.insert(task, Question { round, tries, due, asked, best: None });
     }
 
     fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {

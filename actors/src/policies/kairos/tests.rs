@@ -91,7 +91,7 @@ fn lost_tasks_are_dealt_again() {
 
 mod nodes {
     use super::super::*;
-    use crate::base::{JobId, Span};
+    use crate::base::{JobId, Rng, Span};
 
     fn copy(task: u32) -> CopyId {
         JobId(0).task(task).copy(0)
@@ -102,23 +102,28 @@ mod nodes {
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
+    fn count(nodes: &DealtNodes) -> u32 {
+        let (node, copies) = nodes.all.get(0);
+        node.count(copies)
+    }
+
     /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has
     /// attained anything. Then each node gets another task, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);
         let mut order = Vec::new();
-        while let Some(index) = nodes.next(&mut rng) {
+        while let Some(index) = nodes.all.pick(&mut rng) {
             nodes.deal(index, copy(order.len() as u32), Time(6));
             order.push(index);
         }
         order.chunks_mut(3).for_each(<[u32]>::sort_unstable);
         assert_eq!(order, [0, 1, 2, 0, 1, 2]);
-        assert!(!nodes.has_room());
-        let first = nodes.nodes[0].copies[0].0;
-        nodes.release(0, first);
-        nodes.release(0, first);
-        assert_eq!(nodes.next(&mut rng), Some(0));
+        assert!(!nodes.all.has_room());
+        let first = nodes.all.get(0).1[0].0;
+        nodes.all.release(0, first);
+        nodes.all.release(0, first);
+        assert_eq!(nodes.all.pick(&mut rng), Some(0));
     }
 
     /// Algorithm 2 by hand: the node without a task comes first, then the nodes with one task by their spreads. No node
@@ -135,11 +140,11 @@ mod nodes {
         }
         let mut round = |first| {
             let mut order = Vec::new();
-            while let Some(index) = nodes.next(&mut rng) {
+            while let Some(index) = nodes.all.pick(&mut rng) {
                 nodes.deal(index, copy(first + order.len() as u32), Time(6));
                 order.push(index);
             }
-            assert!(!nodes.has_room());
+            assert!(!nodes.all.has_room());
             nodes.end_round();
             order
         };
@@ -164,9 +169,10 @@ mod nodes {
             (0..report.0).for_each(|task| nodes.deal(0, copy(task), Time(4)));
             nodes.report(0, report, Time(5));
             (0..since).for_each(|task| nodes.deal(0, copy(9 + task), Time(5 + u64::from(task))));
-            let node = &nodes.nodes[0];
-            assert_eq!((node.count(), node.measure(KairosPick::Var)), (report.0 + since, spread));
-            assert_eq!(node.measure(KairosPick::Sum), report.1);
+            let (node, copies) = nodes.all.get(0);
+            assert_eq!((node.count(copies), node.measure(copies)), (report.0 + since, spread));
+            let sum = DealtNode { pick: KairosPick::Sum, ..node.clone() };
+            assert_eq!(sum.measure(copies), report.1);
         }
     }
 
@@ -181,31 +187,31 @@ mod nodes {
         (3..6).for_each(|task| nodes.deal(1, copy(task), Time(0)));
         nodes.report(0, (1, 0, 0), Time(15));
         nodes.report(0, (3, 0, 0), Time(14));
-        assert_eq!(nodes.next(&mut rng), Some(0), "node 0 has two copies, the other three");
+        assert_eq!(nodes.all.pick(&mut rng), Some(0), "node 0 has two copies, the other three");
         // The report included the end of the first copy, but not the end of the second.
-        nodes.release(0, copy(0));
-        assert_eq!(nodes.nodes[0].count(), 2);
-        nodes.release(0, copy(1));
-        assert_eq!(nodes.nodes[0].count(), 1);
+        nodes.all.release(0, copy(0));
+        assert_eq!(count(&nodes), 2);
+        nodes.all.release(0, copy(1));
+        assert_eq!(count(&nodes), 1);
         nodes.report(0, (7, 0, 0), Time(0) + Span(20));
-        assert_eq!(nodes.nodes[0].count(), 1, "a node cannot have more copies than it was dealt");
+        assert_eq!(count(&nodes), 1, "a node cannot have more copies than it was dealt");
     }
 
     #[test]
     fn nodes_with_free_cores_come_first_and_crashed_nodes_get_no_tasks() {
         let (mut nodes, mut rng) = nodes(&[1, 3], 1, KairosPass::Levels);
         for task in 0..2 {
-            assert_eq!(nodes.next(&mut rng), Some(1));
+            assert_eq!(nodes.all.pick(&mut rng), Some(1));
             nodes.deal(1, copy(task), Time(0));
         }
-        nodes.avoid(0, true);
-        assert_eq!(nodes.next(&mut rng), Some(1));
-        nodes.down(1, Time(9));
-        assert_eq!(nodes.next(&mut rng), None);
-        nodes.up(1);
-        assert_eq!(nodes.next(&mut rng), Some(1));
-        nodes.avoid(0, false);
+        nodes.all.avoid(0, true);
+        assert_eq!(nodes.all.pick(&mut rng), Some(1));
+        nodes.all.set_up(1, false);
+        assert_eq!(nodes.all.pick(&mut rng), None);
+        nodes.all.set_up(1, true);
+        assert_eq!(nodes.all.pick(&mut rng), Some(1));
+        nodes.all.avoid(0, false);
         (2..6).for_each(|task| nodes.deal(1, copy(task), Time(0)));
-        assert_eq!(nodes.next(&mut rng), Some(0));
+        assert_eq!(nodes.all.pick(&mut rng), Some(0));
     }
 }

@@ -1,7 +1,7 @@
 //! Steps of the scheduler, the choice of nodes, and the queue of pods.
 
 use super::{Kubernetes, Retry, *};
-use crate::base::JobId;
+use crate::base::{JobId, Rng};
 use crate::harness::{Harness, sends};
 use crate::machine::{Effect, Input};
 use crate::message::{Launch, Message, Row};
@@ -127,13 +127,13 @@ fn a_wake_that_is_not_due_is_ignored() {
 #[test]
 fn the_least_allocated_node_comes_first() {
     let layout = Layout::new(1, 0, [1, 2, 4]);
-    let mut nodes = Nodes::new(&layout);
+    let mut nodes = KubernetesRule::new(&Kubernetes::default(), &layout).nodes;
     let mut rng = Rng::new(1, 1, 1);
     let copy = |task| JobId(0).task(task).copy(0);
     let mut order = Vec::new();
     for i in 0..7 {
         let node = nodes.pick(&mut rng).unwrap();
-        nodes.take(node, copy(i));
+        nodes.give(node, copy(i), Time::ZERO);
         order.push(node);
     }
     assert_eq!(order[0], 2, "three quarters stay free");
@@ -148,7 +148,7 @@ fn the_least_allocated_node_comes_first() {
     assert_eq!(nodes.pick(&mut rng), None);
     nodes.avoid(1, false);
     assert_eq!(nodes.pick(&mut rng), Some(1));
-    nodes.down(1);
+    nodes.set_up(1, false);
     assert_eq!(nodes.pick(&mut rng), None);
 }
 
@@ -166,7 +166,7 @@ fn jobs(pending: &mut Pending) -> Vec<u32> {
 
 #[test]
 fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
-    let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), false);
+    let mut pending = Pending::new(&Kubernetes::default());
     pending.failed(pod(1), true, at(10));
     pending.failed(pod(2), true, at(12));
     pending.add(pod(3), at(13));
@@ -180,7 +180,7 @@ fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
     );
     pending.wake(at(42));
     assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
-    let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), true);
+    let mut pending = Pending::new(&Kubernetes { restamp: true, ..Kubernetes::default() });
     pending.failed(pod(1), true, at(10));
     pending.add(pod(3), at(13));
     pending.wake(at(40));
@@ -189,7 +189,7 @@ fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
 
 #[test]
 fn without_a_retry_queue_a_failed_task_goes_to_the_tail() {
-    let mut pending = Pending::new(Retry::Tail, Span::from_secs(30), false);
+    let mut pending = Pending::new(&instant(Retry::Tail));
     (1..4).for_each(|job| pending.add(pod(job), at(3)));
     let first = pending.pop().unwrap();
     pending.failed(first, false, at(4));
@@ -204,7 +204,7 @@ fn an_event_queues_failed_tasks_again_after_their_back_off() {
     let waits: Vec<_> =
         (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
     assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
-    let mut pending = Pending::new(Retry::Events, Span::from_secs(30), false);
+    let mut pending = Pending::new(&instant(Retry::Events));
     pending.failed(pod(1), false, at(10));
     assert_eq!(pending.wakes(at(10)), Some(at(30)));
     pending.failed(Pod { failures: 1, ..pod(2) }, false, at(10));

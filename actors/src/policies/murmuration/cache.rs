@@ -93,7 +93,7 @@ impl Cache {
         {
             return false;
         }
-        let datagram = update.is_datagram();
+        let datagram = update.is_rumour();
         let (nodes, change, at) = changes(&update, fx);
         for node in nodes {
             if self.change(node, change, at, fx.layout()) && self.watched {
@@ -145,7 +145,7 @@ pub(super) fn changes(update: &Gossip, fx: &Effects<'_>) -> (impl Iterator<Item 
             (nodes, if form == PlacementForm::Withdrawn { -estimate } else { estimate }, at)
         }
         Gossip::Ended(EndUpdate { node, estimate, counts_from, .. })
-        | Gossip::EndedDatagram(EndUpdate { node, estimate, counts_from, .. }) => {
+        | Gossip::EndedRumour(EndUpdate { node, estimate, counts_from, .. }) => {
             ([node, PlacementUpdate::NO_NODE], -estimate.signed(), counts_from)
         }
         // Other messages are not updates.

@@ -20,8 +20,8 @@ const KEPT: usize = 1024;
 /// The updates of one actor, and their receivers.
 #[derive(Clone, Debug)]
 pub(super) struct Disseminator {
-    /// Whether updates are datagrams.
-    pub(super) datagrams: bool,
+    /// Whether updates are rumours.
+    pub(super) rumours: bool,
     /// Number of schedulers to which an update is sent or forwarded; zero without epidemic spread.
     fan_out: u32,
     delay: Span,
@@ -41,7 +41,7 @@ impl Disseminator {
         let repeats =
             context.lossy && config.spread == MurmurationSpread::Streams && config.copy == Copying::Numbered;
         Self {
-            datagrams: config.spread != MurmurationSpread::Streams,
+            rumours: config.spread != MurmurationSpread::Streams,
             fan_out: if config.spread == MurmurationSpread::Epidemic { config.fan_out } else { 0 },
             delay: config.update_delay,
             observed: context.observed,
@@ -67,7 +67,7 @@ impl Disseminator {
             && !withdrawn
             && let Some((_, number)) = update.origin(fx.layout())
         {
-            let datagram = update.is_datagram();
+            let datagram = update.is_rumour();
             changes(&update, fx).0.for_each(|node| fx.note(CacheNote::Numbered { node, number, datagram }));
         }
         if let Some(recent) = &mut self.recent {

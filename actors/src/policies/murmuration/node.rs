@@ -121,7 +121,7 @@ impl MurmurationNode {
     pub(super) fn announce(&mut self, task: &HeldTask, recovery: bool, fx: &mut Effects<'_>) {
         let (number, HeldTask { estimate, counts_from, .. }) = (self.disseminator.take_number(), *task);
         let update = EndUpdate { node: self.index, number, estimate, counts_from };
-        self.disseminator.announce(Gossip::ended(self.disseminator.datagrams, update), recovery, fx);
+        self.disseminator.announce(Gossip::ended(self.disseminator.rumours, update), recovery, fx);
     }
 
     /// The estimated work of all tasks.

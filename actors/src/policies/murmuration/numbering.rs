@@ -3,12 +3,12 @@
 //! The paper assumes that every update arrives, once. Here an update can arrive twice, or be contained in a report or
 //! in a copied cache, and is then ignored. Updates may arrive in any order, and some are lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::Gossip;
 
-/// Next number of an origin about which the copied cache says nothing. The window of such an origin starts at the first
-/// update that arrives.
+/// Next number of an origin of which the cache contains no update. The window of such an origin starts at the first
+/// update that arrives; updates that it has overtaken count too.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Number of buffered datagram updates of an origin from which on missing updates count as lost.
@@ -31,6 +31,8 @@ pub(super) struct SeenWindow {
     next: Vec<u32>,
     /// Number of the first missing update of each earlier epoch: origin and number.
     past: Vec<(u32, u32)>,
+    /// The number at which the window of an unknown origin started, and the updates before it that have arrived since.
+    overtaken: BTreeMap<u32, (u32, BTreeSet<u32>)>,
     /// Updates applied out of order, by origin and number; no entry is empty.
     early: BTreeMap<u32, BTreeMap<u32, Gossip>>,
     /// Whether a missing update may be lost for good; on a stream a missing update still arrives.
@@ -40,7 +42,13 @@ pub(super) struct SeenWindow {
 impl SeenWindow {
     /// An empty window for origins in their first epoch.
     pub(super) fn new(origins: u32, datagrams: bool) -> Self {
-        Self { next: vec![0; origins as usize], past: Vec::new(), early: BTreeMap::new(), datagrams }
+        Self {
+            next: vec![0; origins as usize],
+            past: Vec::new(),
+            overtaken: BTreeMap::new(),
+            early: BTreeMap::new(),
+            datagrams,
+        }
     }
 
     /// Marks an update as applied; returns whether it was new.
@@ -51,10 +59,14 @@ impl SeenWindow {
         }
         self.enter_epoch(origin, number);
         let next = &mut self.next[origin as usize];
+        if *next == UNKNOWN {
+            self.overtaken.insert(origin, (number, BTreeSet::new()));
+        }
         if number == *next || *next == UNKNOWN {
             *next = number.saturating_add(1);
         } else if number < *next {
-            return false;
+            let overtaken = self.overtaken.get_mut(&origin);
+            return overtaken.is_some_and(|(first, seen)| number < *first && seen.insert(number));
         } else {
             let early = self.early.entry(origin).or_default();
             if early.insert(number, update).is_some() {
@@ -80,6 +92,7 @@ impl SeenWindow {
         }
         *next = number;
         self.early.remove(&origin);
+        self.overtaken.remove(&origin);
         true
     }
 
@@ -144,6 +157,7 @@ impl SeenWindow {
     pub(super) fn forget(&mut self) {
         self.next.fill(UNKNOWN);
         self.past.clear();
+        self.overtaken.clear();
         self.early.clear();
     }
 }
@@ -230,5 +244,12 @@ mod tests {
         let mut seen = SeenWindow::new(2, true);
         seen.forget();
         assert_eq!(receive(&mut seen, &[7, 7, 8]), [true, false, true]);
+        assert_eq!(
+            receive(&mut seen, &[5, 6, 5, 7]),
+            [true, true, false, false],
+            "7 has overtaken two updates"
+        );
+        assert!(seen.catch_up(1, 9));
+        assert_eq!(receive(&mut seen, &[4]), [false], "the report contains it");
     }
 }

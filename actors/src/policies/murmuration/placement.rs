@@ -123,9 +123,9 @@ impl MurmurationRule {
 
     /// The next update of this scheduler, about one or two tasks that were placed on these nodes at the same time.
     pub(super) fn next_update(&mut self, job: JobId, placed: &[(u32, Time)], form: PlacementForm) -> Gossip {
-        let (number, datagram) = (self.disseminator.take_number(), self.disseminator.datagrams);
+        let (number, rumour) = (self.disseminator.take_number(), self.disseminator.rumours);
         let (first, at) = placed[0];
         let nodes = [first, placed.get(1).map_or(PlacementUpdate::NO_NODE, |second| second.0)];
-        Gossip::Placed(PlacementUpdate { job, nodes, at, number, origin: self.cache.me, form, datagram })
+        Gossip::Placed(PlacementUpdate { job, nodes, at, number, origin: self.cache.me, form, rumour })
     }
 }

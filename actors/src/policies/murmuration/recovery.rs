@@ -10,7 +10,6 @@ use crate::base::{ActorId, CopyId, Time};
 use crate::layout::Role;
 use crate::machine::{CacheNote, Effects, Timer};
 use crate::message::{BacklogReport, Core, Gossip, PlacementForm};
-use crate::roles::RETRY_AFTER;
 use crate::roles::dispatcher::OpenTasks;
 
 impl MurmurationRule {
@@ -26,29 +25,35 @@ impl MurmurationRule {
         }
     }
 
-    /// Withdraws a task that never reached its node from all caches, and excludes the node for a while, unless the node
-    /// was reported down since.
-    pub(super) fn withdraw(&mut self, node: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
+    /// Withdraws a task that never reached its node from all caches, unless the node was reported down since.
+    pub(super) fn withdraw(
+        &mut self,
+        node: ActorId,
+        copy: CopyId,
+        at: Time,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
+        // If the node was reported down in the instant of the placement, this cache was emptied after the placement.
+        let is_emptied = tasks.is_at(node, copy) == Some(false);
         let (node, job) = (fx.layout().node_number(node), copy.task.job);
         if !self.cache.counts(node, at) {
             return;
         }
-        let change = -fx.catalog().job_estimate(job).signed();
-        self.cache.change(node, change, at, fx.layout());
-        if let Some((_, sent)) = self.cache.reports.get_mut(node as usize) {
-            *sent = sent.saturating_sub(1);
-        }
-        if self.cache.watched {
-            // The scheduler withdraws its own placement: no update carries it, so it has no number.
-            let origin = self.cache.me;
-            fx.note(CacheNote::Learnt { node, change, origin, number: 0, datagram: false });
+        if !is_emptied {
+            let change = -fx.catalog().job_estimate(job).signed();
+            self.cache.change(node, change, at, fx.layout());
+            if let Some((_, sent)) = self.cache.reports.get_mut(node as usize) {
+                *sent = sent.saturating_sub(1);
+            }
+            if self.cache.watched {
+                // The scheduler withdraws its own placement: no update carries it, so it has no number.
+                let origin = self.cache.me;
+                fx.note(CacheNote::Learnt { node, change, origin, number: 0, datagram: false });
+            }
         }
         let update = self.next_update(job, &[(node, at)], PlacementForm::Withdrawn);
         self.disseminator.announce(update, true, fx);
-        if self.cache.waits.reaches(node) {
-            self.cache.waits.reach(node, false);
-            fx.arm(Timer::Node(node), RETRY_AFTER);
-        }
     }
 
     /// Sets a node's work to zero when it crashes or comes back; it is not chosen meanwhile.

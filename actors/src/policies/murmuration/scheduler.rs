@@ -80,10 +80,10 @@ impl MurmurationRule {
     #[inline]
     fn handle(&mut self, from: ActorId, gossip: Gossip, fx: &mut Effects<'_>) {
         match gossip {
-            Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedDatagram(_) => {
+            Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
                 if self.request.is_some() {
                     self.inbox.push((from, gossip));
-                } else if self.cache.receive(gossip, fx) && gossip.is_datagram() {
+                } else if self.cache.receive(gossip, fx) && gossip.is_rumour() {
                     self.disseminator.sample(gossip, from, false, fx);
                 }
             }
@@ -134,12 +134,11 @@ impl DispatchRule for MurmurationRule {
         self.disseminator.peer(actor, up, fx);
     }
 
-    /// Readmits a node. Nodes are excluded when a launch is [returned](Self::returned).
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
-        if can {
-            self.cache.waits.reach(fx.layout().node_number(node), true);
-        }
-        false
+        let (waits, node) = (&mut self.cache.waits, fx.layout().node_number(node));
+        let changes = waits.reaches(node) != can;
+        waits.reach(node, can);
+        changes
     }
 
     #[inline]
@@ -153,10 +152,10 @@ impl DispatchRule for MurmurationRule {
         true
     }
 
-    fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn returned(&mut self, to: ActorId, msg: Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         match msg {
             Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
-            Message::Launch(Launch::Task { copy, at }) => self.withdraw(to, copy, at, fx),
+            Message::Launch(Launch::Task { copy, at }) => self.withdraw(to, copy, at, tasks, fx),
             _ => {}
         }
     }

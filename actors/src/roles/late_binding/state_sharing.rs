@@ -4,7 +4,7 @@
 use super::group::TaskGroup;
 use crate::base::{ActorId, JobId};
 use crate::machine::{CacheNote, Effects};
-use crate::message::Share;
+use crate::message::{Share, Stamp};
 use crate::roles::job_table::JobTable;
 use crate::roles::membership::Membership;
 use crate::roles::partitions::{NodeBitmap, Partitions, nth_bit};
@@ -30,10 +30,14 @@ impl StateSharing {
         Self { rounds, partitions, bits: NodeBitmap::default(), watched, sample: Vec::new() }
     }
 
-    /// A request of `count` places for a job, after `round` rejections; `last` says whether the node must accept. It
-    /// states the age of the bitmap, so that the node answers with newer blocks only.
-    pub(super) fn probe(&self, job: JobId, count: u32, round: u16, last: bool, repair: bool) -> Share {
-        Share::Probe { job, count, round, last, repair, known: self.bits.newest().into() }
+    /// The first request of `count` places for a job. A request that repairs a loss must be accepted.
+    pub(super) fn request(&self, job: JobId, count: u32, repair: bool) -> Share {
+        Share::Probe { job, count, round: 0, last: repair, repair, known: self.known() }
+    }
+
+    /// The age of the bitmap, which requests state so that the node answers with newer blocks only.
+    fn known(&self) -> Stamp {
+        self.bits.newest().into()
     }
 
     /// Learns a part of a bitmap, or moves the places that a node rejected, as long as they are useful.
@@ -60,7 +64,8 @@ impl StateSharing {
                     // One probe of each node covers all its places. If each place had a probe, their rejections would
                     // multiply.
                     group.places.spread(self.sample.len(), &self.sample, |node, count| {
-                        fx.send_as(repair, node, self.probe(job, count, round, last, repair));
+                        let known = self.known();
+                        fx.send_as(repair, node, Share::Probe { job, count, round, last, repair, known });
                     });
                 }
             }

@@ -1,9 +1,9 @@
 //! The possible next events of a world, and their effects.
 
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::{Input, Timer};
-use volary_actors::message::KINDS;
+use volary_actors::message::{Gossip, KINDS, Message};
 
 use super::{Failure, Flying, Health, LAST, Row, Setting, World, hash_of};
 
@@ -33,6 +33,8 @@ pub(crate) enum Move {
     Restart(ActorId),
     /// The link between two actors is cut.
     Cut(ActorId, ActorId),
+    /// The link from the first actor to the second is cut, in this direction.
+    CutOneWay(ActorId, ActorId),
     /// The link works again.
     Heal,
     /// The last job arrives.
@@ -64,9 +66,9 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Whether the link between two actors is cut.
-    pub(super) fn is_cut(&self, a: ActorId, b: ActorId) -> bool {
-        self.cut == Some((a, b)) || self.cut == Some((b, a))
+    /// Whether the link from one actor to another is cut.
+    pub(super) fn is_cut(&self, from: ActorId, to: ActorId) -> bool {
+        self.cut.is_some_and(|(a, b, both)| (a, b) == (from, to) || both && (b, a) == (from, to))
     }
 
     /// When the next timer goes off, copy ends or undeliverable message returns.
@@ -156,9 +158,14 @@ impl<'a> World<'a> {
         if datagram && self.budget.duplicates > 0 {
             moves.push(Move::Duplicate(at));
         }
-        let pair = Move::Cut(from.min(to), from.max(to));
-        if self.budget.partitions > 0 && self.cut.is_none() && !moves.contains(&pair) {
-            moves.push(pair);
+        let cuts = [
+            (self.budget.partitions, Move::Cut(from.min(to), from.max(to))),
+            (self.budget.one_way, Move::CutOneWay(from, to)),
+        ];
+        for (left, cut) in cuts {
+            if left > 0 && self.cut.is_none() && !moves.contains(&cut) {
+                moves.push(cut);
+            }
         }
     }
 
@@ -200,11 +207,17 @@ impl<'a> World<'a> {
     /// A description of a move in this state.
     pub(crate) fn describe(&self, step: Move) -> String {
         let name = |actor| self.setting.name(actor);
-        let message = |at: usize| {
-            let Flying { from, to, msg, returned, .. } = self.flying[at];
+        let text = |&Flying { from, to, msg, returned, .. }: &Flying| {
             let kind = KINDS[msg.kind() as usize].0;
             let what = if returned.is_some() { "returned " } else { "" };
             format!("{what}{kind} {} to {}", name(from), name(to))
+        };
+        let message = |at: usize| {
+            let text_of_it = text(&self.flying[at]);
+            match self.flying[..at].iter().filter(|other| text(other) == text_of_it).count() {
+                0 => text_of_it,
+                before => format!("{text_of_it}, number {}", before + 1),
+            }
         };
         match step {
             Move::Deliver(at) => format!("deliver {}", message(at)),
@@ -218,6 +231,7 @@ impl<'a> World<'a> {
             Move::Report(actor) => format!("report {}", name(actor)),
             Move::Restart(actor) => format!("restart {}", name(actor)),
             Move::Cut(a, b) => format!("cut {} and {}", name(a), name(b)),
+            Move::CutOneWay(from, to) => format!("cut {} to {}", name(from), name(to)),
             Move::Heal => "heal".to_owned(),
             Move::Last => "last job".to_owned(),
         }
@@ -249,7 +263,8 @@ impl<'a> World<'a> {
             Move::Last => {
                 let Some(at) = self.timers.iter().position(|timer| timer.0 == LAST) else { return Ok(()) };
                 let (_, actor, timer) = self.timers.remove(at);
-                self.settled = self.timers.is_empty() && !self.faulty;
+                self.settled = self.timers.is_empty()
+                    && if self.setting.conserves { self.is_quiet() && !self.misled } else { !self.faulty };
                 self.dispatch(actor, Input::Fire(timer), false)
             }
             Move::Duplicate(at) => {
@@ -272,7 +287,14 @@ impl<'a> World<'a> {
             }
             Move::Cut(a, b) => {
                 self.record(step);
-                self.cut_link(a, b);
+                self.budget.partitions -= 1;
+                self.cut_link((a, b, true));
+                Ok(())
+            }
+            Move::CutOneWay(from, to) => {
+                self.record(step);
+                self.budget.one_way -= 1;
+                self.cut_link((from, to, false));
                 Ok(())
             }
             Move::Heal => {
@@ -290,10 +312,9 @@ impl<'a> World<'a> {
         self.history.iter_mut().for_each(|history| history.push(row.clone()));
     }
 
-    fn cut_link(&mut self, a: ActorId, b: ActorId) {
-        self.budget.partitions -= 1;
+    fn cut_link(&mut self, link: (ActorId, ActorId, bool)) {
         self.faulty = true;
-        self.cut = Some((a, b));
+        self.cut = Some(link);
         for message in std::mem::take(&mut self.flying) {
             // A stream message waits for the end of the cut.
             let lost = message.is_datagram() && self.is_cut(message.from, message.to);
@@ -328,6 +349,8 @@ impl<'a> World<'a> {
     fn crash(&mut self, actor: ActorId) {
         self.budget.crashes -= 1;
         self.faulty = true;
+        let placed = |message: &Flying| matches!(message.msg, Message::Gossip(Gossip::Placed(_)));
+        self.misled |= self.flying.iter().any(|message| message.from == actor && placed(message));
         let layout = &self.setting.layout;
         let stored = self.machines[actor.index()].take().and_then(|mut machine| machine.stored());
         if let Some(stored) = stored {
@@ -383,6 +406,8 @@ impl<'a> World<'a> {
         if self.health[actor.index()] == (Health::Crashed { reported: false }) {
             self.report(actor)?;
         }
+        // What was decided before can be told from what is decided after.
+        self.now += Span(1);
         let layout = &self.setting.layout;
         self.health[actor.index()] = Health::Up;
         let stored = self.successors.iter().position(|(of, _)| *of == actor);

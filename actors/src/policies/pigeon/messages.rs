@@ -1,13 +1,14 @@
-//! Messages of Pigeon: tasks pass from schedulers through the masters of groups to workers.
+//! The messages of Pigeon: tasks pass from schedulers through the masters of groups to workers. A part of
+//! `crate::message`.
 //!
 //! A master is an auxiliary actor, or a node that declared itself one. A worker is named by the number of its core
 //! among all cores of the run.
 
 use serde::{Deserialize, Serialize};
 
-use super::probe::Stamp;
-use super::protocol::{Run, protocol};
 use crate::base::{CopyId, JobId};
+use crate::message::Stamp;
+use crate::message::protocol::{Run, protocol};
 
 /// Tasks of a job: `len` tasks, the first with index `base`, each `step` after its predecessor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

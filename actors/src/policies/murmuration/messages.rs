@@ -1,14 +1,15 @@
-//! Messages of Murmuration: updates about placements and ends, and the copying of caches.
+//! The messages of Murmuration: updates about placements and ends, and the copying of caches. A part of
+//! `crate::message`.
 //!
-//! Updates travel as streams or, where a policy asks for it, as datagrams that can be lost. Each origin numbers its
-//! updates, so that those contained in a copied cache are not applied twice: the upper byte of a number is the origin's
-//! epoch, the rest counts.
+//! Updates travel as streams or, where the policy says so, as rumours: datagrams, which can be lost and may be
+//! forwarded. Each origin numbers its updates, so that those contained in a copied cache are not applied twice: the
+//! upper byte of a number is the origin's epoch, the rest counts.
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{Run, protocol};
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
+use crate::message::protocol::{Run, protocol};
 
 /// The kind of a placement update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -40,8 +41,8 @@ pub struct PlacementUpdate {
     pub origin: u32,
     /// Form of the update.
     pub form: PlacementForm,
-    /// Whether the update is a datagram, which can be lost and may be forwarded.
-    pub datagram: bool,
+    /// Whether the update is a rumour.
+    pub rumour: bool,
 }
 
 impl PlacementUpdate {
@@ -94,8 +95,8 @@ pub enum Gossip {
     Placed(PlacementUpdate),
     /// Node → schedulers: Update(−).
     Ended(EndUpdate),
-    /// Like `Ended`, but a datagram that can be lost and may be forwarded.
-    EndedDatagram(EndUpdate),
+    /// `Ended` as a rumour.
+    EndedRumour(EndUpdate),
     /// Scheduler → scheduler: request for a copy of the cache.
     Ask {
         /// Epoch of the scheduler that asks.
@@ -134,21 +135,21 @@ pub enum Gossip {
 }
 
 impl Gossip {
-    /// The update about the end of a task, as a datagram if `datagram` is set.
-    pub const fn ended(datagram: bool, ended: EndUpdate) -> Self {
-        if datagram { Self::EndedDatagram(ended) } else { Self::Ended(ended) }
+    /// The update about the end of a task.
+    pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
+        if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
-    /// Whether the message is a datagram that may be forwarded.
-    pub const fn is_datagram(&self) -> bool {
-        matches!(self, Self::EndedDatagram(_) | Self::Placed(PlacementUpdate { datagram: true, .. }))
+    /// Whether the message is an update that travels as a rumour.
+    pub const fn is_rumour(&self) -> bool {
+        matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
 
     /// The origin of an update, schedulers first, and its number.
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {
             Self::Placed(placed) => Some((placed.origin, placed.number)),
-            Self::Ended(ended) | Self::EndedDatagram(ended) => {
+            Self::Ended(ended) | Self::EndedRumour(ended) => {
                 Some((layout.schedulers() + ended.node, ended.number))
             }
             Self::Ask { .. }
@@ -165,26 +166,26 @@ protocol! {
     Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
         | Self::Entry { .. } | Self::Heard { .. });
     Placed = "gossip.placed", Stream, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, datagram: false, .. }) if update.fits(run) => update.job,
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run) => update.job,
     Batch = "gossip.batch", Stream, Scheduler -> Scheduler:
         Self::Placed(
-            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, datagram: false, .. }
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: false, .. }
         ) if update.fits(run) => update.job,
     Withdrawn = "gossip.withdrawn", Stream, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, datagram: false, .. })
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: false, .. })
         if update.fits(run) => update.job,
     Ended = "gossip.ended", Stream, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
     RumourPlaced = "rumour.placed", Datagram, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, datagram: true, .. }) if update.fits(run) => update.job,
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run) => update.job,
     RumourBatch = "rumour.batch", Datagram, Scheduler -> Scheduler:
         Self::Placed(
-            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, datagram: true, .. }
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: true, .. }
         ) if update.fits(run) => update.job,
     RumourWithdrawn = "rumour.withdrawn", Datagram, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, datagram: true, .. })
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: true, .. })
         if update.fits(run) => update.job,
     RumourEnded = "rumour.ended", Datagram, Node -> Scheduler | Scheduler -> Scheduler:
-        Self::EndedDatagram(update) if run.has_node(update.node),
+        Self::EndedRumour(update) if run.has_node(update.node),
     Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },
     Answer = "cache.answer", Stream, Scheduler -> Scheduler: Self::Answer { .. },
     Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
