@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,22 @@ impl ProcessLauncher {
 
 impl Launcher for ProcessLauncher {
     fn check(&self, program: ProgramSpec<'_>) -> Result<(), String> {
-        self.command(program).map(drop)
+        let command = self.command(program)?;
+        let name = Path::new(command.get_program());
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let mut candidates: Vec<PathBuf> = match name.components().count() {
+            0 | 1 => std::env::split_paths(&folders).map(|folder| folder.join(name)).collect(),
+            _ => vec![self.folder.join(name)],
+        };
+        candidates.retain(|path| path.is_file());
+        let can_run =
+            |path: &PathBuf| path.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+        let kind = match candidates.iter().any(can_run) {
+            true => return Ok(()),
+            false if candidates.is_empty() => io::ErrorKind::NotFound,
+            false => io::ErrorKind::PermissionDenied,
+        };
+        Err(cannot_start(&name.to_string_lossy(), &kind.into()))
     }
 
     fn launch(&self, program: ProgramSpec<'_>) -> Result<Box<dyn Channel>, String> {
@@ -94,20 +110,21 @@ impl Launcher for ProcessLauncher {
         let started = command.spawn().and_then(|child| Process::new(child, name.clone(), program.patience));
         match started {
             Ok(process) => Ok(Box::new(process)),
-            Err(error) => Err(format!("cannot start `{name}` for the policy: {error}; {}", remedy(&error))),
+            Err(error) => Err(cannot_start(&name, &error)),
         }
     }
 }
 
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
+fn cannot_start(name: &str, error: &io::Error) -> String {
+    let remedy = match error.kind() {
         io::ErrorKind::NotFound => {
             "command names a program of PATH, an absolute path, or a path that begins with ./ and starts in the folder of \
              the experiment file"
         }
         io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or name its interpreter first",
         _ => "start it by hand to see why",
-    }
+    };
+    format!("cannot start `{name}` for a policy: {error}; {remedy}")
 }
 
 /// A running program.

@@ -23,6 +23,9 @@ use volary_experiment::workload::Traces;
 
 use crate::hosts::{Controller, local};
 
+/// Real time of the longest run of a program that is repeated to see whether it can be repeated, s.
+const LONGEST_SECOND_S: f64 = 5.0;
+
 /// The state that the threads share.
 struct Pool<'a> {
     /// Number of threads that a single run in real time takes.
@@ -109,7 +112,12 @@ impl Pool<'_> {
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => {
-                    measure(name, &world, section, &ObservedRun::new(self.control, id, &world))
+                    let measured =
+                        measure(name, &world, section, &ObservedRun::new(self.control, id, &world))?;
+                    if run.replication == 0 && point.program.is_some() {
+                        self.compare_with_second(&world, &measured.summary)?;
+                    }
+                    Ok(measured)
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
                     let progress = ObservedRun::new(self.control, id, &world);
@@ -161,6 +169,23 @@ impl Pool<'_> {
             Err(RunError::Refused(why)) => self.fail(run, why, None),
             Err(RunError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
+    }
+
+    /// Runs a program once more if that takes little time, and warns if the same seed gives another order of events.
+    fn compare_with_second(&self, world: &World, first: &Summary) -> Result<(), RunError> {
+        if first.engine.wall_s > LONGEST_SECOND_S {
+            return Ok(());
+        }
+        let second = measure(&self.experiment.name, world, &self.experiment.run, self.control)?;
+        if second.summary.engine.order_hash != first.engine.order_hash {
+            tracing::warn!(
+                "{}: two runs of seed {} differ, so results of this program cannot be repeated: its decisions must \
+                 depend only on what it is told, and its random numbers on the `seed` that it gets",
+                world.point().label,
+                world.seed()
+            );
+        }
+        Ok(())
     }
 
     /// Reports and logs the start of a run.

@@ -17,6 +17,8 @@ use volary_experiment::storage::slices::{Slices, SweepSlice};
 use volary_experiment::storage::study::Study;
 use volary_experiment::storage::{self, Render, RenderedReport, StudyDir};
 
+use volary_actors::program::Launcher as _;
+
 use super::pool;
 use crate::hosts::executor::{assign_cpus, free_cpus};
 use crate::hosts::{Controller, HostsError, WITHOUT_HOSTS};
@@ -148,6 +150,13 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyE
         return unsupported(WITHOUT_HOSTS);
     }
     let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
+    // Hosts check their programs themselves.
+    if !on_hosts {
+        let mut programs = experiment.points.iter().filter_map(|point| point.policy.traits().program);
+        programs
+            .try_for_each(|program| experiment.launcher().check(program))
+            .map_err(StudyError::Unsupported)?;
+    }
     if on_hosts && options.fleet.is_none() {
         return unsupported(
             "runtime = \"hosts\" needs hosts: give --hosts FILE, as `volary certs` writes it, or --spawn N to \

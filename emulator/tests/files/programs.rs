@@ -39,7 +39,6 @@ fn a_shell_script_gives_the_results_of_the_built_in_round_robin() {
 fn a_program_that_fails_ends_its_run_and_no_other() {
     let folder = folder();
     let here = folder.path();
-    fs::write(here.join("plain.sh"), "exit 0\n").unwrap();
     script(here, "ends", "read -r line; echo told >&2; exit 3");
     script(here, "other", r#"read -r line; echo '{"hello":{"protocol":9,"level":"central"}}'"#);
     script(here, "actor", r#"read -r line; echo '{"hello":{"protocol":1,"level":"actor"}}'"#);
@@ -49,8 +48,6 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
     script(here, "hangs", &format!("trap '' TERM; {HELLO}; read -r line; sleep 1000"));
     script(here, "children", &format!("{HELLO}; sleep 1000 & echo $! > child; wait"));
     for (command, more, words) in [
-        ("[\"nowhere\"]", "", "cannot start `nowhere` | PATH"),
-        ("[\"./plain.sh\"]", "", "cannot start `./plain.sh` | chmod +x"),
         ("[\"./ends\"]", "", "it ended (exit status: 3) | it complained: told"),
         ("[\"./other\"]", "", "it speaks protocol 9, and this volary speaks 1"),
         ("[\"./actor\"]", "", "it decides at level \"actor\", and the experiment has level \"central\""),
@@ -61,7 +58,7 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
         ("[\"./children\"]", ", patience = \"300ms\"", "it did not answer within 300ms"),
     ] {
         fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
-        let (out, err) = expect(here, "run x.toml --out r", 1);
+        let (out, err) = expect(here, "run x.toml --out r", 3);
         // Where the second line of an answer comes late, the next request finds it.
         let missing = lacks(&err, words, 0);
         let is_said = missing.is_empty() || (command.contains("twice") && missing.len() == 1);
@@ -89,6 +86,15 @@ fn mistakes_in_the_table_of_a_program_are_refused_before_the_run() {
         fs::write(here.join("x.toml"), with_program(command, more)).unwrap();
         let (_, err) = expect(here, "plan x.toml", 2);
         assert_eq!(lacks(&err, words, 0), Vec::<&str>::new(), "{command} {more}\n{err}");
+    }
+    fs::write(here.join("plain.sh"), "exit 0\n").unwrap();
+    for (command, words) in
+        [("nowhere", "cannot start `nowhere` | PATH"), ("./plain.sh", "`./plain.sh` | chmod +x")]
+    {
+        fs::write(here.join("x.toml"), with_program(&format!("[{command:?}]"), "")).unwrap();
+        let (_, err) = expect(here, "run x.toml --out r", 2);
+        assert_eq!(lacks(&err, words, 0), Vec::<&str>::new(), "{err}");
+        assert!(!here.join("r").exists(), "{command} leaves a folder behind");
     }
     let several = changed(&with_program("[\"true\"]", ""), &[("nodes = 8", "nodes = 8\nschedulers = 2")]);
     fs::write(here.join("x.toml"), several).unwrap();
@@ -118,4 +124,16 @@ fn resuming_repeats_the_runs_of_a_program_that_has_changed() {
     fs::write(here.join("table"), "1").unwrap();
     script(here, "mine.sh", &format!("{text}# changed"));
     changed_ids("the script");
+}
+
+#[test]
+fn a_program_whose_runs_of_one_seed_differ_is_warned_of() {
+    let folder = folder();
+    let text = include_str!("../../examples/shell/round_robin.sh");
+    // The second process begins with another node.
+    let count = "next=$(cat count 2>/dev/null || echo 0); echo $((next + 1)) > count";
+    script(folder.path(), "mine.sh", &changed(text, &[("next=0", count)]));
+    fs::write(folder.path().join("x.toml"), with_program("[\"./mine.sh\"]", "")).unwrap();
+    let (_, err) = expect(folder.path(), "run x.toml --out r", 0);
+    assert!(err.contains("external: two runs of seed 3 differ"), "{err}");
 }

@@ -12,7 +12,7 @@ use volary_engine::virtual_time::measure;
 use volary_engine::world::EngineError;
 
 use crate::common::{FAULTY, parse, run, with, worlds};
-use crate::swarm::{Again, Flaw, check, experiment, first, number};
+use crate::swarm::{Again, Flaw, check, experiment, first, number, quietly};
 
 /// Starts programs by the first word of the command; the others are ignored.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ fn drawn(seed: u64) -> Option<String> {
 #[test]
 fn every_job_finishes_exactly_once_under_a_naive_program() {
     let seeds = number("VOLARY_SWARM_SEEDS").unwrap_or(100);
-    let mut ran = 0;
+    let (mut ran, mut failed) = (0, 0);
     for seed in first()..first() + seeds {
         let Some(text) = drawn(seed) else { continue };
         ran += 1;
@@ -241,8 +241,17 @@ fn every_job_finishes_exactly_once_under_a_naive_program() {
             Ok(()) => {}
             Err(Flaw::Broken(why) | Flaw::Invalid(why)) => panic!("seed {seed}: {why}\n{text}"),
         }
+        let misdeed = ["ends", "nonsense", "{\"do\":[{\"do\":\"sing\"}]}"][(seed % 3) as usize];
+        let bad = text.replace("[\"naive\"]", &format!("[\"naive\", '{misdeed}']"));
+        match quietly(|| check(&bad, Again::Nothing)) {
+            Err(Flaw::Broken(why)) if why.starts_with("the policy's program failed: ") => failed += 1,
+            // A short run asks less than five times.
+            Ok(()) => {}
+            Err(Flaw::Broken(why) | Flaw::Invalid(why)) => panic!("seed {seed}: {why}\n{bad}"),
+        }
     }
     assert!(ran * 2 > seeds, "only {ran} of {seeds} experiments could be run");
+    assert!(failed * 10 > ran * 9, "only {failed} of {ran} misdeeds were noticed");
 }
 
 fn external(level: &str, misdeed: &str) -> String {

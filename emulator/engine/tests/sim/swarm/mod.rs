@@ -90,7 +90,7 @@ thread_local! {
 }
 
 /// Runs `work` without printing panics of this thread.
-fn quietly<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let shown = take_hook();
