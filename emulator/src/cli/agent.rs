@@ -54,8 +54,8 @@ pub(super) struct Options {
     /// use. Agents on the same machine need separate lists, or separate masks (`taskset`).
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Box<[CpuId]>>,
-    /// Allow the program of a policy in another language, by the name that experiments give it, such as `mine=/opt/mine`.
-    /// Other programs are refused, whatever an experiment says.
+    /// Allow a program of a policy in another language, by the name that experiments give it, such as `mine=/opt/mine`.
+    /// All others are refused, whatever an experiment says.
     #[arg(long = "policy", value_name = "NAME=PATH", value_parser = allowed)]
     policies: Vec<(String, PathBuf)>,
     /// Allow the commands of experiments, started in this folder; for agents that volary starts itself.
