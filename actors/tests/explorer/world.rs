@@ -443,7 +443,9 @@ impl<'a> World<'a> {
         if returned.is_some() {
             self.dispatch(from, Input::Undelivered { to, msg }, false)
         } else if !self.up(to) {
-            Ok(()) // a datagram
+            // A stream message waited for the end of a cut.
+            self.fail(message);
+            Ok(())
         } else {
             self.hold(to, &msg)?;
             self.dispatch(to, Input::Deliver { from, msg }, passive)
