@@ -18,6 +18,8 @@ pub struct ProgramSpec<'a> {
     pub name: &'a str,
     /// Real time after which a program that does not answer has failed.
     pub patience: Span,
+    /// Whether a run is repeated to see whether runs of one seed are equal.
+    pub verify: bool,
     /// Files on which it depends beside those that the command names.
     pub files: &'a [String],
 }

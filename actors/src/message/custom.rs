@@ -55,6 +55,12 @@ impl Custom {
         self.kind == index(number, class)
     }
 
+    /// Whether no crate of this program uses the number of the message: then it is a message of a program in another
+    /// language, which alone knows its fields.
+    pub fn is_of_program(&self) -> bool {
+        installed()[usize::from(self.kind)].is_none()
+    }
+
     /// The message's fields.
     pub const fn fields(&self) -> PayloadReader<'_> {
         PayloadReader::new(&self.payload)

@@ -53,6 +53,9 @@ parameters! {
         decision: Option<DistributionSpec<Span>> = None,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
+        /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed are
+        /// equal.
+        verify: bool = true,
         /// Files on which the program depends beside those that `command` names, relative to the experiment file. When
         /// one of them changes, `--resume` repeats the runs of this policy.
         files: Vec<String> = Vec::new(),
@@ -87,8 +90,8 @@ impl Policy for External {
     const VARIANTS: &'static [&'static str] = &[];
 
     fn traits(&self) -> Traits<'_> {
-        let Self { command, name, patience, files, .. } = self;
-        let spec = ProgramSpec { command, name, patience: *patience, files };
+        let Self { command, name, patience, verify, files, .. } = self;
+        let spec = ProgramSpec { command, name, patience: *patience, verify: *verify, files };
         Traits {
             one_scheduler: self.level == Level::Central,
             node_usage: Some(NodeUsage::Evictions),

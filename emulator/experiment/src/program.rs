@@ -139,6 +139,8 @@ struct Process {
     patience: Duration,
     /// Bytes that the program has written beyond its last answer.
     unread: Vec<u8>,
+    /// The line of stderr that it has not ended.
+    line: Vec<u8>,
     /// The end of what it has written to stderr.
     last_words: Vec<u8>,
 }
@@ -160,6 +162,7 @@ impl Process {
             stderr: Some(stderr),
             patience: Duration::from_nanos(patience.0),
             unread: Vec::new(),
+            line: Vec::new(),
             last_words: Vec::new(),
         })
     }
@@ -192,8 +195,14 @@ impl Process {
                     return;
                 }
                 Ok(count) => {
-                    let text = String::from_utf8_lossy(&buffer[..count]);
-                    text.lines().for_each(|line| tracing::info!("{}: {}", self.name, terminal(line)));
+                    for part in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
+                        self.line.extend_from_slice(part);
+                        if part.ends_with(b"\n") || self.line.len() > LAST_WORDS {
+                            let line = String::from_utf8_lossy(&self.line);
+                            tracing::info!("{}: {}", self.name, terminal(line.trim_end()));
+                            self.line.clear();
+                        }
+                    }
                     self.last_words.extend_from_slice(&buffer[..count]);
                     let excess = self.last_words.len().saturating_sub(LAST_WORDS);
                     self.last_words.drain(..excess);
@@ -233,7 +242,10 @@ impl Process {
             }
             if !self.wait(written < line.len(), deadline).map_err(|error| error.to_string())? {
                 let patience = Span(u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX));
-                return Err(format!("it did not answer within {patience}, the policy's patience"));
+                return Err(format!(
+                    "it did not answer within {patience}, the policy's patience; it must write a line for each request, and flush its \
+                     output after it"
+                ));
             }
             self.listen();
             match self.stdout.read(&mut buffer) {

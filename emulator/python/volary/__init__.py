@@ -58,19 +58,30 @@ def run(
     """Runs an experiment into the folder `out` and returns its results; `args` are those of `volary run`.
 
     The experiment is a file, or a dictionary of its contents, with paths relative to the current folder. `out` is a new
-    temporary folder if it is left out.
+    temporary folder if it is left out, which lasts as long as the result.
 
     `policies` adds policies that this process serves, and has a `Run` returned as `load` does: a dictionary of labels
     and of subclasses of `Central` or `Scheduler`, decorated functions, or pairs of a `Scheduler` and a `Node`. If one
     of them raises an exception, the `VolaryError` has it as its cause.
 
-    A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish.
+    A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish;
+    `volary.load(error.out)` has what was measured.
     """
     from volary import _study
 
-    out = out or os.path.join(tempfile.mkdtemp(prefix="volary-"), "run")
-    _study.run(experiment, list(map(str, args)), out, policies or {})
-    return results(out) if policies is None else Run(out)
+    # It is removed with the object that holds it.
+    folder = None if out else tempfile.TemporaryDirectory(prefix="volary-")
+    out = out or os.path.join(folder.name if folder else "", "run")
+    try:
+        _study.run(experiment, list(map(str, args)), out, policies or {})
+    except VolaryError as error:
+        error.out, error._folder = os.fspath(out), folder
+        raise
+    if policies is None:
+        return results(out)
+    ran = Run(out)
+    ran._folder = folder
+    return ran
 
 
 def load(folder: str | os.PathLike[str]) -> Run:

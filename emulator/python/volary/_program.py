@@ -17,6 +17,10 @@ class VolaryError(Exception):
         super().__init__(message)
         #: Exit status: 2 for invalid usage or input, 3 if a run could not finish.
         self.status = status
+        #: The study directory of a run; it may have what finished before.
+        self.out: str | None = None
+        # A temporary folder lasts as long as this object.
+        self._folder: object = None
 
 
 def program() -> str:

@@ -20,6 +20,14 @@ class Session:
     """The actors of one run that one process decides for."""
 
     def __init__(self, scheduler: type[Scheduler], node: type[Node] | None = None) -> None:
+        from volary.policy import Node, Scheduler
+
+        for kind, role, base in ((scheduler, "scheduler", Scheduler), (node, "node", Node)):
+            if kind is not None and not (isinstance(kind, type) and issubclass(kind, base)):
+                raise TypeError(
+                    f"the {role} of a policy is a subclass of volary.{base.__name__} (the class, no object of it), or a "
+                    f"function with the decorator @volary.policy, not {kind!r}"
+                )
         if scheduler._level == "central" and node is not None:
             raise TypeError("nodes take part in policies of level actor only: derive from volary.Scheduler")
         self._scheduler, self._node = scheduler, node

@@ -27,6 +27,7 @@ class Listener:
 
     def __init__(self, kinds: Kinds, label: str, **more: Any) -> None:
         self._kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        self.session()  # errors before the run
         self._folder = tempfile.TemporaryDirectory(prefix="volary-")
         path = os.path.join(self._folder.name, "policy")
         self._socket = socket.socket(socket.AF_UNIX)
@@ -36,8 +37,8 @@ class Listener:
         # Isolated: it needs nothing but the standard library. volary would read a word that is the path of a file.
         command = [sys.executable, "-I", str(Path(__file__).with_name("_bridge.py")), f"socket={path}"]
         level = self._kinds[0]._level
-        #: The `[[policy]]` of the experiment.
-        self.entry = {"external": {"command": command, "level": level, **more}, "label": label}
+        #: The `[[policy]]` of the experiment. A second run would be seen by this process.
+        self.entry = {"external": {"command": command, "level": level, "verify": False, **more}, "label": label}
         #: What went wrong in the policy.
         self.errors: list[BaseException] = []
 

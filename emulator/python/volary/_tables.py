@@ -36,6 +36,8 @@ class Run:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         #: The study directory.
         self.folder = Path(folder)
+        # A temporary folder lasts as long as this object.
+        self._folder: object = None
         if not (self.folder / "manifest.json").is_file():
             raise FileNotFoundError(f"{self.folder} is no study directory: it has no manifest.json")
 

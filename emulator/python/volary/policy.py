@@ -11,7 +11,9 @@ A policy is one of three things, from the smallest to the largest:
 
 from __future__ import annotations
 
+import difflib
 import json
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -124,6 +126,14 @@ class _Actor:
     A new object is made whenever the actor starts, so that a crash loses everything that it knew. All of the attributes
     below exist before `__init__` of the subclass is called, without arguments.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        known = [name for base in cls.__mro__[1:] for name in vars(base)]
+        for name in vars(cls):
+            near = difflib.get_close_matches(name, known, 1, 0.85) if name not in known else []
+            if near and not name.startswith("_"):
+                warnings.warn(f"{cls.__name__}.{name} overrides nothing: did you mean `{near[0]}`?", stacklevel=2)
 
     def _start(self, hello: dict[str, Any], name: str, event: dict[str, Any]) -> None:
         #: The actor's name, such as scheduler:0.
@@ -344,6 +354,8 @@ class Scheduler(_Actor):
         self.jobs[job.number] = job
 
     def _place(self, task: Task, node: NodeView) -> None:
+        if not isinstance(node, NodeView):
+            raise TypeError(f"a task is launched on a node of `nodes`, not on {node!r}")
         if not task.waits:
             raise ValueError(f"task {task} does not need a node: it was launched before, or it has ended")
         task.waits, task.lost, task.node, task.since = False, False, node, self.now

@@ -1,9 +1,10 @@
 //! The table at the end of a run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::iter;
 
-use volary_experiment::number::{UnitText, elided, plural};
+use volary_experiment::number::{self, UnitText, elided, plural};
 use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
 use super::columns::{PickedColumn, SummaryColumn};
@@ -35,6 +36,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
             .chain(fidelity::lines(group))
             .chain(injections(group))
             .chain(unequal(group))
+            .chain(values(group))
         {
             let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
         }
@@ -85,6 +87,21 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     runs.flat_map(|run| {
         let whose = run.name();
         run.injections.iter().map(move |injected| format!("INJECTED: {whose}: {}", injected.describe()))
+    })
+}
+
+/// A line for each policy whose program recorded values: the means over its runs.
+fn values(group: &CellGroup) -> impl Iterator<Item = String> {
+    group.policies.iter().filter_map(|runs| {
+        let summaries = || runs.runs.iter().map(|run| &run.summary);
+        let names: BTreeSet<&String> = summaries().flat_map(|summary| summary.values.keys()).collect();
+        let said = |name: &String| {
+            let means: Vec<f64> =
+                summaries().filter_map(|summary| Some(summary.values.get(name)?.mean)).collect();
+            format!("{name} {}", number::short(means.iter().sum::<f64>() / means.len() as f64))
+        };
+        let all: Vec<String> = names.into_iter().map(said).collect();
+        (!all.is_empty()).then(|| format!("means that {} recorded: {}", runs.policy, all.join(", ")))
     })
 }
 

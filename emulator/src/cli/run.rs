@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, run_id};
 use volary_experiment::config::error::nearest;
-use volary_experiment::config::{RunSection, RuntimeKind};
+use volary_experiment::config::{Experiment, RuntimeKind};
 use volary_experiment::control::Fleet;
 use volary_experiment::files::Files;
 use volary_experiment::number;
@@ -119,7 +119,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.check {
         warn_untested(&outcome, options);
     }
-    Ok(status(&outcome, &run, &experiment.run, options.check))
+    Ok(status(&outcome, &run, &experiment, options.check))
 }
 
 /// The study directory, with a guard. The guard removes a directory that was made here and is still empty.
@@ -193,7 +193,8 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
     format!("{cost}\nresults: {}{report}", out.display())
 }
 
-fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool) -> ExitCode {
+fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: bool) -> ExitCode {
+    let (section, asks_programs) = (&experiment.run, experiment.has_programs());
     let (runtime, bounded) = (section.runtime, section.until.is_some());
     let broken = match outcome.state {
         RunState::Finished => false,
@@ -216,7 +217,8 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                 let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
                     format!("; the measurements until then are in {}", kept.display())
                 });
-                tracing::error!("{} failed: {}{kept}", failure.name(), failure.reason());
+                // All lines: a program in another language has said more than one.
+                tracing::error!("{} failed: {}{kept}", failure.name(), failure.log);
             }
             let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
             let first = if hosts {
@@ -224,7 +226,12 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
             } else {
                 ""
             };
-            if runtime == RuntimeKind::Virtual {
+            if runtime == RuntimeKind::Virtual && asks_programs {
+                tracing::error!(
+                    "mend the program of the policy; then, to run what failed: {}",
+                    args::command(&run.argv, &run.out)
+                );
+            } else if runtime == RuntimeKind::Virtual {
                 tracing::error!(
                     "in virtual time a run fails again under the same seed: change the experiment, and run it into another folder"
                 );

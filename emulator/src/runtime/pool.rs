@@ -114,7 +114,8 @@ impl Pool<'_> {
                 (RuntimeKind::Virtual, None) => {
                     let measured =
                         measure(name, &world, section, &ObservedRun::new(self.control, id, &world))?;
-                    if run.replication == 0 && point.program.is_some() {
+                    let verifies = point.policy.traits().program.is_some_and(|program| program.verify);
+                    if run.replication == 0 && verifies {
                         self.compare_with_second(&world, &measured.summary)?;
                     }
                     Ok(measured)

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use volary_actors::base::{ActorId, Class, Time};
+use volary_actors::message::Message;
 use volary_engine::metrics::MessageWindow;
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{HostVitals, cell_name};
@@ -392,7 +393,15 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
     }
     let home = |actor| homes[layout.endpoint(actor).index()];
     let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
-    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
+    ends == (host, me) && (msg.check(*from, *to, layout, world.workload()) || is_of_program(world, parcel))
+}
+
+/// Whether a message is one of the policy's program, between actors that it decides for. Its fields are checked where
+/// they are read.
+fn is_of_program(world: &World, parcel: &Parcel) -> bool {
+    let Parcel { from, to, msg: Message::Custom(custom), .. } = parcel else { return false };
+    let asked = world.asked();
+    custom.is_of_program() && from != to && asked.contains(&from.0) && asked.contains(&to.0)
 }
 
 /// Number of messages that may wait for the controller; a shard with more to report waits.

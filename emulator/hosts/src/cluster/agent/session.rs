@@ -99,7 +99,8 @@ async fn run_all(
             Ok(Ok(report)) => AgentMessage::FinalReport(report),
             Ok(Err(why)) => {
                 tracing::info!("a run ends early: {why}");
-                AgentMessage::Refused { run, why }
+                // A message has one line.
+                AgentMessage::Refused { run, why: why.replace('\n', " | ") }
             }
             Err(panic) => {
                 tracing::error!("{panic}");
