@@ -37,7 +37,7 @@ def starts(policy, jobs, cores=4, crash=None):
             if kind == "job":
                 arrival, tasks, run, requested = jobs[number]
                 about = {"job": number, "tasks": tasks, "estimate": run, "arrival": arrival, "class": 0}
-                events.append({"event": "job", **about, "requested": requested})
+                events.append({"event": "job", **about, "requested": requested, "gang": True})
             elif kind == "ended" and at.get(task[0]) == task[1]:
                 (job, index), (node, _) = task
                 left[job] -= 1

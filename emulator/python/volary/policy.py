@@ -78,13 +78,15 @@ class Job:
         self.job_class: int = event["class"]
         #: When it should have ended, seconds; None if it has no deadline.
         self.deadline: float | None = event.get("deadline")
+        #: Whether its tasks have equal work and should start together.
+        self.gang: bool = event.get("gang", False)
         #: What the trace knows of it, such as user, name and queue: numbers that are equal where the values are.
         self.features: dict[str, int] = event.get("features", {})
         estimates = event.get("estimates") or [self.estimate] * event["tasks"]
+        #: The run time that its user requested, seconds; the longest estimate of its tasks if that is unknown.
+        self.requested: float = event.get("requested") or max(estimates)
         #: Its tasks, in the order of their indices.
         self.tasks = [Task(self, index, estimate) for index, estimate in enumerate(estimates)]
-        #: The time that its user requested, seconds; the longest estimate of its tasks if that is unknown.
-        self.requested: float = event.get("requested") or max(task.estimate for task in self.tasks)
 
 
 class NodeView:
