@@ -151,6 +151,8 @@ fn canonical(value: &Value, out: &mut String) {
                     "sampled_one_in",
                     "interference",
                     "over_10x",
+                    "job_wait_s",
+                    "bounded_slowdown",
                 ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();

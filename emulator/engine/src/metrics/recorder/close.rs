@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 
-use super::super::PolicyMetric;
+use super::super::{PolicyMetric, Recording};
 use super::Recorder;
 use super::fold::Job;
 use crate::parcel::Delivered;
@@ -122,11 +122,11 @@ impl Recorder<'_> {
             notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
         }
         let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
-        let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
+        let (labels, recording) = (self.workload.classes(), &self.recording);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
         let classes = classes.map(|(label, waits)| {
             let rows = rows.iter().filter(|row| row.class == *label);
-            (label.to_string(), times(rows, std::slice::from_ref(waits), bound))
+            (label.to_string(), times(rows, std::slice::from_ref(waits), recording))
         });
         let classes = classes.collect();
         let deadlines = self.deadlines(end);
@@ -137,7 +137,7 @@ impl Recorder<'_> {
             jobs: self.counts,
             tasks: self.tasks,
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
-            times: times(rows.iter(), &self.waits, bound),
+            times: times(rows.iter(), &self.waits, recording),
             classes,
             deadlines,
             makespan,
@@ -181,6 +181,10 @@ impl Recorder<'_> {
         Some(JobRow {
             job: chain,
             arrival: arrival.as_secs_f64(),
+            wait: match self.begun[first.index()] {
+                Time::MAX => f64::NAN,
+                begun => begun.since(arrival).as_secs_f64(),
+            },
             response,
             longest: stages()
                 .map(|job| workload.longest(job))
@@ -217,13 +221,13 @@ impl Recorder<'_> {
     }
 }
 
-/// The times of jobs, and the waits of their tasks. Jobs that took at most `bound` longer than their longest task count
-/// as unqueued.
+/// The times of jobs, and the waits of their tasks.
 fn times<'a>(
     rows: impl Iterator<Item = &'a JobRow> + Clone,
     waits: &[Histogram<u64>],
-    bound: Option<Span>,
+    recording: &Recording,
 ) -> ClassResults {
+    let bound = recording.slowdown_bound.as_secs_f64();
     let finished = rows.clone().filter(|row| !row.response.is_nan());
     ClassResults {
         jobs: rows.clone().count() as u64,
@@ -231,11 +235,13 @@ fn times<'a>(
         times: JobTimes {
             response_s: Distribution::of(finished.clone().map(|row| row.response)),
             wait_s: brief_of_histograms(waits),
+            job_wait_s: Brief::of(finished.clone().map(|row| row.wait)),
             slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
+            bounded_slowdown: Brief::of(finished.clone().filter_map(|row| row.bounded_slowdown(bound))),
             longest_s: Brief::of(finished.clone().map(|row| row.longest)),
             over_10x: share(finished.clone(), |row| row.response > 10.0 * row.longest + HALF_NS)
                 .unwrap_or(f64::NAN),
-            unqueued: bound.and_then(|bound| {
+            unqueued: recording.unqueued.and_then(|bound| {
                 let most = bound.as_secs_f64() + HALF_NS;
                 share(finished, |row| row.response - row.longest <= most)
             }),

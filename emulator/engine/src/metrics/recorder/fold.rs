@@ -74,6 +74,8 @@ pub struct Recorder<'a> {
     pub(super) busy_s: f64,
     /// Task waits of each class in microseconds.
     pub(super) waits: Vec<Histogram<u64>>,
+    /// Time of the first start of a copy of each job; the end of time before that.
+    pub(super) begun: Vec<Time>,
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
     pub(super) resubmitted: u64,
@@ -129,6 +131,7 @@ impl<'a> Recorder<'a> {
             suspended: BTreeMap::new(),
             busy_s: 0.0,
             waits,
+            begun: vec![Time::MAX; jobs as usize],
             first_arrival: None,
             last_finish: Time::ZERO,
             resubmitted: 0,
@@ -229,6 +232,8 @@ impl<'a> Recorder<'a> {
             Note::Started { copy, resumed } => {
                 self.progress = now;
                 self.copies.started += u64::from(!resumed);
+                let begun = &mut self.begun[copy.task.job.index()];
+                *begun = now.min(*begun);
                 if resumed {
                     self.resumed(now, copy);
                 }

@@ -20,6 +20,7 @@ const LIMITS: Recording = Recording {
     timeline_messages: 0,
     cache_interval: Span::ZERO,
     unqueued: None,
+    slowdown_bound: Span::from_secs(10),
     cached_nodes: None,
     snapshots: false,
     quiet: Span::from_secs(1000),
@@ -170,6 +171,9 @@ fn times_are_recorded_for_each_class() {
         assert!((times.times.response_s.p90 - work - 2.0).abs() < 1e-9, "{times:?}");
         assert!((times.times.slowdown.p50 - (work + 2.0) / work).abs() < 1e-9, "{times:?}");
         assert!((times.times.wait_s.p90 - 2.0).abs() < 0.002, "{times:?}");
+        assert!((times.times.job_wait_s.p50 - 2.0).abs() < 1e-9, "{times:?}");
+        let bounded = f64::max(1.0, (work + 2.0) / work.max(10.0));
+        assert!((times.times.bounded_slowdown.p50 - bounded).abs() < 1e-9, "{times:?}");
     }
     assert_eq!(closed.times.jobs, 40);
     assert_eq!(closed.times.times.response_s.max, long.times.response_s.max);
