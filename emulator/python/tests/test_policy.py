@@ -122,6 +122,16 @@ class CentralTest(unittest.TestCase):
         self.assertEqual(note, {"do": "note", "name": "queue", "value": 1.0})
         self.assertEqual([task.index for task in run.actor().queue], [1])
 
+    def test_a_killed_job_has_ended_and_its_tasks_wait_no_longer(self):
+        run = Run(FirstFree)
+        run.tell(0, start(), job(0, 2), job(1))
+        scheduler = run.actor()
+        victim, over = scheduler.jobs[0], []
+        scheduler.job_ended = over.append
+        run.tell(1, left(0, 0, 0), left(0, 1, 0), {"event": "killed", "job": 0})
+        self.assertEqual((over, victim.killed, list(scheduler.queue)), ([victim], True, []))
+        self.assertEqual(([node.load for node in scheduler.nodes], list(scheduler.jobs)), ([0, 1, 0, 0], [1]))
+
     def test_mistakes_of_a_policy_are_errors(self):
         run = Run(FirstFree)
         run.tell(0, start(), job(0, 2))

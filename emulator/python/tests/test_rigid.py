@@ -121,6 +121,24 @@ class RigidTest(unittest.TestCase):
             self.assertEqual(at[0], [0, 0], policy.__name__)
             self.assertEqual(at[1], [14] * 4, policy.__name__)
 
+    def test_lost_tasks_of_a_killed_job_do_not_start_again(self):
+        for policy in self.all:
+            session = Session(policy)
+            about = {"protocol": 1, "level": "central", "schedulers": 1, "nodes": 2, "cores": 1, "lossy": False}
+            session.answer(json.dumps({"hello": about}).encode())
+            job = {"event": "job", "tasks": 2, "estimate": 1, "arrival": 0, "class": 0}
+            for at, events in enumerate(
+                [
+                    [{"event": "start", "epoch": 0, "seed": "1"}, {**job, "job": 0}, {**job, "job": 1}],
+                    [{"event": "down", "actor": "node:0"}, {"event": "ready", "job": 0, "task": 0}],
+                    [{"event": "left", "job": 0, "task": 1, "node": 1}, {"event": "killed", "job": 0}],
+                    [{"event": "up", "actor": "node:0"}],
+                ]
+            ):
+                request = {"at": at, "actor": "scheduler:0", "events": events}
+                answer = json.loads(session.answer(json.dumps(request).encode()))
+            self.assertEqual(answer["do"], [{"do": "gang", "job": 1, "nodes": [0, 1]}], policy.__name__)
+
     def test_a_job_that_can_never_start_is_an_error(self):
         for policy in self.all:
             self.assertRaisesRegex(ValueError, "needs 5 cores at once", starts, policy, [(0, 5, 1, 1)])

@@ -120,6 +120,9 @@ pub(super) enum Event {
         task: u32,
         node: u32,
     },
+    Killed {
+        job: u32,
+    },
     Launch {
         job: u32,
         task: u32,

@@ -241,7 +241,8 @@ pub struct JobTimes {
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
     /// started earlier.
     pub wait_s: Brief,
-    /// Wait of finished jobs: from the arrival to the start of the first task, of the first stage if there are several.
+    /// Wait of jobs that have started: from the arrival to the start of the first task, of the first stage if there are
+    /// several.
     #[serde(default = "unmeasured")]
     pub job_wait_s: Brief,
     /// Slowdown of finished jobs: response time over the work of the longest task (`longest_s`), or over `alone` where
@@ -289,7 +290,7 @@ pub struct JobCounts {
     pub submitted: u64,
     /// Jobs whose client learnt of their end.
     pub finished: u64,
-    /// Jobs abandoned by their client.
+    /// Jobs that were killed because they ran longer than requested.
     pub failed: u64,
     /// Jobs still open when the run ended.
     pub unfinished: u64,

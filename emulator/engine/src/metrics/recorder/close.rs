@@ -98,7 +98,7 @@ impl Recorder<'_> {
         let (busy, stall) = (self.busy > 0, self.stall(now));
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
-        self.counts.unfinished = self.counts.submitted - self.counts.finished;
+        self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
         let CopyCounts {
             started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
         } = self.copies;
@@ -175,7 +175,7 @@ impl Recorder<'_> {
         }
         let arrival = workload.job(first).arrival;
         let response = match self.jobs[last.index()] {
-            Job::Pending | Job::Open { .. } => f64::NAN,
+            Job::Pending | Job::Open { .. } | Job::Killed => f64::NAN,
             Job::Finished(at) => at.since(arrival).as_secs_f64(),
         };
         Some(JobRow {
@@ -198,7 +198,7 @@ impl Recorder<'_> {
 
     fn notes(&self, stall: Option<String>) -> Vec<String> {
         let mut notes = Vec::new();
-        let waiting = self.tasks.submitted - self.tasks.finished;
+        let waiting = self.open_tasks();
         if let Some(why) = stall.filter(|_| self.counts.unfinished > 0) {
             notes.push(format!("the run was given up, because {why}"));
         } else if self.copies.in_progress == 0 && waiting > 0 {
@@ -208,6 +208,12 @@ impl Recorder<'_> {
             notes.push(format!(
                 "{} submissions were repeated because a scheduler was down or cut off",
                 self.resubmitted
+            ));
+        }
+        if self.counts.failed > 0 {
+            notes.push(format!(
+                "{} jobs were killed because they ran longer than requested",
+                self.counts.failed
             ));
         }
         let pending = u64::from(self.workload.chains()) - self.counts.submitted;
@@ -229,13 +235,14 @@ fn times<'a>(
 ) -> ClassResults {
     let bound = recording.slowdown_bound.as_secs_f64();
     let finished = rows.clone().filter(|row| !row.response.is_nan());
+    let begun = rows.clone().map(|row| row.wait).filter(|wait| !wait.is_nan());
     ClassResults {
         jobs: rows.clone().count() as u64,
         not_finished: Some(rows.filter(|row| row.response.is_nan()).count() as u64),
         times: JobTimes {
             response_s: Distribution::of(finished.clone().map(|row| row.response)),
             wait_s: brief_of_histograms(waits),
-            job_wait_s: Brief::of(finished.clone().map(|row| row.wait)),
+            job_wait_s: Brief::of(begun),
             slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
             bounded_slowdown: Brief::of(finished.clone().filter_map(|row| row.bounded_slowdown(bound))),
             longest_s: Brief::of(finished.clone().map(|row| row.longest)),
