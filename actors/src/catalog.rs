@@ -113,6 +113,14 @@ pub trait Catalog: Send + Sync {
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
     }
+    /// The run time that the job's user requested (walltime); `None` if it is unknown.
+    fn requested(&self, _job: JobId) -> Option<Span> {
+        None
+    }
+    /// Whether the job is a gang: its tasks have equal work and should start together.
+    fn is_gang(&self, _job: JobId) -> bool {
+        false
+    }
     /// The nodes that the job prefers.
     fn preference(&self, _job: JobId) -> Preference {
         Preference::NONE

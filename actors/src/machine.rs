@@ -218,6 +218,11 @@ pub enum Note {
         /// The job.
         job: JobId,
     },
+    /// A client was notified that a job was killed.
+    Killed {
+        /// The job.
+        job: JobId,
+    },
     /// A worker started a copy, or resumed a suspended one.
     Started {
         /// The copy.

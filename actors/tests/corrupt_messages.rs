@@ -231,7 +231,7 @@ impl<'a> Chaos<'a> {
         let repair = turn == 0;
         match self.below(57) {
             0 => Job::Submit { job, round: any }.into(),
-            1 => Job::Finished { job }.into(),
+            1 => Job::Finished { job, killed: false }.into(),
             2 => Launch::Row(row).into(),
             3 => Launch::Task { copy, at: self.now + span }.into(),
             4 | 5 => Launch::Completed { copy }.into(),

@@ -15,15 +15,17 @@ pub enum Job {
         /// Number of earlier submissions, without those that came back undelivered.
         round: u32,
     },
-    /// Scheduler → client: every task has a finished copy.
+    /// Scheduler → client: every task has a finished copy, or the job was killed.
     Finished {
         /// The job.
         job: JobId,
+        /// Whether it was killed.
+        killed: bool,
     },
 }
 
 protocol! {
     Job in run;
     Submit = "job.submit", Stream, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job) => job,
-    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job } if run.has_job(job) => job,
+    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job, .. } if run.has_job(job) => job,
 }

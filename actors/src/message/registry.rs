@@ -202,7 +202,7 @@ mod tests {
     fn messages_name_the_job_that_they_concern() {
         let copy = JOB.task(3).copy(0);
         for (msg, job) in [
-            (Message::from(Job::Finished { job: JOB }), Some(JOB)),
+            (Message::from(Job::Finished { job: JOB, killed: false }), Some(JOB)),
             (Launch::Task { copy, at: Time::ZERO }.into(), Some(JOB)),
             (Launch::Completed { copy }.into(), Some(JOB)),
             (Core::run(copy).into(), Some(JOB)),

@@ -51,6 +51,9 @@ parameters! {
         parameters: FreeTable = FreeTable::default(),
         /// Emulated time of a decision, at level central, unless the answer says how long it took.
         decision: Option<DistributionSpec<Span>> = None,
+        /// How much longer than its user requested a gang may run, from the launch of its first task on, before it is
+        /// killed. If absent it runs to its end.
+        overrun: Option<Span> = None,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
         /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed are

@@ -85,8 +85,11 @@ impl Client {
         }
     }
 
-    /// Records the end of a job, and begins the stage that waits for it.
-    fn finished(&mut self, job: JobId, fx: &mut Effects<'_>) {
+    /// Records the end of a job, and begins the stage that waits for it unless the job was killed.
+    fn ended(&mut self, job: JobId, killed: bool, fx: &mut Effects<'_>) {
+        if killed {
+            return fx.note(Note::Killed { job });
+        }
         fx.note(Note::Finished { job });
         if let Some(next) = fx.catalog().next_stage(job) {
             self.arrived(next, fx);
@@ -160,7 +163,7 @@ impl Machine for Client {
             Input::Fire(Timer::Tick(_)) => {
                 match self.controller.as_mut().and_then(|controller| controller.done(fx)) {
                     Some((job, Step::Created)) => self.submit(job, Submission::default(), None, fx),
-                    Some((job, Step::Counted)) => self.finished(job, fx),
+                    Some((job, Step::Counted { killed })) => self.ended(job, killed, fx),
                     None => {}
                 }
             }
@@ -170,12 +173,12 @@ impl Machine for Client {
                     self.submit(job, last, None, fx);
                 }
             }
-            Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
+            Input::Deliver { msg: Message::Job(Job::Finished { job, killed }), .. } => {
                 // A second report of the same job comes from a scheduler that was cut off. Only the first report
                 // counts.
                 match (self.open.close(job), &mut self.controller) {
-                    (Some(_), Some(controller)) => controller.ended(job, fx),
-                    (Some(_), None) => self.finished(job, fx),
+                    (Some(_), Some(controller)) => controller.ended(job, killed, fx),
+                    (Some(_), None) => self.ended(job, killed, fx),
                     (None, _) => {}
                 }
             }
@@ -215,7 +218,10 @@ pub(super) enum Step {
     /// The first tasks of the job are created.
     Created,
     /// The ends of all tasks of the job are counted.
-    Counted,
+    Counted {
+        /// Whether the job was killed.
+        killed: bool,
+    },
 }
 
 /// A job in the work queue, with its tasks to be created and its tasks whose ends are to be counted.
@@ -230,6 +236,7 @@ struct Visit {
 #[derive(Clone, Copy, Debug)]
 struct Created {
     ended: bool,
+    killed: bool,
     /// The job's visit while the job is not in the work queue.
     absent: Option<Visit>,
 }
@@ -258,9 +265,9 @@ impl JobController {
     }
 
     /// Records that all tasks of a job ended.
-    pub(super) fn ended(&mut self, job: JobId, fx: &mut Effects<'_>) {
+    pub(super) fn ended(&mut self, job: JobId, killed: bool, fx: &mut Effects<'_>) {
         if let Some(created) = self.created.get_mut(job) {
-            created.ended = true;
+            (created.ended, created.killed) = (true, killed);
             self.queue.extend(created.absent.take());
             self.visit(fx);
         }
@@ -275,12 +282,12 @@ impl JobController {
             Visit { job, create, count: count.saturating_sub(VISIT) }
         };
         let step = if left.count == 0 {
-            self.created.close(job);
-            Some(Step::Counted)
+            let killed = self.created.close(job).is_some_and(|created| created.killed);
+            Some(Step::Counted { killed })
         } else {
             self.queue.push_back(left);
             (create == count).then(|| {
-                self.created.open(job, Created { ended: false, absent: None });
+                self.created.open(job, Created { ended: false, killed: false, absent: None });
                 Step::Created
             })
         };
@@ -341,8 +348,10 @@ mod tests {
             Some(&Effect::Arm { timer: Timer::Arrival(JobId(1)), after: Span::from_secs(1) })
         );
         client.now = Time::ZERO + Span::from_secs(5);
-        let finished =
-            Input::Deliver { from: client.layout.scheduler(0), msg: Job::Finished { job: JOB }.into() };
+        let finished = Input::Deliver {
+            from: client.layout.scheduler(0),
+            msg: Job::Finished { job: JOB, killed: false }.into(),
+        };
         assert_eq!(client.step(finished), [Effect::Note(Note::Finished { job: JOB })]);
         assert_eq!(client.step(finished), [], "a second report changes nothing");
     }
@@ -354,7 +363,7 @@ mod tests {
 
     fn finished(client: &mut Harness, job: u32) -> Vec<Effect> {
         let from = client.layout.scheduler(0);
-        client.step(Input::Deliver { from, msg: Job::Finished { job: JobId(job) }.into() })
+        client.step(Input::Deliver { from, msg: Job::Finished { job: JobId(job), killed: false }.into() })
     }
 
     #[test]
@@ -374,6 +383,16 @@ mod tests {
         assert_eq!(finished(&mut client, 0), [ended(0), arrived(1), send(1)]);
         assert_eq!(finished(&mut client, 0), [], "a second report submits nothing");
         assert_eq!(finished(&mut client, 1), [ended(1)], "the end of a chain starts no other chain");
+    }
+
+    #[test]
+    fn no_stage_follows_one_that_was_killed() {
+        let mut client = chains(Layout::new(1, 0, [1]));
+        client.step(Input::Fire(Timer::Arrival(JOB)));
+        let killed = Message::from(Job::Finished { job: JOB, killed: true });
+        let input = Input::Deliver { from: client.layout.scheduler(0), msg: killed };
+        assert_eq!(client.step(input), [Effect::Note(Note::Killed { job: JOB })]);
+        assert_eq!(client.step(input), [], "a second report changes nothing");
     }
 
     /// The scheduler crashes while it has a later stage. Only that stage is submitted again.
@@ -403,6 +422,9 @@ mod tests {
         assert_eq!(client.step(tick), [ended, arrived, visit]);
         let second = Job::Submit { job: JobId(1), round: 0 }.into();
         assert_eq!(sends(&client.step(tick)), [(scheduler, second)]);
+        let killed = Message::from(Job::Finished { job: JobId(1), killed: true });
+        assert_eq!(client.step(Input::Deliver { from: scheduler, msg: killed }), [visit]);
+        assert_eq!(client.step(tick), [Effect::Note(Note::Killed { job: JobId(1) })]);
     }
 
     /// The client has ten requests a second and two jobs of 600 tasks. A visit covers 500 tasks and the state of the
@@ -414,8 +436,10 @@ mod tests {
         let visit =
             |tasks: u64| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100 * (tasks + 1)) };
         let fire = Input::Fire(Timer::Tick(0));
-        let finished =
-            |job| Input::Deliver { from: scheduler, msg: Job::Finished { job: JobId(job) }.into() };
+        let finished = |job| Input::Deliver {
+            from: scheduler,
+            msg: Job::Finished { job: JobId(job), killed: false }.into(),
+        };
         assert!(client.step(Input::Fire(Timer::Arrival(JOB))).contains(&visit(500)));
         assert_eq!(
             sends(&client.step(Input::Fire(Timer::Arrival(JobId(1))))),

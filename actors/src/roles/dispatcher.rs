@@ -12,7 +12,7 @@ use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::catalog::JobSpec;
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Contention, Job, Launch, Message, Row};
+use crate::message::{Contention, Job, Launch, Message, Row, TaskRange};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
@@ -212,6 +212,22 @@ impl OpenTasks {
         let wait = back_off(first, attempt);
         dispatched.next_check = Some(fx.now() + wait);
         fx.arm(Timer::Recheck { job, attempt }, wait);
+    }
+
+    /// Whether a check of a job is armed.
+    pub fn has_check(&mut self, job: JobId) -> bool {
+        self.jobs.get_mut(job).is_some_and(|open| open.next_check.is_some())
+    }
+
+    /// Ends an open job: its copies are stopped, and its client learns that it was killed.
+    pub fn kill(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        let Some(DispatchedJob { open, tasks, .. }) = self.jobs.close(job) else { return };
+        for (index, TaskState { attempt, node, .. }) in (0..).zip(tasks) {
+            if let Some(node) = node.filter(|_| !open.is_done(index)) {
+                fx.send(node, Launch::Drop(TaskRange::one(job.task(index), attempt + 1)));
+            }
+        }
+        open.report(job, true, fx);
     }
 
     /// Whether a check of a job is due.

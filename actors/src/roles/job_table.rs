@@ -78,7 +78,7 @@ impl<T> JobTable<T> {
         let Some(open) = self.get_mut(task.job).map(open) else { return Completion::Duplicate };
         let completion = open.complete(task.index);
         if completion == Completion::Job {
-            open.report(task.job, fx);
+            open.report(task.job, false, fx);
             self.close(task.job);
         }
         completion
@@ -199,9 +199,9 @@ impl OpenJob {
         if self.remaining == 0 { Completion::Job } else { Completion::Task }
     }
 
-    /// Notifies the client that this job, which has number `job`, is finished.
-    pub fn report(&self, job: JobId, fx: &mut Effects<'_>) {
-        fx.send(fx.layout().client(self.spec.client), Job::Finished { job });
+    /// Notifies the client that this job, which has number `job`, is finished or was killed.
+    pub fn report(&self, job: JobId, killed: bool, fx: &mut Effects<'_>) {
+        fx.send(fx.layout().client(self.spec.client), Job::Finished { job, killed });
     }
 }
 

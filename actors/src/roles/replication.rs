@@ -230,7 +230,7 @@ impl Replication {
             placed.withdraw(job, base, fx);
         }
         if completion == Completion::Job {
-            placed.open.report(job, fx);
+            placed.open.report(job, false, fx);
             self.jobs.close(job);
         }
     }

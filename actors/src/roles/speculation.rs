@@ -142,7 +142,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         if completion == Completion::Job
             && let Some(placed) = self.jobs.close(job)
         {
-            placed.open.report(job, fx);
+            placed.open.report(job, false, fx);
             self.binding.close(job, fx);
         }
         self.dispatch(fx);
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0)), (c, row(0, 1)), (d, row(1, 2))]);
         assert_eq!(done(&mut bench, 2, 0, 1), [(a, dropped(0, 1))]);
         assert_eq!(done(&mut bench, 0, 0, 0), [], "a late duplicate changes nothing");
-        let finished = Job::Finished { job: JOB }.into();
+        let finished = Job::Finished { job: JOB, killed: false }.into();
         assert_eq!(done(&mut bench, 1, 1, 0), [(d, dropped(1, 3)), (client, finished)]);
         // Four cores are free, and each gets one copy.
         let next = sends(&bench.submit(1));
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(sends(&bench.step(undelivered)), [(c, row(0, 2))]);
         assert_eq!(sends(&bench.step(undelivered)), [], "the task is sent again only once");
         let client = bench.layout.client(0);
-        let finished = Job::Finished { job: JOB }.into();
+        let finished = Job::Finished { job: JOB, killed: false }.into();
         assert_eq!(
             done(&mut bench, 0, 0, 0),
             [(c, dropped(0, 3)), (client, finished)],
@@ -541,7 +541,7 @@ mod tests {
         assert_eq!(bench.receive(second[1], claim(1)).last(), Some(&(second[1], grant(1, 1))));
         let nothing = Message::from(Probe::Nothing { job: JOB, group: 1 });
         assert_eq!(bench.receive(second[0], claim(1)), [(second[0], nothing)]);
-        let finished = Job::Finished { job: JOB }.into();
+        let finished = Job::Finished { job: JOB, killed: false }.into();
         let copy = JOB.task(0).copy(1);
         let client = bench.layout.client(0);
         let ended = bench.receive(second[1], Launch::Completed { copy });

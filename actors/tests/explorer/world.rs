@@ -221,6 +221,8 @@ pub(crate) enum Failure {
     Unexpected(&'static str),
     FinishedTwice(JobId),
     FinishedWithout(TaskId),
+    /// A job was killed, though no policy here kills jobs.
+    Killed(JobId),
     BusyCore(CopyId),
     StartedTwice(CopyId),
     IdleCore(CopyId),
@@ -667,6 +669,7 @@ impl<'a> World<'a> {
             Note::Unexpected { kind } if !self.faulty => {
                 return Err(Failure::Unexpected(KINDS[kind as usize].0));
             }
+            Note::Killed { job } => return Err(Failure::Killed(job)),
             Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Evicted { .. } | Note::Cache(_) => {}
             Note::Bound { .. } | Note::Planned { .. } | Note::Enacted { .. } | Note::Predicted { .. } => {}
             Note::Unexpected { .. } | Note::Value { .. } => {}

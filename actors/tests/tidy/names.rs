@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 17_484),
     ("volary_netem", 2_968),
-    ("volary_engine", 14_595),
+    ("volary_engine", 14_679),
     ("volary_experiment", 12_021),
     ("volary_hosts", 7_721),
     ("volary_report", 6_875),

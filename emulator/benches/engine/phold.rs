@@ -101,6 +101,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         timeline_messages: 0,
         cache_interval: no_time,
         unqueued: None,
+        slowdown_bound: Recording::SLOWDOWN_BOUND,
         cached_nodes: None,
         snapshots: false,
         quiet: Span::MAX,

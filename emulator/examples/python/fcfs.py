@@ -25,6 +25,8 @@ class Fcfs(volary.Central):
 
     def job_ended(self, job):
         del self.running[job]
+        if job.killed:
+            self.lost = [task for task in self.lost if task.job is not job]
 
     def decide(self):
         while self.lost and self.free():

@@ -46,7 +46,7 @@ fn the_shortest_of_three_queues_gets_the_task() {
     assert_eq!(scheduler.receive(c, length(1, 2)), [(b, row(0))]);
     let client = scheduler.layout.client(0);
     let completed = Launch::Completed { copy: JOB.task(0).copy(0) };
-    assert_eq!(scheduler.receive(b, completed), [(client, Job::Finished { job: JOB }.into())]);
+    assert_eq!(scheduler.receive(b, completed), [(client, Job::Finished { job: JOB, killed: false }.into())]);
     assert_eq!(scheduler.receive(b, completed), [], "a job ends once");
 }
 

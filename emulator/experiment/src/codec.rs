@@ -384,7 +384,7 @@ mod tests {
             from: ActorId(3),
             count: 4,
             to: ActorId(5),
-            msg: Job::Finished { job: JobId(6) }.into(),
+            msg: Job::Finished { job: JobId(6), killed: false }.into(),
             returned: false,
         };
         assert_eq!(encode_batch(9, &[parcel, parcel], 1000, &mut bytes), 2);

@@ -122,6 +122,16 @@ class CentralTest(unittest.TestCase):
         self.assertEqual(note, {"do": "note", "name": "queue", "value": 1.0})
         self.assertEqual([task.index for task in run.actor().queue], [1])
 
+    def test_a_killed_job_has_ended_and_its_tasks_wait_no_longer(self):
+        run = Run(FirstFree)
+        run.tell(0, start(), job(0, 2), job(1))
+        scheduler = run.actor()
+        victim, over = scheduler.jobs[0], []
+        scheduler.job_ended = over.append
+        run.tell(1, left(0, 0, 0), left(0, 1, 0), {"event": "killed", "job": 0})
+        self.assertEqual((over, victim.killed, list(scheduler.queue)), ([victim], True, []))
+        self.assertEqual(([node.load for node in scheduler.nodes], list(scheduler.jobs)), ([0, 1, 0, 0], [1]))
+
     def test_mistakes_of_a_policy_are_errors(self):
         run = Run(FirstFree)
         run.tell(0, start(), job(0, 2))
@@ -148,12 +158,13 @@ class CentralTest(unittest.TestCase):
 
     def test_a_job_has_what_volary_says_of_it(self):
         run = Run(FirstFree, cores=[1, 2, 3, 4])
-        features = {"queue": 2, "user": 3}
-        run.tell(2, start(), job(0, 2, estimates=[1.0, 3.0], deadline=9.0, requested=60.0, features=features), job(1))
+        more = {"deadline": 9.0, "requested": 60, "gang": True, "features": {"user": 3}}
+        run.tell(2, start(), job(0, 2, estimates=[1.0, 3.0], **more), job(1))
         jobs = run.actor().jobs
         self.assertEqual([task.estimate for task in jobs[0].tasks], [1.0, 3.0])
         self.assertEqual((jobs[0].deadline, jobs[0].requested, jobs[0].since, jobs[0].arrival), (9.0, 60, 2, 0.5))
-        self.assertEqual((jobs[1].deadline, jobs[1].requested), (None, 1.0))
+        self.assertEqual((jobs[1].deadline, jobs[1].requested, jobs[1].gang), (None, 1.0, False))
+        self.assertEqual((jobs[0].gang, jobs[0].features), (True, {"user": 3}))
         self.assertEqual([node.cores for node in run.actor().nodes], [1, 2, 3, 4])
 
 

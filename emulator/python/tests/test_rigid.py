@@ -37,7 +37,7 @@ def starts(policy, jobs, cores=4, crash=None):
             if kind == "job":
                 arrival, tasks, run, requested = jobs[number]
                 about = {"job": number, "tasks": tasks, "estimate": run, "arrival": arrival, "class": 0}
-                events.append({"event": "job", **about, "requested": requested})
+                events.append({"event": "job", **about, "requested": requested, "gang": True})
             elif kind == "ended" and at.get(task[0]) == task[1]:
                 (job, index), (node, _) = task
                 left[job] -= 1
@@ -120,6 +120,24 @@ class RigidTest(unittest.TestCase):
             at = starts(policy, [(0, 2, 10, 10), (1, 4, 5, 5), (2, 3, 5, 5)], crash=(4, 0))
             self.assertEqual(at[0], [0, 0], policy.__name__)
             self.assertEqual(at[1], [14] * 4, policy.__name__)
+
+    def test_lost_tasks_of_a_killed_job_do_not_start_again(self):
+        for policy in self.all:
+            session = Session(policy)
+            about = {"protocol": 1, "level": "central", "schedulers": 1, "nodes": 2, "cores": 1, "lossy": False}
+            session.answer(json.dumps({"hello": about}).encode())
+            job = {"event": "job", "tasks": 2, "estimate": 1, "arrival": 0, "class": 0}
+            for at, events in enumerate(
+                [
+                    [{"event": "start", "epoch": 0, "seed": "1"}, {**job, "job": 0}, {**job, "job": 1}],
+                    [{"event": "down", "actor": "node:0"}, {"event": "ready", "job": 0, "task": 0}],
+                    [{"event": "left", "job": 0, "task": 1, "node": 1}, {"event": "killed", "job": 0}],
+                    [{"event": "up", "actor": "node:0"}],
+                ]
+            ):
+                request = {"at": at, "actor": "scheduler:0", "events": events}
+                answer = json.loads(session.answer(json.dumps(request).encode()))
+            self.assertEqual(answer["do"], [{"do": "gang", "job": 1, "nodes": [0, 1]}], policy.__name__)
 
     def test_a_job_that_can_never_start_is_an_error(self):
         for policy in self.all:

@@ -80,13 +80,17 @@ class Job:
         self.job_class: int = event["class"]
         #: When it should have ended, seconds; None if it has no deadline.
         self.deadline: float | None = event.get("deadline")
+        #: Whether its tasks have equal work and should start together.
+        self.gang: bool = event.get("gang", False)
+        #: Whether it was killed because it ran longer than requested.
+        self.killed = False
         #: What the trace knows of it, such as user, name and queue: numbers that are equal where the values are.
         self.features: dict[str, int] = event.get("features", {})
         estimates = event.get("estimates") or [self.estimate] * event["tasks"]
+        #: The run time that its user requested, seconds; the longest estimate of its tasks if that is unknown.
+        self.requested: float = event.get("requested") or max(estimates)
         #: Its tasks, in the order of their indices.
         self.tasks = [Task(self, index, estimate) for index, estimate in enumerate(estimates)]
-        #: The time that its user requested, seconds; the longest estimate of its tasks if that is unknown.
-        self.requested: float = event.get("requested") or max(task.estimate for task in self.tasks)
 
 
 class NodeView:
@@ -224,7 +228,7 @@ class _Actor:
 
 _HOOKS = {
     name: f"_on_{name}"
-    for name in "job ready ended left down up unreachable reachable timer message returned launch".split()
+    for name in "job ready ended left killed down up unreachable reachable timer message returned launch".split()
 }
 
 
@@ -329,7 +333,8 @@ class Scheduler(_Actor):
         """Hook: a task left its node unfinished. `task_ready` follows, at once or later."""
 
     def job_ended(self, job: Job) -> None:
-        """Hook: the last task of a job is finished; `task_ended` was called before."""
+        """Hook: the last task of a job is finished, and `task_ended` was called before; or `job.killed`: it ran longer
+        than `overrun` of the experiment allows, and its tasks have left their nodes."""
 
     def node_down(self, node: NodeView) -> None:
         """Hook: a node crashed. `task_ready` is called for each of its tasks afterwards."""
@@ -398,6 +403,14 @@ class Scheduler(_Actor):
         if event["last"]:
             del self.jobs[job.number]
             self.job_ended(job)
+
+    def _on_killed(self, event: dict[str, Any]) -> None:
+        job = self.jobs.pop(event["job"])
+        for task in job.tasks:
+            task.waits = False
+            self._drop(task)
+        job.killed = True
+        self.job_ended(job)
 
     def _on_left(self, event: dict[str, Any]) -> None:
         job, node = self.jobs.get(event["job"]), self.nodes[event["node"]]

@@ -241,7 +241,7 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
             true
         }
     };
-    let mut stuck = outcome.summaries.iter().filter(|s| s.jobs.unfinished + s.jobs.failed > 0).peekable();
+    let mut stuck = outcome.summaries.iter().filter(|s| s.jobs.unfinished > 0).peekable();
     let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
     if broken {
         ExitCode::from(3)
@@ -256,7 +256,7 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
             "{} left jobs unfinished; the first run is {}: {} of {}{notes}",
             number::plural(stuck.count() as u64, "run"),
             first.name(),
-            number::count(first.jobs.unfinished + first.jobs.failed),
+            number::count(first.jobs.unfinished),
             number::plural(first.jobs.submitted, "job")
         );
         ExitCode::from(3)

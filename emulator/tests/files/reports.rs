@@ -135,6 +135,7 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         Note::Arrived { .. }
         | Note::Resubmitted { .. }
         | Note::Finished { .. }
+        | Note::Killed { .. }
         | Note::Cache(_)
         | Note::Planned { .. }
         | Note::Enacted { .. }

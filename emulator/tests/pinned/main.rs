@@ -119,11 +119,11 @@ fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
 
-/// Experiment files by name, without profiles, topologies and classes of jobs.
+/// Experiment files by name, without profiles, topologies and classes of jobs, and without programs in other languages.
 fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         let name = path.strip_prefix(experiments()).unwrap().with_extension("").display().to_string();
-        if path.is_dir() && !["mixes", "profiles", "topologies"].contains(&name.as_str()) {
+        if path.is_dir() && !["mixes", "profiles", "rigid", "topologies"].contains(&name.as_str()) {
             files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "toml") {
             found.insert(name, path);
@@ -151,6 +151,8 @@ fn canonical(value: &Value, out: &mut String) {
                     "sampled_one_in",
                     "interference",
                     "over_10x",
+                    "job_wait_s",
+                    "bounded_slowdown",
                 ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();

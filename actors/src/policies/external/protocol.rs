@@ -120,6 +120,9 @@ pub(super) enum Event {
         task: u32,
         node: u32,
     },
+    Killed {
+        job: u32,
+    },
     Launch {
         job: u32,
         task: u32,
@@ -161,6 +164,10 @@ pub(super) struct JobLine {
     class: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested: Option<f64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gang: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     estimates: Vec<f64>,
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
@@ -180,6 +187,8 @@ impl JobLine {
             arrival: seconds(spec.arrival.0),
             class: spec.class,
             deadline: spec.deadline.map(|deadline| seconds(deadline.0)),
+            requested: catalog.requested(job).map(|requested| seconds(requested.0)),
+            gang: catalog.is_gang(job),
             estimates: if equal {
                 Vec::new()
             } else {

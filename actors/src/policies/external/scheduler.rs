@@ -27,6 +27,8 @@ pub(super) struct ProgramRule {
     tells_unreachable: bool,
     level: Level,
     decision: Option<DistributionSpec<Span>>,
+    /// How much longer than requested a gang may run.
+    overrun: Option<Span>,
     /// The state of this actor's random numbers at its start.
     seed: u64,
     /// Number of decisions so far.
@@ -51,6 +53,7 @@ impl ProgramRule {
             messages: about.map(|about| about.messages).unwrap_or_default(),
             level: external.level,
             decision: external.decision.clone(),
+            overrun: external.overrun,
             seed: 0,
             decisions: 0,
             events: Events::default(),
@@ -206,12 +209,24 @@ impl ProgramRule {
         if let Some(copy) = waiting(task, late, tasks)? {
             tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
             self.placed.insert(task, (copy, node));
+            self.limit(task.job, tasks, fx);
             return Ok(());
         }
         // The task has finished while the decision was taken, and the program counts it at this node.
         let node = fx.layout().node_number(node);
         self.push(&Event::Left { job: task.job.0, task: task.index, node }, fx);
         Ok(())
+    }
+
+    /// Has a gang checked when it has run for longer than it may, counted from the launch of its first task.
+    fn limit(&self, job: JobId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let (Some(overrun), Some(requested)) = (self.overrun, fx.catalog().requested(job))
+            && fx.catalog().is_gang(job)
+            && !tasks.has_check(job)
+        {
+            let most = requested.0.saturating_add(overrun.0);
+            tasks.check_later(job, 0, Some(Span(most.saturating_add(1))), fx);
+        }
     }
 }
 
@@ -322,6 +337,17 @@ impl DispatchRule for ProgramRule {
             let to = actor_name(to, fx.layout());
             self.push(&Event::Returned { to, name, values }, fx);
         }
+    }
+
+    fn check(&mut self, job: JobId, _: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+        tasks.kill(job, fx);
+        let mut placed = self.placed.split_off(&job.task(0));
+        self.placed.append(&mut placed.split_off(&JobId(job.0 + 1).task(0)));
+        for (TaskId { index, .. }, (_, node)) in placed {
+            let node = fx.layout().node_number(node);
+            self.push(&Event::Left { job: job.0, task: index, node }, fx);
+        }
+        self.push(&Event::Killed { job: job.0 }, fx);
     }
 
     fn fire(&mut self, timer: Timer, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {

@@ -482,7 +482,7 @@ fn a_scheduler_deals_tasks_out_and_counts_results() {
     assert_eq!(dealt(&sent), [(first, 0, 3, 0), (second, 3, 3, 0)]);
     for task in 0..6 {
         let sent = scheduler.receive(layout.node(task), Launch::Completed { copy: copy(0, task, 0) });
-        let end = (layout.client(0), Message::from(Job::Finished { job: JobId(0) }));
+        let end = (layout.client(0), Message::from(Job::Finished { job: JobId(0), killed: false }));
         assert_eq!(sent, if task == 5 { vec![end] } else { vec![] });
     }
 }

@@ -249,7 +249,7 @@ fn lost_tasks_are_launched_again() {
     // The first copy ended before its node crashed. Its result counts, and the last copy is stopped.
     let done = sends(&bench.deliver(nodes[0], Launch::Completed { copy: copy(0, 0, 0) }));
     let gone = Launch::Drop(TaskRange::one(JobId(0).task(0), 3));
-    let finished = crate::message::Job::Finished { job: JobId(0) };
+    let finished = crate::message::Job::Finished { job: JobId(0), killed: false };
     assert_eq!(done, [(nodes[1], gone.into()), (bench.layout.client(0), finished.into())]);
 }
 

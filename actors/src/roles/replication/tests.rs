@@ -54,7 +54,7 @@ fn servers_get_the_orders_and_messages_of_table_ii() {
         assert_eq!(
             sent[2..],
             if done == 2 {
-                vec![(bench.layout.client(0), Job::Finished { job: JOB }.into())]
+                vec![(bench.layout.client(0), Job::Finished { job: JOB, killed: false }.into())]
             } else {
                 vec![]
             }

@@ -23,6 +23,8 @@ pub struct Recording {
     pub cache_interval: Span,
     /// A job counts as unqueued if it takes at most this much longer than its longest task; `None` if not measured.
     pub unqueued: Option<Span>,
+    /// Run time that shorter jobs count as having in bounded slowdowns.
+    pub slowdown_bound: Span,
     /// Number of nodes that caches cover, from node 0 on; all if `None`.
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
@@ -32,6 +34,9 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The usual bound of slowdowns (Feitelson, Metrics for parallel job scheduling and their convergence, JSSPP 2001).
+    pub const SLOWDOWN_BOUND: Span = Span::from_secs(10);
+
     /// Whether caches are observed.
     pub fn observes_caches(&self) -> bool {
         self.cache_interval > Span::ZERO
@@ -49,6 +54,7 @@ impl Default for Recording {
             timeline_messages: 2_000,
             cache_interval: Span::from_secs(1),
             unqueued: None,
+            slowdown_bound: Self::SLOWDOWN_BOUND,
             cached_nodes: None,
             snapshots: false,
             quiet: SHORTEST,

@@ -347,6 +347,7 @@ impl PolicyMetric for CacheTracker<'_> {
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
+            | Note::Killed { .. }
             | Note::Suspended { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }

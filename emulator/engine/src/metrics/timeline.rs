@@ -133,6 +133,15 @@ impl LoadSampler {
         }
     }
 
+    /// A job of this many tasks was killed: those that have not begun no longer wait.
+    pub(super) fn killed(&mut self, job: JobId, tasks: u32) {
+        if self.is_open()
+            && let Some(begun) = self.begun.remove(&job)
+        {
+            self.waiting -= (0..tasks).filter(|task| !begun.has(*task)).count() as u64;
+        }
+    }
+
     /// The samples, and the state at the end of the run if the end is within the window.
     pub(super) fn close(&mut self, now: Time, busy: u32) -> Vec<LoadRow> {
         self.observe(now, busy);
@@ -173,7 +182,7 @@ mod tests {
         assert!(shown(at(10), scheduler, node(0), &msg).is_none(), "the window is over");
         let bits = Share::Bits(Blocks { first: 0, len: 1, bits: [0; 3], at: Stamp::from(Time::ZERO) });
         assert!(shown(at(2), node(0), scheduler, &bits.into()).is_none(), "a fragment is no message");
-        let finished = Message::from(Job::Finished { job: JobId(1) });
+        let finished = Message::from(Job::Finished { job: JobId(1), killed: false });
         for recording in [
             Recording { timeline_cores: 0, ..recording },
             Recording { timeline_messages: 0, ..recording },

@@ -223,7 +223,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 68] = [
+pub static METRICS: [Metric; 72] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -253,6 +253,15 @@ pub static METRICS: [Metric; 68] = [
         .means("mean wait of tasks").compared(),
     Metric::of_jobs("wait_s.p99", Seconds, Less, |s| s.times.wait_s.p99)
         .means("99th percentile of the wait of tasks").column(Service, "wait p99").compared(),
+    Metric::of_jobs("job_wait_s.mean", Seconds, Less, |s| s.times.job_wait_s.mean)
+        .means("mean time from a job's arrival to the start of its first task").column(Service, "job wait").compared(),
+    Metric::of_jobs("job_wait_s.p99", Seconds, Less, |s| s.times.job_wait_s.p99)
+        .means("99th percentile of the wait of jobs").column(Service, "job wait p99").compared(),
+    Metric::of_jobs("bounded_slowdown.mean", Plain, Less, |s| s.times.bounded_slowdown.mean)
+        .means("mean slowdown of jobs that count as needing at least run.record.slowdown_bound, at least 1")
+        .column(Service, "bounded slowdown").compared(),
+    Metric::of_jobs("bounded_slowdown.p99", Plain, Less, |s| s.times.bounded_slowdown.p99)
+        .means("99th percentile of bounded slowdown").column(Service, "bounded slowdown p99").compared(),
     Metric::of_jobs("longest_s.mean", Seconds, Neither, |s| s.times.longest_s.mean)
         .means("mean work of the longest task of jobs"),
     Metric::new("deadlines.miss_rate", Share, Less, Summary::miss_rate)
@@ -464,7 +473,9 @@ mod tests {
     fn times_of_jobs_are_censored_and_counts_are_not() {
         let censored: std::collections::BTreeSet<_> = censored_sections().collect();
         let sections = [
+            "bounded_slowdown",
             "drain_s",
+            "job_wait_s",
             "longest_s",
             "makespan_s",
             "over_10x",

@@ -241,9 +241,17 @@ pub struct JobTimes {
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
     /// started earlier.
     pub wait_s: Brief,
+    /// Wait of jobs that have started: from the arrival to the start of the first task, of the first stage if there are
+    /// several.
+    #[serde(default = "unmeasured")]
+    pub job_wait_s: Brief,
     /// Slowdown of finished jobs: response time over the work of the longest task (`longest_s`), or over `alone` where
     /// the class of a mix states `alone`.
     pub slowdown: Brief,
+    /// Bounded slowdown of finished jobs: like `slowdown`, but a job that needs less than `run.record.slowdown_bound`
+    /// counts as needing that, and no slowdown is below 1.
+    #[serde(default = "unmeasured")]
+    pub bounded_slowdown: Brief,
     /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed over stages. `response_s.p99 /
     /// longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
@@ -255,6 +263,11 @@ pub struct JobTimes {
     /// absent without `run.record.unqueued`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<f64>,
+}
+
+/// Results of older versions lack some times.
+const fn unmeasured() -> Brief {
+    Brief::UNMEASURED
 }
 
 /// Counts and times of the jobs of one class.
@@ -277,7 +290,7 @@ pub struct JobCounts {
     pub submitted: u64,
     /// Jobs whose client learnt of their end.
     pub finished: u64,
-    /// Jobs abandoned by their client.
+    /// Jobs that were killed because they ran longer than requested.
     pub failed: u64,
     /// Jobs still open when the run ended.
     pub unfinished: u64,
@@ -407,6 +420,8 @@ pub struct JobRow {
     pub job: u32,
     /// Time of arrival, s.
     pub arrival: f64,
+    /// Time from the arrival to the start of the first task, s; NaN if none has started.
+    pub wait: f64,
     /// Response time, s; NaN if unfinished.
     pub response: f64,
     /// Work of the job's longest task, summed over stages, s.
@@ -425,6 +440,12 @@ impl JobRow {
     pub fn slowdown(&self) -> Option<f64> {
         let least = self.alone.unwrap_or(self.longest);
         (self.response.is_finite() && least > 0.0).then(|| self.response / least)
+    }
+
+    /// The slowdown if the job counts as needing at least `bound` seconds, at least 1; `None` as for `slowdown`.
+    pub fn bounded_slowdown(&self, bound: f64) -> Option<f64> {
+        let least = self.alone.unwrap_or(self.longest).max(bound);
+        (self.response.is_finite() && least > 0.0).then(|| (self.response / least).max(1.0))
     }
 }
 

@@ -245,9 +245,9 @@ macro_rules! following {
             pub slo: Option<Slo>,
             /// Whether jobs are gangs: all tasks of a job have equal work, the mean over the tasks of the trace, and a
             /// policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
-            /// refused.
-            #[serde(default, skip_serializing_if = "is_false")]
-            pub gang: bool,
+            /// refused. If absent the jobs of an `.swf` trace are gangs, and others are not.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub gang: Option<bool>,
             /// Whether gangs with more tasks than the cluster has cores are left out.
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
@@ -324,6 +324,10 @@ pub struct Service {
     /// trace or a trace-like generator states it, as in the papers that use these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// Run time that the user of a job requests, as a multiple of the work of its longest task: 1 is exact. If absent
+    /// the requested time of an `.swf` trace; it is unknown in other workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested: Option<DistributionSpec<f64>>,
     /// Unit of estimates, which are rounded down to its multiples, as in simulators that count whole seconds ("1s" in
     /// Murmuration's, Fig. 14). Zero for no rounding.
     #[serde(skip_serializing_if = "is_zero")]
@@ -351,6 +355,7 @@ impl Default for Service {
             homogeneous: Share::ALL,
             correlated: Share::ALL,
             estimate: None,
+            requested: None,
             estimate_unit: Span::ZERO,
             preemption: Span::ZERO,
             cpu: None,

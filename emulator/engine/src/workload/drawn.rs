@@ -31,11 +31,16 @@ pub(super) struct Drawn {
     pub(super) estimate: Estimate,
     /// Unit to which estimates are rounded down; zero if estimates are not rounded.
     pub(super) estimate_unit: Span,
+    /// Requested run time of a job as a multiple of its longest task; `None` for that of the trace.
+    pub(super) requested: Option<DistributionSpec<f64>>,
     /// Whether all tasks of a job have equal work, the mean of the work that its trace or generator states.
     pub(super) gang: bool,
     pub(super) addresses: Addresses,
     pub(super) means: Means,
 }
+
+/// Address of the draw of a requested time.
+const REQUESTED: u64 = 1;
 
 /// Shapes of jobs, apart from their arrivals.
 #[derive(Debug)]
@@ -210,8 +215,25 @@ impl Drawn {
 
     /// The factor of the estimation error of a job with all its stages.
     fn factor(&self, job: JobId, error: &DistributionSpec<f64>) -> f64 {
+        error.sample(&mut self.misjudged(job).draw())
+    }
+
+    /// The root of the draws of estimates of a job with all its stages.
+    fn misjudged(&self, job: JobId) -> Address {
         let chain = self.stages().map_or(job.0, |stages| stages.chain(job));
-        error.sample(&mut self.addresses.estimate.at(u64::from(chain)).draw())
+        self.addresses.estimate.at(u64::from(chain))
+    }
+
+    /// The run time that the job's user requested, if it is known.
+    pub(super) fn requested_time(&self, job: JobId) -> Option<Span> {
+        match (&self.requested, &self.shapes) {
+            (Some(factor), _) => {
+                let factor = factor.sample(&mut self.misjudged(job).at(REQUESTED).draw());
+                Some(self.longest(job).scale(factor))
+            }
+            (None, Shapes::Traced(trace)) => trace.requested(job),
+            (None, _) => None,
+        }
     }
 
     /// The value of a job's feature, zero if it is unknown.

@@ -253,6 +253,14 @@ impl Catalog for Workload {
         self.drawn.feature(self.of(job), feature)
     }
 
+    fn requested(&self, job: JobId) -> Option<Span> {
+        self.drawn.requested_time(self.of(job))
+    }
+
+    fn is_gang(&self, _: JobId) -> bool {
+        self.drawn.gang
+    }
+
     fn preference(&self, job: JobId) -> Preference {
         self.goals.preference(self.chain(job))
     }

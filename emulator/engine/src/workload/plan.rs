@@ -9,7 +9,7 @@ use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, W
 use super::drawn::{Addresses, Drawn, LikeJob, Means, Published, Shapes};
 use super::jobs::{Past, Workload};
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
-use super::trace::{Trace, TraceSource, WorkloadError};
+use super::trace::{Format, Trace, TraceSource, WorkloadError};
 use super::usage::{LargestNode, Uses};
 use super::work::{Demand, check_tasks, task_count};
 
@@ -205,6 +205,7 @@ impl Plan {
 
     /// Plans the jobs of a trace, or of a generator like it, with the changes of the section.
     fn following(section: &'static str, spec: Like, jobs: Jobs, service: &Service) -> Self {
+        let is_swf = matches!(&jobs, Jobs::Traced(trace) if trace.format() == Format::Swf);
         Self {
             section,
             jobs,
@@ -213,7 +214,7 @@ impl Plan {
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack,
             slo: spec.slo,
-            gang: spec.gang,
+            gang: spec.gang.unwrap_or(is_swf),
             filter: spec.filter,
             pretrain: spec.pretrain,
             service: service.clone(),
@@ -242,6 +243,12 @@ impl Plan {
             ));
         }
         let plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        if plan.gang && spec.gang.is_none() {
+            warnings.push(
+                "jobs are gangs, as in every .swf trace; workload.trace.gang = false makes their tasks independent"
+                    .to_owned(),
+            );
+        }
         Ok(Self { warnings, ..plan })
     }
 
@@ -266,6 +273,7 @@ impl Plan {
         let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if tasks.is_unread());
         let error =
             matches!(&self.service.estimate, Some(Estimate::Error(distribution)) if distribution.is_unread());
+        let requested = self.service.requested.as_ref().is_some_and(DistributionSpec::is_unread);
         let mut distributions = vec![
             (tasks, format!("{section}.tasks")),
             (self.gap.as_ref().is_some_and(DistributionSpec::is_unread), format!("{section}.interarrival")),
@@ -274,6 +282,7 @@ impl Plan {
                 format!("{section}.deadline_slack"),
             ),
             (error, "service.estimate".into()),
+            (requested, "service.requested".into()),
             (self.slo.as_ref().is_some_and(|slo| slo.slack.is_unread()), format!("{section}.slo.slack")),
         ];
         distributions
@@ -321,14 +330,17 @@ impl Plan {
         }
         self.check_goals()?;
         self.check_gang()?;
-        if let Some(Estimate::Error(distribution)) = &self.service.estimate
-            && (distribution.mean().is_nan() || distribution.mean() <= 0.0)
-        {
+        let is_zero = |factor: &DistributionSpec<f64>| factor.mean().is_nan() || factor.mean() <= 0.0;
+        if matches!(&self.service.estimate, Some(Estimate::Error(factor)) if is_zero(factor)) {
             return Err(WorkloadError::config(
                 "service.estimate",
                 "every estimate would be zero; write a factor around 1, such as { error = { uniform = { low = 0.5, \
                  high = 1.5 } } }",
             ));
+        }
+        if self.service.requested.as_ref().is_some_and(is_zero) {
+            let why = "every requested time would be zero; write a factor, such as { uniform = { low = 1, high = 5 } }";
+            return Err(WorkloadError::config("service.requested", why));
         }
         let correlated = self.service.correlated.part() >= 1.0;
         let demands = self.demands();
@@ -366,7 +378,7 @@ impl Plan {
         let differ = shares.into_iter().find(|(_, share)| share.part() < 1.0);
         differ.map_or(Ok(()), |(key, _)| {
             let why = format!(
-                "the tasks of a gang have equal work, which `{section}.gang` asks for; leave one of the two out"
+                "the tasks of a gang have equal work; leave the key out, or write {section}.gang = false"
             );
             Err(WorkloadError::config(format!("service.{key}"), why))
         })
@@ -398,6 +410,7 @@ impl Plan {
             shapes,
             estimate,
             estimate_unit: self.service.estimate_unit,
+            requested: self.service.requested.clone(),
             gang: self.gang,
             addresses: Addresses::new(seed),
         };
@@ -450,8 +463,8 @@ impl Plan {
         let Some(first) = (0..shapes.chains()).find(|&chain| !fits(chain)) else { return Ok(None) };
         if !self.filter {
             let why = format!(
-                "job {first} has {} tasks that start together, and the cluster has {cores} cores; add cores, or leave \
-                 such jobs out by {section}.filter = true",
+                "job {first} has {} tasks that start together, and the cluster has {cores} cores; add cores, make \
+                 tasks independent by {section}.gang = false, or leave such jobs out by {section}.filter = true",
                 shapes.most_tasks(first)
             );
             return Err(WorkloadError::config(format!("{section}.gang"), why));

@@ -482,8 +482,8 @@ mod tests {
     fn gangs_larger_than_the_cluster_are_refused_or_filtered() {
         let site = Site { schedulers: 1, cores: 6, largest: None };
         let error = of(site, 50, "gang = true", "").unwrap_err().to_string();
-        let words = "tasks that start together, and the cluster has 6 cores; add cores, or leave such jobs out by \
-                     workload.synthetic.filter = true";
+        let words = "tasks that start together, and the cluster has 6 cores; add cores, make tasks independent by \
+                     workload.synthetic.gang = false, or leave such jobs out by workload.synthetic.filter = true";
         assert!(error.starts_with("workload.synthetic.gang: job ") && error.ends_with(words), "{error}");
         let workload = of(site, 50, "gang = true\nfilter = true", "").unwrap();
         let kept = workload.jobs();

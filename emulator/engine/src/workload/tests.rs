@@ -56,7 +56,7 @@ fn like(jobs: u32) -> Like {
         cutoff: None,
         deadline_slack: None,
         slo: None,
-        gang: false,
+        gang: None,
         filter: false,
         pretrain: 0,
     }
@@ -350,6 +350,38 @@ fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
 }
 
 #[test]
+fn jobs_of_an_swf_trace_are_gangs_unless_the_section_says_otherwise() {
+    let traces = OneFile("a.swf", "1 0 -1 10 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n");
+    let build = |gang, cores| {
+        let spec = WorkloadSpec::Trace(TraceSpec { gang, ..trace("a.swf") });
+        let site = Site { schedulers: 1, cores, largest: None };
+        Workload::build(&spec, &Service::default(), 1, site, &traces)
+    };
+    let (gangs, tasks) = (build(None, 4).unwrap(), build(Some(false), 3).unwrap());
+    assert!(gangs.is_gang(JobId(0)) && gangs.warnings()[0].contains("workload.trace.gang = false"));
+    assert_eq!((tasks.is_gang(JobId(0)), tasks.warnings()), (false, &[][..]));
+    assert_eq!([&gangs, &tasks].map(|jobs| jobs.requested(JobId(0))), [Some(Span::from_secs(60)); 2]);
+    let error = build(None, 3).unwrap_err().to_string();
+    assert!(error.contains("independent by workload.trace.gang = false"), "{error}");
+}
+
+#[test]
+fn users_request_a_multiple_of_the_longest_task() {
+    let spec = WorkloadSpec::Synthetic(synthetic(2_000, 3.0));
+    let requested = Some(DistributionSpec::Uniform(Uniform { low: 1.0, high: 3.0 }));
+    let with = build(&spec, &Service { requested, ..service(0.0, 1.0) }, 3);
+    let without = build(&spec, &service(0.0, 1.0), 3);
+    let mut sum = 0.0;
+    for job in (0..2_000).map(JobId) {
+        let factor = with.requested(job).unwrap().as_secs_f64() / with.longest(job).as_secs_f64();
+        assert!((0.999..3.001).contains(&factor), "{factor}");
+        assert_eq!((without.requested(job), with.longest(job)), (None, without.longest(job)));
+        sum += factor;
+    }
+    assert!((sum / 2_000.0 - 2.0).abs() < 5.0 * 0.5774 / 2_000f64.sqrt(), "{sum}");
+}
+
+#[test]
 fn a_missing_trace_falls_back_on_a_generator() {
     let traces = OneFile("a.tr", "");
     let spec = TraceSpec { fallback: Some(Model::YahooLike), jobs: Some(30), ..trace("b.tr.xz") };
@@ -372,6 +404,8 @@ fn contradicting_keys_are_refused() {
     let some = || WorkloadSpec::Synthetic(synthetic(1, 1.0));
     refuse(some(), Service::default(), 1, "service.demand");
     refuse(some(), service(1.0, 1.0), 0, "cluster.schedulers");
+    let nothing = Service { requested: Some(DistributionSpec::Constant(0.0)), ..service(1.0, 1.0) };
+    refuse(some(), nothing, 1, "service.requested");
     refuse(WorkloadSpec::Synthetic(synthetic(0, 1.0)), service(1.0, 1.0), 1, "workload.synthetic.jobs");
     refuse(WorkloadSpec::YahooLike(like(0)), Service::default(), 1, "workload.yahoo-like.jobs");
     let slow = Like { speedup: 0.0, ..like(1) };

@@ -1,5 +1,5 @@
 //! A trace in memory: jobs in order of arrival, durations in one flat vector, and columns beside the shape of the
-//! jobs: features, waits, outcomes, cores and memory. Errors of workloads, each with its remedy.
+//! jobs: features, waits, requested times, outcomes, cores and memory. Errors of workloads, each with its remedy.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -274,6 +274,11 @@ impl Trace {
         self.jobs.len() - self.columns.known_waits()
     }
 
+    /// The run time that a job's user requested, if the trace states it.
+    pub fn requested(&self, job: JobId) -> Option<Span> {
+        self.columns.requested(job.index())
+    }
+
     /// Outcome of a job, if the trace states it.
     pub fn outcome(&self, job: JobId) -> Option<Outcome> {
         self.columns.outcome(job.index())
@@ -394,6 +399,8 @@ pub struct Details {
     pub features: [u32; Feature::ALL.len()],
     /// Time from submission to start.
     pub wait: Option<Span>,
+    /// Run time that the job's user requested, above zero.
+    pub requested: Option<Span>,
     /// Outcome of the job.
     pub outcome: Option<Outcome>,
     /// Cores of all tasks of the job together.
@@ -409,6 +416,8 @@ pub(super) struct Columns {
     features: [Vec<u32>; Feature::ALL.len()],
     /// Waits in nanoseconds plus one; `None` if unknown.
     waits: Vec<Option<NonZeroU64>>,
+    /// Requested run times in nanoseconds; `None` if unknown.
+    requested: Vec<Option<NonZeroU64>>,
     outcomes: Vec<Option<Outcome>>,
     /// Cores of each job; zero if unknown.
     cores: Vec<f32>,
@@ -424,6 +433,8 @@ impl Columns {
         }
         let wait = details.wait.and_then(|wait| NonZeroU64::new(wait.0.saturating_add(1)));
         put(&mut self.waits, row, wait.map(Some));
+        let requested = details.requested.and_then(|requested| NonZeroU64::new(requested.0));
+        put(&mut self.requested, row, requested.map(Some));
         put(&mut self.outcomes, row, details.outcome.map(Some));
         put(&mut self.cores, row, details.cores);
         put(&mut self.memory, row, details.memory);
@@ -444,6 +455,10 @@ impl Columns {
     /// Number of rows with a wait.
     pub(super) fn known_waits(&self) -> usize {
         self.waits.iter().flatten().count()
+    }
+
+    pub(super) fn requested(&self, row: usize) -> Option<Span> {
+        get(&self.requested, row).map(|requested| Span(requested.get()))
     }
 
     pub(super) fn outcome(&self, row: usize) -> Option<Outcome> {
@@ -468,6 +483,7 @@ impl Columns {
     pub(super) fn reorder(&mut self, order: &[u32]) {
         self.features.iter_mut().for_each(|column| permute(column, order));
         permute(&mut self.waits, order);
+        permute(&mut self.requested, order);
         permute(&mut self.outcomes, order);
         permute(&mut self.cores, order);
         permute(&mut self.memory, order);

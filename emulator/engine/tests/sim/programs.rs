@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use volary_actors::base::Rng;
+use volary_actors::base::{JobId, Rng};
+use volary_actors::catalog::Catalog;
 use volary_actors::program::{Channel, Launcher, ProgramSpec};
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
@@ -100,6 +101,13 @@ impl State {
             }
             "up" => {
                 node.map(|node| self.down.remove(&node));
+            }
+            "killed" => {
+                assert!(
+                    self.placed.keys().all(|placed| placed.0 != job),
+                    "job {job} was killed and has nodes"
+                );
+                self.waiting.retain(|waiting| waiting.0 != job);
             }
             "unreachable" | "reachable" | "launch" | "returned" => {}
             "timer" => assert!(event["id"].as_u64() < Some(u64::from(self.timers)), "an unknown timer"),
@@ -304,4 +312,34 @@ fn a_decision_that_takes_time_is_carried_out_when_it_is_over() {
     assert_eq!([slow.summary.jobs.finished, fast.summary.jobs.finished], [80, 80]);
     let mean = |measured: &Measured| measured.summary.times.response_s.mean;
     assert!(mean(&slow) > mean(&fast) + 0.1, "{} against {}", mean(&slow), mean(&fast));
+}
+
+/// Users request between half of what their jobs need and one and a half times that.
+#[test]
+fn gangs_that_run_longer_than_requested_are_killed_and_counted_as_failed() {
+    let set = ["workload.synthetic.gang=true", "cluster.nodes=200", "cluster.cores=1"];
+    let requested = "service.requested={ uniform = { low = 0.5, high = 1.5 } }";
+    for (faults, level) in [(false, "central"), (false, "actor"), (true, "actor")] {
+        let text = external(level, "").replace("[policy.external]", "[policy.external]\noverrun = \"30ms\"");
+        let crashes = if faults { &FAULTY[FAULTY.find("[[network.fault]]").expect("faults")..] } else { "" };
+        let text = format!("{}\n{crashes}", with(&text, &[&set[..], &[requested]].concat()));
+        let world = worlds(&parse(&text)).next().expect("a policy");
+        let run = measure("test", &world, &RunConfig::default(), &()).expect("the run ends");
+        let counts = run.summary.jobs;
+        assert_eq!((counts.finished + counts.failed, counts.unfinished), (80, 0), "{text}");
+        assert!(counts.failed > 20 && counts.finished > 20, "{counts:?}");
+        assert!(
+            run.notes.iter().any(|note| note.contains("jobs were killed because they ran longer")),
+            "{:?}",
+            run.notes
+        );
+        let copies = run.summary.copies;
+        assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{copies:?}");
+        assert!(copies.wasted_work_s > 0.0);
+        // A job that finishes has a longest task that is no longer than its limit and the time that messages take.
+        for row in run.jobs.iter().filter(|row| row.response.is_finite()) {
+            let requested = world.workload().requested(JobId(row.job)).expect("it is drawn").as_secs_f64();
+            assert!(row.longest < requested + 0.04, "job {}: {requested} of {}", row.job, row.longest);
+        }
+    }
 }

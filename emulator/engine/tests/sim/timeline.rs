@@ -25,6 +25,7 @@ const WHOLE: Recording = Recording {
     timeline_messages: u32::MAX,
     cache_interval: Span::ZERO,
     unqueued: None,
+    slowdown_bound: Span::from_secs(10),
     cached_nodes: None,
     snapshots: false,
     quiet: Span::from_secs(24 * 3600),

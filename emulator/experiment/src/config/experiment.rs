@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use volary_actors::policies::PolicySpec;
 use volary_engine::fingerprint::Fingerprint;
+use volary_engine::metrics::Recording;
 use volary_engine::results::{Cell, ClaimResult, SCHEMA, Summary, run_id};
 use volary_engine::scenario::{Point, Resolved};
 
@@ -277,7 +278,7 @@ impl Experiment {
 }
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
-pub const ENGINE: u32 = 10;
+pub const ENGINE: u32 = 11;
 
 /// The id of a point under a seed. It depends on the keys, the files' contents and the engine version, and not on the
 /// machine or the experiment's name.
@@ -304,6 +305,9 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     // Runs without this setting lack its count, so a resumed experiment must not keep them.
     if let Some(unqueued) = run.record.unqueued {
         depends["unqueued"] = json!(unqueued);
+    }
+    if run.record.slowdown_bound != Recording::SLOWDOWN_BOUND {
+        depends["slowdown_bound"] = json!(run.record.slowdown_bound);
     }
     if run.keeps_awake() {
         depends["awake"] = json!(true);

@@ -166,6 +166,7 @@ impl RunSection {
     pub fn recording(&self) -> Recording {
         let Record { tasks_one_in, timeline, timeline_cores, timeline_messages, staleness, unqueued, .. } =
             self.record;
+        let slowdown_bound = self.record.slowdown_bound;
         Recording {
             one_in: tasks_one_in,
             timeline,
@@ -173,6 +174,7 @@ impl RunSection {
             timeline_messages,
             cache_interval: staleness,
             unqueued,
+            slowdown_bound,
             ..Recording::default()
         }
     }
@@ -213,6 +215,8 @@ pub struct Record {
     /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
+    /// Run time that shorter jobs count as having in `bounded_slowdown`.
+    pub slowdown_bound: Span,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
 }
@@ -253,6 +257,7 @@ impl Default for Record {
             timeline_messages: 2_000,
             staleness: Span::from_secs(1),
             unqueued: None,
+            slowdown_bound: Recording::SLOWDOWN_BOUND,
             inputs: false,
         }
     }

@@ -56,6 +56,7 @@ pub fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, cou
             JobRow {
                 job,
                 arrival: f64::from(job) * 0.02,
+                wait: (response - longest).max(0.0),
                 response,
                 longest,
                 alone: None,
@@ -115,6 +116,8 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         times: JobTimes {
             response_s: Distribution::of(responses),
             wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },
+            job_wait_s: Brief::of(jobs.iter().map(|job| job.wait)),
+            bounded_slowdown: Brief::of(jobs.iter().filter_map(|job| job.bounded_slowdown(10.0))),
             slowdown: Brief { p50: 1.2, p99: 9.0, ..Brief::of(jobs.iter().filter_map(JobRow::slowdown)) },
             longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
             over_10x: 0.05,

@@ -66,7 +66,7 @@ fn the_yahoo_generator_has_the_spread_of_tasks_of_the_trace() {
         cutoff: None,
         deadline_slack: None,
         slo: None,
-        gang: false,
+        gang: None,
         filter: false,
         pretrain: 0,
     };

@@ -135,6 +135,7 @@ impl<'a> ReportCheck<'a> {
                 Note::Arrived { job: id }
                 | Note::Resubmitted { job: id }
                 | Note::Finished { job: id }
+                | Note::Killed { job: id }
                 | Note::Predicted { job: id, .. } => job(id),
                 Note::Started { copy: id, .. }
                 | Note::Completed { copy: id }
@@ -189,7 +190,10 @@ impl<'a> ReportCheck<'a> {
 
 /// Whether actors of a role produce a note.
 const fn is_of(role: Role, note: &Note) -> bool {
-    let of_client = matches!(note, Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Finished { .. });
+    let of_client = matches!(
+        note,
+        Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Finished { .. } | Note::Killed { .. }
+    );
     let of_worker = matches!(
         note,
         Note::Started { .. } | Note::Completed { .. } | Note::Preempted { .. } | Note::Suspended { .. }

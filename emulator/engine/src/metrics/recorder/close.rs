@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 
-use super::super::PolicyMetric;
+use super::super::{PolicyMetric, Recording};
 use super::Recorder;
 use super::fold::Job;
 use crate::parcel::Delivered;
@@ -98,7 +98,7 @@ impl Recorder<'_> {
         let (busy, stall) = (self.busy > 0, self.stall(now));
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
-        self.counts.unfinished = self.counts.submitted - self.counts.finished;
+        self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
         let CopyCounts {
             started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
         } = self.copies;
@@ -122,11 +122,11 @@ impl Recorder<'_> {
             notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
         }
         let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
-        let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
+        let (labels, recording) = (self.workload.classes(), &self.recording);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
         let classes = classes.map(|(label, waits)| {
             let rows = rows.iter().filter(|row| row.class == *label);
-            (label.to_string(), times(rows, std::slice::from_ref(waits), bound))
+            (label.to_string(), times(rows, std::slice::from_ref(waits), recording))
         });
         let classes = classes.collect();
         let deadlines = self.deadlines(end);
@@ -137,7 +137,7 @@ impl Recorder<'_> {
             jobs: self.counts,
             tasks: self.tasks,
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
-            times: times(rows.iter(), &self.waits, bound),
+            times: times(rows.iter(), &self.waits, recording),
             classes,
             deadlines,
             makespan,
@@ -175,12 +175,16 @@ impl Recorder<'_> {
         }
         let arrival = workload.job(first).arrival;
         let response = match self.jobs[last.index()] {
-            Job::Pending | Job::Open { .. } => f64::NAN,
+            Job::Pending | Job::Open { .. } | Job::Killed => f64::NAN,
             Job::Finished(at) => at.since(arrival).as_secs_f64(),
         };
         Some(JobRow {
             job: chain,
             arrival: arrival.as_secs_f64(),
+            wait: match self.begun[first.index()] {
+                Time::MAX => f64::NAN,
+                begun => begun.since(arrival).as_secs_f64(),
+            },
             response,
             longest: stages()
                 .map(|job| workload.longest(job))
@@ -194,7 +198,7 @@ impl Recorder<'_> {
 
     fn notes(&self, stall: Option<String>) -> Vec<String> {
         let mut notes = Vec::new();
-        let waiting = self.tasks.submitted - self.tasks.finished;
+        let waiting = self.open_tasks();
         if let Some(why) = stall.filter(|_| self.counts.unfinished > 0) {
             notes.push(format!("the run was given up, because {why}"));
         } else if self.copies.in_progress == 0 && waiting > 0 {
@@ -204,6 +208,12 @@ impl Recorder<'_> {
             notes.push(format!(
                 "{} submissions were repeated because a scheduler was down or cut off",
                 self.resubmitted
+            ));
+        }
+        if self.counts.failed > 0 {
+            notes.push(format!(
+                "{} jobs were killed because they ran longer than requested",
+                self.counts.failed
             ));
         }
         let pending = u64::from(self.workload.chains()) - self.counts.submitted;
@@ -217,25 +227,28 @@ impl Recorder<'_> {
     }
 }
 
-/// The times of jobs, and the waits of their tasks. Jobs that took at most `bound` longer than their longest task count
-/// as unqueued.
+/// The times of jobs, and the waits of their tasks.
 fn times<'a>(
     rows: impl Iterator<Item = &'a JobRow> + Clone,
     waits: &[Histogram<u64>],
-    bound: Option<Span>,
+    recording: &Recording,
 ) -> ClassResults {
+    let bound = recording.slowdown_bound.as_secs_f64();
     let finished = rows.clone().filter(|row| !row.response.is_nan());
+    let begun = rows.clone().map(|row| row.wait).filter(|wait| !wait.is_nan());
     ClassResults {
         jobs: rows.clone().count() as u64,
         not_finished: Some(rows.filter(|row| row.response.is_nan()).count() as u64),
         times: JobTimes {
             response_s: Distribution::of(finished.clone().map(|row| row.response)),
             wait_s: brief_of_histograms(waits),
+            job_wait_s: Brief::of(begun),
             slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
+            bounded_slowdown: Brief::of(finished.clone().filter_map(|row| row.bounded_slowdown(bound))),
             longest_s: Brief::of(finished.clone().map(|row| row.longest)),
             over_10x: share(finished.clone(), |row| row.response > 10.0 * row.longest + HALF_NS)
                 .unwrap_or(f64::NAN),
-            unqueued: bound.and_then(|bound| {
+            unqueued: recording.unqueued.and_then(|bound| {
                 let most = bound.as_secs_f64() + HALF_NS;
                 share(finished, |row| row.response - row.longest <= most)
             }),

@@ -52,7 +52,7 @@ impl Recorder<'_> {
             return None;
         }
         let ended = match self.jobs[jobs.end as usize - 1] {
-            Job::Pending | Job::Open { .. } => None,
+            Job::Pending | Job::Open { .. } | Job::Killed => None,
             Job::Finished(at) => Some(at),
         };
         Some((self.workload.job(JobId(jobs.start)).arrival, ended))

@@ -33,6 +33,7 @@ pub(super) enum Job {
     Pending,
     Open { since: Time, done: TaskSet, left: u32 },
     Finished(Time),
+    Killed,
 }
 
 /// The copy that a core runs.
@@ -74,9 +75,13 @@ pub struct Recorder<'a> {
     pub(super) busy_s: f64,
     /// Task waits of each class in microseconds.
     pub(super) waits: Vec<Histogram<u64>>,
+    /// Time of the first start of a copy of each job; the end of time before that.
+    pub(super) begun: Vec<Time>,
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
     pub(super) resubmitted: u64,
+    /// Unfinished tasks of jobs that were killed.
+    killed_tasks: u64,
     /// Copies that shared nodes evicted.
     pub(super) evicted: u64,
     /// Copies that were preempted or evicted since a job arrived, a task finished or a node crashed.
@@ -129,9 +134,11 @@ impl<'a> Recorder<'a> {
             suspended: BTreeMap::new(),
             busy_s: 0.0,
             waits,
+            begun: vec![Time::MAX; jobs as usize],
             first_arrival: None,
             last_finish: Time::ZERO,
             resubmitted: 0,
+            killed_tasks: 0,
             evicted: 0,
             stopped_in_vain: 0,
             half_in_vain: Time::ZERO,
@@ -173,10 +180,13 @@ impl<'a> Recorder<'a> {
                 Job::Open { left, .. } => {
                     return Err(format!("job {} finished with {left} tasks that no copy finished", id.0));
                 }
-                Job::Pending | Job::Finished(_) => {
+                Job::Pending | Job::Finished(_) | Job::Killed => {
                     return Err(format!("job {} finished twice, or before it arrived", id.0));
                 }
             },
+            Note::Killed { job: id } if !matches!(job(id), Job::Open { .. }) => {
+                return Err(format!("job {} was killed, and was not open", id.0));
+            }
             Note::Started { copy, resumed } => {
                 let core = self.core(who)?;
                 if self.running[core as usize].is_some() {
@@ -202,7 +212,8 @@ impl<'a> Recorder<'a> {
                 let (caches, _) = &self.metrics;
                 caches.check(note)?;
             }
-            Note::Resubmitted { .. }
+            Note::Killed { .. }
+            | Note::Resubmitted { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }
             | Note::Planned { .. }
@@ -226,9 +237,12 @@ impl<'a> Recorder<'a> {
             Note::Arrived { job } => self.arrived(now, job),
             Note::Resubmitted { .. } => self.resubmitted += 1,
             Note::Finished { job } => self.finished(now, job),
+            Note::Killed { job } => self.killed(now, job),
             Note::Started { copy, resumed } => {
                 self.progress = now;
                 self.copies.started += u64::from(!resumed);
+                let begun = &mut self.begun[copy.task.job.index()];
+                *begun = now.min(*begun);
                 if resumed {
                     self.resumed(now, copy);
                 }
@@ -295,6 +309,21 @@ impl<'a> Recorder<'a> {
         self.progress = now;
     }
 
+    /// Records that a job was killed, and with it its chain.
+    fn killed(&mut self, now: Time, job: JobId) {
+        let was = std::mem::replace(&mut self.jobs[job.index()], Job::Killed);
+        let Job::Open { left, .. } = was else { panic!("job {} was killed, and was not open", job.0) };
+        self.killed_tasks += u64::from(left);
+        self.load.killed(job, self.workload.tasks(job));
+        self.counts.failed += 1;
+        (self.last_finish, self.progress, self.stopped_in_vain) = (now, now, 0);
+    }
+
+    /// Number of unfinished tasks of open jobs.
+    pub(super) const fn open_tasks(&self) -> u64 {
+        self.tasks.submitted - self.tasks.finished - self.killed_tasks
+    }
+
     fn completed(&mut self, now: Time, core: u32, copy: CopyId) {
         let first = match &mut self.jobs[copy.task.job.index()] {
             Job::Open { done, left, .. } => {
@@ -302,7 +331,7 @@ impl<'a> Recorder<'a> {
                 *left -= u32::from(first);
                 first
             }
-            Job::Finished(_) => false,
+            Job::Finished(_) | Job::Killed => false,
             Job::Pending => panic!("{copy} finished before its job arrived"),
         };
         self.ended(now, core, if first { CopyEnd::First } else { CopyEnd::Second });
@@ -358,7 +387,7 @@ impl<'a> Recorder<'a> {
     fn fate_of(&self, copy: CopyId) -> CopyEnd {
         let needed = match &self.jobs[copy.task.job.index()] {
             Job::Open { done, .. } => !done.has(copy.task.index),
-            Job::Pending | Job::Finished(_) => false,
+            Job::Pending | Job::Finished(_) | Job::Killed => false,
         };
         if needed { CopyEnd::InProgress } else { CopyEnd::Preempted }
     }
@@ -443,9 +472,9 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether every job has ended.
+    /// Whether every job has ended: has finished, or was killed.
     pub fn all_finished(&self) -> bool {
-        self.counts.finished == u64::from(self.workload.chains())
+        self.counts.finished + self.counts.failed == u64::from(self.workload.chains())
     }
 
     /// Jobs finished so far.
@@ -484,7 +513,7 @@ impl<'a> Recorder<'a> {
 
     /// Limit on `stopped_in_vain`.
     fn most_in_vain(&self) -> u64 {
-        STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
+        STOPPED_IN_VAIN * self.open_tasks().clamp(1, MOST_OPEN)
     }
 
     /// The reason why open jobs do not progress at `now`; `None` if they progress.

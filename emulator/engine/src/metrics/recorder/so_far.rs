@@ -25,7 +25,7 @@ pub struct SoFar {
 impl Recorder<'_> {
     /// The counts so far. Takes time in proportion to the number of cores.
     pub fn so_far(&self) -> SoFar {
-        let open = self.tasks.submitted - self.tasks.finished;
+        let open = self.open_tasks();
         SoFar {
             jobs: self.counts,
             tasks: self.tasks,
@@ -40,7 +40,7 @@ impl Recorder<'_> {
         let copies = self.running.iter().flatten().map(|running| running.copy().task);
         let needed = copies.filter(|task| match &self.jobs[task.job.index()] {
             Job::Open { done, .. } => !done.has(task.index),
-            Job::Pending | Job::Finished(_) => false,
+            Job::Pending | Job::Finished(_) | Job::Killed => false,
         });
         let mut tasks: Vec<(u32, u32)> = needed.map(|task| (task.job.0, task.index)).collect();
         tasks.sort_unstable();

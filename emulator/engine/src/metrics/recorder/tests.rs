@@ -8,7 +8,7 @@ use volary_netem::{FaultSpec, Faults, Groups};
 
 use super::*;
 use crate::metrics::Recording;
-use crate::results::CopyCounts;
+use crate::results::{CopyCounts, JobCounts};
 use crate::workload::{NoTraces, Service, Synthetic, Workload, WorkloadSpec};
 
 const LIMITS: Recording = Recording {
@@ -20,6 +20,7 @@ const LIMITS: Recording = Recording {
     timeline_messages: 0,
     cache_interval: Span::ZERO,
     unqueued: None,
+    slowdown_bound: Span::from_secs(10),
     cached_nodes: None,
     snapshots: false,
     quiet: Span::from_secs(1000),
@@ -65,6 +66,37 @@ fn a_run_that_is_cut_lasts_until_its_time_limit() {
     }
     // The run was abandoned because nothing more could happen: the idle time at its end does not count.
     assert_eq!(accounts(true, |recorder| recorder.close(until)).makespan, 2.0);
+}
+
+/// The first job is killed while its task runs, and its copy is stopped a second later. The second job finishes.
+#[test]
+fn a_killed_job_has_failed_and_its_work_is_wasted() {
+    let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
+    let (at, worker, client) =
+        (|s| Time(Span::from_secs(s).0), |core| layout.worker(0, core), layout.client(0));
+    let copy = |job| JobId(job).task(0).copy(0);
+    let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+    let killed = Note::Killed { job: JobId(0) };
+    assert!(recorder.check(client, killed).unwrap_err().contains("was not open"));
+    for (core, job, start) in [(0, 0, at(1)), (1, 1, at(2))] {
+        recorder.note(start, client, Note::Arrived { job: JobId(job) });
+        recorder.note(start, worker(core), Note::Started { copy: copy(job), resumed: false });
+    }
+    assert_eq!(recorder.check(client, killed), Ok(()));
+    recorder.note(at(5), client, killed);
+    assert!(recorder.check(client, killed).unwrap_err().contains("was not open"));
+    recorder.note(at(6), worker(0), Note::Preempted { copy: copy(0) });
+    recorder.note(at(8), worker(1), Note::Completed { copy: copy(1) });
+    assert!(!recorder.all_finished());
+    recorder.note(at(8), client, Note::Finished { job: JobId(1) });
+    assert!(recorder.all_finished());
+    let accounts = recorder.close(at(9));
+    let JobCounts { submitted, finished, failed, unfinished } = accounts.jobs;
+    assert_eq!((submitted, finished, failed, unfinished), (2, 1, 1, 0));
+    assert_eq!((accounts.makespan, accounts.copies.wasted_work_s, accounts.copies.preempted), (7.0, 5.0, 1));
+    assert!(accounts.rows[0].response.is_nan() && accounts.rows[0].wait == 0.0);
+    assert_eq!(accounts.times.not_finished, Some(1));
+    assert!(accounts.notes[0].starts_with("1 jobs were killed"), "{:?}", accounts.notes);
 }
 
 /// The run has a task of two copies and a task of a suspended copy, and is cut after 10 s. Once the first task has a
@@ -170,6 +202,9 @@ fn times_are_recorded_for_each_class() {
         assert!((times.times.response_s.p90 - work - 2.0).abs() < 1e-9, "{times:?}");
         assert!((times.times.slowdown.p50 - (work + 2.0) / work).abs() < 1e-9, "{times:?}");
         assert!((times.times.wait_s.p90 - 2.0).abs() < 0.002, "{times:?}");
+        assert!((times.times.job_wait_s.p50 - 2.0).abs() < 1e-9, "{times:?}");
+        let bounded = f64::max(1.0, (work + 2.0) / work.max(10.0));
+        assert!((times.times.bounded_slowdown.p50 - bounded).abs() < 1e-9, "{times:?}");
     }
     assert_eq!(closed.times.jobs, 40);
     assert_eq!(closed.times.times.response_s.max, long.times.response_s.max);

@@ -25,6 +25,8 @@ struct Row {
     run: f64,
     processors: i64,
     requested: i64,
+    /// Run time that the user requested, s.
+    limit: f64,
     status: i64,
     /// Values of features; zero if unknown.
     features: [u32; Feature::ALL.len()],
@@ -79,6 +81,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
         let details = Details {
             features: row.features,
             wait: (row.wait >= 0.0).then(|| Span::from_secs_f64(row.wait)),
+            requested: (row.limit > 0.0).then(|| Span::from_secs_f64(row.limit)),
             outcome: match row.status {
                 0 => Some(Outcome::Failed),
                 1 => Some(Outcome::Finished),
@@ -140,6 +143,7 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
         run: -1.0,
         processors: -1,
         requested: -1,
+        limit: -1.0,
         status: -1,
         features: unknown,
     };
@@ -152,6 +156,7 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
             4 => row.run = time(line, 4, "run time", text)?,
             5 => row.processors = whole(line, 5, "processors used", text)?,
             8 => row.requested = whole(line, 8, "processors requested", text)?,
+            9 => row.limit = decimal(line, 9, "requested time", text)?,
             11 => row.status = whole(line, 11, "status", text)?,
             _ => {}
         }

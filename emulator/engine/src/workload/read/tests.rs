@@ -133,6 +133,14 @@ fn swf_jobs_without_used_processors_have_the_requested_processors() {
 }
 
 #[test]
+fn swf_jobs_have_the_requested_time_if_it_is_above_zero() {
+    let row = |time: &str| format!("1 0 -1 10 4 -1 -1 4 {time} -1 1 1 1 -1 -1 -1 -1 -1\n");
+    let trace = parse("a.swf", [row("3600.5"), row("-1"), row("0")].concat()).unwrap();
+    let requested = [0, 1, 2].map(|job| trace.requested(JobId(job)));
+    assert_eq!(requested, [Some(Span::from_millis(3_600_500)), None, None]);
+}
+
+#[test]
 fn errors_of_swf_files_name_line_and_reason() {
     for (text, parts) in [
         ("1 0 -1 10 4\n", &["a.swf:1", "5 of the 18 columns"][..]),

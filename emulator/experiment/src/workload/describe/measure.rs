@@ -521,7 +521,7 @@ mod tests {
             cutoff: None,
             deadline_slack: None,
             slo: None,
-            gang: false,
+            gang: None,
             filter: false,
             pretrain: 0,
         };
