@@ -71,6 +71,7 @@ pub fn measure_with(
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE, observed)? };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
     let end = drive(&mut shard, config.until, progress)?;
+    shard.read_broadcasts();
     let counters = Counters::of(&shard);
     let (recorder, mut observer) = shard.observer;
     let (DriveEnd::Over(now) | DriveEnd::GivenUp(now) | DriveEnd::Until(now) | DriveEnd::Interrupted(now)) =

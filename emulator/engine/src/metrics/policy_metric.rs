@@ -16,9 +16,10 @@ pub trait PolicyMetric {
     /// The node of a core crashed.
     fn crashed(&mut self, _now: Time, _core: u32) {}
 
-    /// Whether notes of a scheduler must arrive in order of time.
-    fn watches(&self, _scheduler: u32) -> bool {
-        false
+    /// The time from which on all notes of before must have arrived. Until then those of a scheduler about its cache
+    /// may come later than others, but before its next decision.
+    fn reads_by(&self) -> Time {
+        Time::MAX
     }
 
     /// Adds the measurements to the results of a run from its `first` arrival to `end`.
@@ -44,8 +45,8 @@ impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
     }
 
     #[inline]
-    fn watches(&self, scheduler: u32) -> bool {
-        self.0.watches(scheduler) || self.1.watches(scheduler)
+    fn reads_by(&self) -> Time {
+        self.0.reads_by().min(self.1.reads_by())
     }
 
     fn close(self, first: Time, end: Time, results: &mut PolicyResults) {

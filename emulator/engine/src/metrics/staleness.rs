@@ -43,14 +43,13 @@ use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{CacheNote, Note, ServiceOrder};
-use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
 use self::ages::Ages;
 use self::copies::CopyTracker;
 use self::decisions::{Decision, Decisions};
 use self::instants::{CacheSamples, Instants};
-use self::view::{Received, View, seconds, step};
+use self::view::{Received, View, Views, seconds, step};
 use super::PolicyMetric;
 use super::gauge::Gauge;
 use super::recording::Recording;
@@ -67,7 +66,7 @@ struct TrackerState {
     truth: Vec<i64>,
     /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
-    views: Vec<View>,
+    views: Views,
     samples: CacheSamples,
     ages: Ages,
     /// Whether entries are snapshots of nodes, which have no error by this measure.
@@ -171,15 +170,13 @@ impl<'a> CacheTracker<'a> {
             state.truth[node as usize] += estimate;
             state.decisions.waits.placed(node, copy.task, rank, work);
             if !state.snapshots {
-                state.made(now, by, node, estimate);
+                state.views.made(now, by, node, estimate);
                 return;
             }
-            for view in &mut state.views {
-                if before != NOWHERE {
-                    view.withdrawn(before, copy.task);
-                }
-                view.placed(now, by, node, copy, estimate);
+            if before != NOWHERE {
+                state.views.withdrawn(before, copy.task);
             }
+            state.views.placed(now, by, node, copy, estimate);
         }
     }
 
@@ -188,7 +185,7 @@ impl<'a> CacheTracker<'a> {
         if let Role::Node(node) = self.layout.role(who)
             && let Some(state) = self.at(now)
         {
-            state.views.iter_mut().for_each(|view| view.reached(now, node, copy));
+            state.views.reached(now, node, copy);
         }
     }
 
@@ -210,12 +207,12 @@ impl<'a> CacheTracker<'a> {
                 *place = NOWHERE;
                 state.truth[node as usize] -= estimate;
                 // The end of a copy that was abandoned and placed again is not counted.
-                state.made(now, origin, node, -estimate);
+                state.views.made(now, origin, node, -estimate);
             } else if placed != NOWHERE {
                 // Its launch there may have been lost: nothing waits for it, and no snapshot will contain it.
                 state.decisions.waits.left(placed, copy.task);
                 if state.snapshots {
-                    state.views.iter_mut().for_each(|view| view.withdrawn(placed, copy.task));
+                    state.views.withdrawn(placed, copy.task);
                 }
             }
         }
@@ -254,23 +251,23 @@ impl<'a> CacheTracker<'a> {
         let (faults, endpoint) = (self.faults, self.layout.endpoint(who));
         let crashed = |since| faults.crash_between(endpoint, since, now).is_some();
         if let Some(state) = self.at(now) {
-            state.views.iter_mut().for_each(|view| view.numbered((origin, node), number, datagram, crashed));
+            state.views.numbered((origin, node), number, datagram, crashed);
         }
     }
 
     /// A scheduler received an update.
     fn learnt(&mut self, now: Time, who: ActorId, update: Received) {
         let by = self.scheduler(who);
-        if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
-            view.learnt(update);
+        if let Some((views, by)) = self.at(now).and_then(|state| state.view(by)) {
+            views.learnt(by, update);
         }
     }
 
     /// A scheduler replaced its cache entry by an entry that contains all updates made up to `made`.
     fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
-        if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
-            view.believes(now, node, work, made);
+        if let Some((views, by)) = self.at(now).and_then(|state| state.view(by)) {
+            views.believes(by, now, node, work, made);
         }
     }
 
@@ -316,15 +313,12 @@ impl<'a> CacheTracker<'a> {
         self.state.as_ref().map_or_else(|| self.copies.cache_samples(), |state| &state.samples.rows)
     }
 
-    /// Cached load, true load and the sum of pending updates (ns of work) for every watched scheduler and every node.
+    /// Cached load, true load and the sum of pending updates (ns of work) for every watched scheduler and every node
+    /// that is observed.
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(state) = &self.state else { return Vec::new() };
-        let nodes = 0..self.layout.nodes();
-        let pair = |view: &View, node: u32| {
-            let (work, pending) = view.entry(node);
-            (work, state.truth[node as usize], pending)
-        };
-        state.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
+        let entries = (0..state.views.all.len()).flat_map(|by| state.views.entries(by));
+        entries.map(|(node, work, pending)| (work, state.truth[node as usize], pending)).collect()
     }
 }
 
@@ -366,8 +360,9 @@ impl PolicyMetric for CacheTracker<'_> {
         }
     }
 
-    fn watches(&self, scheduler: u32) -> bool {
-        self.every > Span::ZERO && is_watched(scheduler, self.layout.schedulers())
+    #[inline]
+    fn reads_by(&self) -> Time {
+        self.state.as_ref().map_or(Time::MAX, |state| state.samples.next())
     }
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
@@ -385,7 +380,7 @@ impl PolicyMetric for CacheTracker<'_> {
             decision_error_s: error(&state.decision_errors),
             regret_s,
             every_s: state.samples.every_s(),
-            receivers: state.views.len() as u32,
+            receivers: state.views.all.len() as u32,
             sources: (0..nodes).step_by(step(nodes)).len() as u32,
             ..state.ages.summary()
         });
@@ -397,11 +392,10 @@ impl PolicyMetric for CacheTracker<'_> {
 impl TrackerState {
     fn new(layout: &Layout, cached: u32, jobs: u32, samples: CacheSamples, seed: u64) -> Self {
         let (schedulers, nodes) = (layout.schedulers(), layout.nodes());
-        let watched = (0..schedulers).filter(|&scheduler| is_watched(scheduler, schedulers));
         Self {
             truth: vec![0; nodes as usize],
             places: vec![Vec::new(); jobs as usize],
-            views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes, cached)).collect(),
+            views: Views::new(schedulers, nodes, cached),
             samples,
             ages: Ages::new(),
             snapshots: false,
@@ -422,36 +416,33 @@ impl TrackerState {
     }
 
     fn snapshot(&mut self, now: Time, scheduler: Option<u32>, node: u32, made: Time) {
-        if let Some(peak) = self.view(scheduler).and_then(|view| view.snapshot(now, node, made)) {
+        if let Some((views, by)) = self.view(scheduler)
+            && let Some(peak) = views.snapshot(by, now, node, made)
+        {
             self.ages.peak(peak);
         }
     }
 
-    fn view(&mut self, scheduler: Option<u32>) -> Option<&mut View> {
-        let scheduler = scheduler?;
-        let at = self.views.binary_search_by_key(&scheduler, |view| view.scheduler).ok()?;
-        Some(&mut self.views[at])
+    /// The views, and the place of a scheduler's view if the scheduler is watched.
+    fn view(&mut self, scheduler: Option<u32>) -> Option<(&mut Views, usize)> {
+        let by = self.views.of(scheduler?)?;
+        Some((&mut self.views, by))
     }
 
     /// Measures a decision before it takes effect.
     fn decided(&mut self, by: u32, decision: Decision, believed: i64) {
         self.decision_errors.add(seconds(believed - self.truth[decision.node as usize]).abs(), 1);
-        if let Ok(at) = self.views.binary_search_by_key(&by, |view| view.scheduler) {
-            self.decisions.decided(decision, &self.views[at]);
+        if let Some(by) = self.views.of(by) {
+            self.decisions.decided(decision, by, &self.views);
         }
-    }
-
-    /// Adds an update to the pending updates of all schedulers except its author.
-    fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
-        self.views.iter_mut().for_each(|view| view.made(now, origin, node, change));
     }
 
     /// Takes the observations that are due before `now`, of the caches for which `there` holds.
     fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
         while let Some(at) = self.samples.due(now) {
             let weight = self.samples.weight();
-            for view in self.views.iter().filter(|view| there(view, at)) {
-                let mut row = view.row(at, &self.truth, |lack, error| {
+            for (by, view) in self.views.all.iter().enumerate().filter(|(_, view)| there(view, at)) {
+                let mut row = self.views.row(by, at, &self.truth, |lack, error| {
                     self.ages.add(lack, weight);
                     self.errors.add(error.abs(), weight);
                     self.bias.add(error, weight);
@@ -459,10 +450,10 @@ impl TrackerState {
                 if self.snapshots {
                     (row.error, row.bias, row.error_max) = (f64::NAN, f64::NAN, f64::NAN);
                 }
-                self.in_flight.add(view.in_flight() as f64, weight);
+                self.in_flight.add(view.in_flight as f64, weight);
                 self.samples.rows.push(row);
             }
-            self.samples.advance(self.views.len());
+            self.samples.advance(self.views.all.len());
         }
     }
 }

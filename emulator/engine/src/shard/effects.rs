@@ -147,24 +147,26 @@ impl<O: Observer> Shard<'_, O> {
     /// Handles the arrival of a broadcast.
     pub(super) fn append_broadcast(&mut self, from: ActorId, msg: Message) {
         if self.broadcasts.entries.len() == BroadcastLog::FULL {
-            (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_broadcasts(reader));
-            self.broadcasts.entries.clear();
-            self.broadcasts.cursors.fill(0);
+            self.read_broadcasts();
         }
         self.broadcasts.entries.push(BroadcastEntry { at: self.now, from, msg });
-        for at in 0..self.broadcasts.eager.len() {
-            self.read_broadcasts(self.broadcasts.eager[at] as usize);
-        }
+    }
+
+    /// Steps every scheduler through the entries that it has not read, and clears the log.
+    pub fn read_broadcasts(&mut self) {
+        (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_as(reader));
+        self.broadcasts.entries.clear();
+        self.broadcasts.cursors.fill(0);
     }
 
     /// Steps a scheduler through the entries that it has not read.
     pub(super) fn catch_up(&mut self, actor: ActorId) {
         if let Some(reader) = self.broadcasts.reader(actor) {
-            self.read_broadcasts(reader);
+            self.read_as(reader);
         }
     }
 
-    fn read_broadcasts(&mut self, reader: usize) {
+    fn read_as(&mut self, reader: usize) {
         let log = &mut self.broadcasts;
         let me = ActorId(log.first + reader as u32);
         let from = log.cursors[reader] as usize;

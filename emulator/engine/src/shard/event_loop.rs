@@ -157,7 +157,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
-            broadcasts: BroadcastLog::new(parts.layout, |scheduler| observer.watches(scheduler)),
+            broadcasts: BroadcastLog::new(parts.layout),
             executor: None,
             observer,
             parts,
@@ -234,6 +234,9 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.observe_lateness(key.due, &event);
         self.events += 1;
         self.hash = order_hash(self.hash, key, &event);
+        if !self.broadcasts.entries.is_empty() && self.observer.reads_by() <= self.now {
+            self.read_broadcasts();
+        }
         match event.kind {
             EventKind::Input(input) => self.handle_input(key.due, event.to, event.stamp, input),
             EventKind::Broadcast(msg) => self.append_broadcast(event.to, msg),
@@ -522,8 +525,6 @@ pub(super) struct BroadcastLog {
     pub(super) first: u32,
     /// Number of entries that each scheduler has read.
     pub(super) cursors: Vec<u32>,
-    /// Schedulers that read at once.
-    pub(super) eager: Vec<u32>,
     /// A reused buffer.
     pub(super) effects: Vec<Effect>,
 }
@@ -532,13 +533,11 @@ impl BroadcastLog {
     /// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
     pub(super) const FULL: usize = 1 << 20;
 
-    pub(super) fn new(layout: &Layout, eager: impl Fn(u32) -> bool) -> Self {
-        let schedulers = layout.schedulers();
+    pub(super) fn new(layout: &Layout) -> Self {
         Self {
             entries: Vec::new(),
             first: layout.scheduler(0).0,
-            cursors: vec![0; schedulers as usize],
-            eager: (0..schedulers).filter(|&reader| eager(reader)).collect(),
+            cursors: vec![0; layout.schedulers() as usize],
             effects: Vec::new(),
         }
     }

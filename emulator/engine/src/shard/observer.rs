@@ -27,10 +27,11 @@ pub trait Observer {
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
-    /// Whether notes of a scheduler are needed in order of time, so that it must read broadcasts when they arrive.
+    /// The time from which on schedulers must have read all broadcasts of before. Until then they read them when they
+    /// are stepped, and their notes are not in order of time.
     #[inline]
-    fn watches(&self, _scheduler: u32) -> bool {
-        false
+    fn reads_by(&self) -> Time {
+        Time::MAX
     }
     /// An event is handled `late` after it was due.
     #[inline]
@@ -73,8 +74,8 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 
     #[inline]
-    fn watches(&self, scheduler: u32) -> bool {
-        self.0.watches(scheduler) || self.1.watches(scheduler)
+    fn reads_by(&self) -> Time {
+        self.0.reads_by().min(self.1.reads_by())
     }
 
     #[inline]

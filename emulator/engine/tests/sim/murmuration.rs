@@ -122,8 +122,8 @@ impl Observer for Audit<'_> {
         unreachable!("no crash is configured")
     }
 
-    fn watches(&self, scheduler: u32) -> bool {
-        self.recorder.watches(scheduler)
+    fn reads_by(&self) -> Time {
+        self.recorder.reads_by()
     }
 }
 
@@ -146,6 +146,7 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
             let mut shard = Shard::new(parts, audit);
             shard.start();
             while shard.advance() {}
+            shard.read_broadcasts();
             let audit = shard.observer;
             assert!(audit.recorder.all_finished() && audit.checked > 20_000 && audit.beliefs > 250);
             let quiet = audit.recorder.metrics.0.pairs();

@@ -13,7 +13,7 @@ use ::parquet::errors::Result;
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use ::parquet::schema::types::{Type, TypePtr};
+use ::parquet::schema::types::{ColumnPath, Type, TypePtr};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,12 +82,16 @@ impl Kind {
     }
 }
 
-/// Name and type of a column, and whether it may have nulls.
+/// Name and type of a column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ColumnType {
     pub(super) name: String,
     pub(super) kind: Kind,
+    /// Whether it may have nulls.
     pub(super) optional: bool,
+    /// Whether values repeat, so that a dictionary saves space. A dictionary of measured times would be as long as the
+    /// column, and most of the cost of writing it.
+    pub(super) repeats: bool,
 }
 
 /// Values of one type. Seeds are stored as integers with the same bits.
@@ -306,11 +310,14 @@ impl TableFile {
                 let fields = columns.iter().map(field).collect::<Result<_>>()?;
                 let schema = Type::group_type_builder(table).with_fields(fields).build()?;
                 let notes = notes.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone()));
-                // The writer uses a dictionary for each column while the dictionary saves space.
-                let properties = WriterProperties::builder()
+                let mut properties = WriterProperties::builder()
                     .set_compression(Compression::SNAPPY)
                     .set_created_by(format!("volary {}", env!("CARGO_PKG_VERSION")))
                     .set_key_value_metadata(Some(notes.collect()).filter(|notes: &Vec<_>| !notes.is_empty()));
+                for column in &columns {
+                    let path = ColumnPath::new(vec![column.name.clone()]);
+                    properties = properties.set_column_dictionary_enabled(path, column.repeats);
+                }
                 let writer = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties.build()))?;
                 TableWriter::Parquet(Box::new(writer))
             }
@@ -344,7 +351,7 @@ impl TableFile {
     }
 }
 
-fn field(ColumnType { name, kind, optional }: &ColumnType) -> Result<TypePtr> {
+fn field(ColumnType { name, kind, optional, .. }: &ColumnType) -> Result<TypePtr> {
     let (physical, logical) = kind.stored();
     let repetition = if *optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let field = Type::primitive_type_builder(name, physical).with_repetition(repetition);

@@ -91,7 +91,7 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     let column = |name: String| {
         let kinds = values(&name).into_iter().flatten().map(Kind::of);
         let kind = if name == "seed" { Some(Kind::Seed) } else { kinds.reduce(Kind::with) };
-        ColumnType { name, kind: kind.unwrap_or(Kind::Text), optional: true }
+        ColumnType { name, kind: kind.unwrap_or(Kind::Text), optional: true, repeats: true }
     };
     let types: Vec<ColumnType> = names.into_iter().map(column).collect();
     let columns: Vec<Column> =
@@ -150,7 +150,7 @@ pub(super) fn write_rows<'a>(
 ) -> Result<(), Error> {
     let own = kind.own_columns().iter().map(|&(name, (kind, optional), _)| {
         let name = name.to_owned();
-        ColumnType { name, kind, optional }
+        ColumnType { name, kind, optional, repeats: kind != Kind::Number }
     });
     let fixed = kind.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
     let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();
@@ -235,7 +235,7 @@ impl Labels {
         let run = RUN.iter().zip([Kind::Text, Kind::Text, Kind::Seed]);
         let run = run.map(|((name, _), kind)| ((*name).to_owned(), kind, false));
         let swept = self.swept.iter().map(|(key, kind)| (key.clone(), *kind, true));
-        run.chain(swept).map(|(name, kind, optional)| ColumnType { name, kind, optional })
+        run.chain(swept).map(|(name, kind, optional)| ColumnType { name, kind, optional, repeats: true })
     }
 
     /// The columns of swept values and their meanings.

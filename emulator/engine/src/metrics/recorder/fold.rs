@@ -452,11 +452,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether the notes of a scheduler must arrive in order of time.
-    pub fn watches(&self, scheduler: u32) -> bool {
-        self.metrics.watches(scheduler)
-    }
-
     /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
         (self.progress, self.stopped_in_vain) = (now, 0);
@@ -545,8 +540,8 @@ impl Observer for Recorder<'_> {
     }
 
     #[inline]
-    fn watches(&self, scheduler: u32) -> bool {
-        Recorder::watches(self, scheduler)
+    fn reads_by(&self) -> Time {
+        self.metrics.reads_by()
     }
 
     #[inline]

@@ -57,7 +57,7 @@ fn simulate(
     while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {
         state.look(Time(at), |_, _| true);
         match event {
-            AgeEvent::Made { source } => state.made(Time(at), receivers + source, source, 0),
+            AgeEvent::Made { source } => state.views.made(Time(at), receivers + source, source, 0),
             AgeEvent::Arrives { source, receiver, made } => {
                 let newest = &mut newest[(receiver * sources + source) as usize];
                 if std::mem::replace(newest, made.max(*newest)) < made {

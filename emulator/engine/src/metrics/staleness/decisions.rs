@@ -4,7 +4,7 @@ use volary_actors::base::{Address, Purpose, Time};
 use volary_actors::layout::Layout;
 
 use super::super::gauge::Gauge;
-use super::view::View;
+use super::view::Views;
 use super::waits::{Rank, TrueWaits};
 use crate::results::{DecisionRow, Spread};
 
@@ -52,27 +52,27 @@ impl Decisions {
         }
     }
 
-    /// Measures a decision of the scheduler of a cache, before it takes effect.
-    pub(super) fn decided(&mut self, decision: Decision, view: &View) {
-        let lack = view.lack(decision.node, decision.now);
+    /// Measures a decision of the scheduler of a view, before it takes effect.
+    pub(super) fn decided(&mut self, decision: Decision, by: usize, views: &Views) {
+        let lack = views.lack(by, decision.node, decision.now);
         self.out_of_sync += u64::from(lack.versions > 0);
         self.conflicts += u64::from(lack.placement);
         if self.all == self.next {
-            self.sample(decision, view);
+            self.sample(decision, by, views);
         }
         self.all += 1;
     }
 
-    fn sample(&mut self, decision: Decision, view: &View) {
+    fn sample(&mut self, decision: Decision, by: usize, views: &Views) {
         let Decision { now, node, rank, believed } = decision;
         let wait = self.waits.wait(node, rank, now);
         let (best, least) = self.waits.least(rank, now, wait).unwrap_or((node, wait));
         let regret = wait.saturating_sub(least).as_secs_f64();
         self.regrets.add(regret, self.stride as u32);
-        let [here, there] = [node, best].map(|node| view.lack(node, now));
+        let [here, there] = [node, best].map(|node| views.lack(by, node, now));
         self.rows.push(DecisionRow {
             time: now.as_secs_f64(),
-            scheduler: view.scheduler,
+            scheduler: views.all[by].scheduler,
             node,
             best,
             age: here.age,
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn decisions_are_sampled_evenly() {
         let layout = Layout::new(1, 0, [1, 1]);
-        let (view, rank) = (View::new(0, 1, 2, 2), (0, Time::ZERO));
+        let (views, rank) = (Views::new(1, 2, 2), (0, Time::ZERO));
         let mut decisions = Decisions::new(&layout, 2, 1);
         decisions.waits.placed(0, JobId(0).task(0), rank, Span::from_secs(10));
         for second in 0..10_000 {
             let now = Time::ZERO + Span::from_secs(second);
-            decisions.decided(Decision { now, node: 0, rank, believed: 0.0 }, &view);
+            decisions.decided(Decision { now, node: 0, rank, believed: 0.0 }, 0, &views);
         }
         let (stride, regrets) = (decisions.stride, decisions.summary().2);
         assert_eq!((stride, regrets.mean, regrets.max), (4, 10.0, 10.0));

@@ -87,6 +87,12 @@ impl CacheSamples {
         (self.instants.next <= now).then_some(self.instants.next)
     }
 
+    /// The time of the next observation.
+    #[inline]
+    pub(super) const fn next(&self) -> Time {
+        self.instants.next
+    }
+
     /// The weight of an observation: the length of its interval, in multiples of the configured one.
     pub(super) const fn weight(&self) -> u32 {
         self.instants.stride

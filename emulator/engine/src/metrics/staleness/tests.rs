@@ -23,11 +23,11 @@ fn state(schedulers: u32, nodes: usize) -> TrackerState {
 #[test]
 fn long_runs_are_observed_less_often() {
     let mut state = state(20, 1000);
-    state.made(Time::ZERO, 0, 8, 5_000_000_000);
+    state.views.made(Time::ZERO, 0, 8, 5_000_000_000);
     state.look(Time(3_000_000_000_000), |_, _| true);
     let samples = state.samples.rows.chunk_by(|a, b| a.time == b.time);
     let intervals: Vec<u32> = samples.map(|look| look[0].time as u32 / 4).collect();
-    assert_eq!((state.samples.weight(), state.views.len()), (4, 10));
+    assert_eq!((state.samples.weight(), state.views.all.len()), (4, 10));
     assert!((0..749).all(|interval| intervals.get(interval) == Some(&(interval as u32))), "{intervals:?}");
     let last = state.samples.rows.last().unwrap();
     assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "it is never taken in");
@@ -77,17 +77,17 @@ fn updates_are_matched_by_origin_and_number() {
     let mut state = state(2, 2);
     let second = |s: u64| Time(s * 1_000_000_000);
     for (made, number) in [(1, 7), (3, 8)] {
-        state.made(second(made), 0, 0, 5);
-        state.views.iter_mut().for_each(|view| view.numbered((0, 0), number, false, |_| false));
+        state.views.made(second(made), 0, 0, 5);
+        state.views.numbered((0, 0), number, false, |_| false);
     }
-    let lack = |state: &TrackerState, node| state.views[1].lack(node, second(10));
+    let lack = |state: &TrackerState, node| state.views.lack(1, node, second(10));
     let received = |number| Received { node: 0, change: 5, origin: 0, number, datagram: false };
     assert_eq!(lack(&state, 0), Lack { age: 9.0, versions: 2, placement: true, information: None });
-    state.views[1].learnt(received(8));
+    state.views.learnt(1, received(8));
     assert_eq!(lack(&state, 0), Lack { age: 9.0, versions: 1, placement: true, information: None });
-    state.views[1].learnt(received(7));
-    assert_eq!((lack(&state, 0).versions, state.views[1].in_flight()), (0, 0));
-    assert_eq!(state.views[0].lack(0, second(10)).versions, 0, "the scheduler made them");
+    state.views.learnt(1, received(7));
+    assert_eq!((lack(&state, 0).versions, state.views.all[1].in_flight), (0, 0));
+    assert_eq!(state.views.lack(0, 0, second(10)).versions, 0, "the scheduler made them");
 }
 
 /// The first and the third of some datagrams about two nodes are lost. A lost datagram is pending until a later
@@ -98,23 +98,23 @@ fn updates_overtaken_by_a_datagram_are_lost() {
     let nodes = [0, 1, 0, 1];
     for (number, node) in (0..).zip(nodes) {
         for origin in [0, 1] {
-            state.made(Time::ZERO, origin, node, 5);
-            state.views.iter_mut().for_each(|view| view.numbered((origin, node), number, true, |_| false));
+            state.views.made(Time::ZERO, origin, node, 5);
+            state.views.numbered((origin, node), number, true, |_| false);
         }
     }
-    let view = &mut state.views[2];
+    let views = &mut state.views;
     let received = |number: u32| {
         let node = nodes[number as usize];
         Received { node, change: 5, origin: 0, number, datagram: true }
     };
-    let of_both = |view: &View| [0, 1].map(|node| view.lack(node, Time(1)).versions);
-    assert_eq!(of_both(view), [4, 4]);
-    view.learnt(received(1));
-    assert_eq!(of_both(view), [3, 3], "0 and 1 are gone");
-    view.learnt(received(3));
-    assert_eq!((of_both(view), view.in_flight()), ([2, 2], 4), "the other scheduler's remain");
-    view.learnt(received(2));
-    assert_eq!((of_both(view), view.entry(0)), ([2, 2], (5, 10)), "late, but applied");
+    let of_both = |views: &Views| [0, 1].map(|node| views.lack(2, node, Time(1)).versions);
+    assert_eq!(of_both(views), [4, 4]);
+    views.learnt(2, received(1));
+    assert_eq!(of_both(views), [3, 3], "0 and 1 are gone");
+    views.learnt(2, received(3));
+    assert_eq!((of_both(views), views.all[2].in_flight), ([2, 2], 4), "the other scheduler's remain");
+    views.learnt(2, received(2));
+    assert_eq!((of_both(views), views.entries(2).next()), ([2, 2], Some((0, 5, 10))), "late, but applied");
 }
 
 /// A scheduler crashes before it has numbered a placement, and places the task again. The second placement takes the
@@ -134,8 +134,8 @@ fn an_update_unnumbered_at_a_crash_takes_no_number() {
     let numbered = Note::Cache(CacheNote::Numbered { node: 0, number, datagram: false });
     tracker.note(second(21), layout.scheduler(0), numbered);
     let versions = |tracker: &CacheTracker<'_>| {
-        let view = &tracker.state.as_ref().unwrap().views[1];
-        (view.lack(0, second(30)).versions, view.in_flight())
+        let views = &tracker.state.as_ref().unwrap().views;
+        (views.lack(1, 0, second(30)).versions, views.all[1].in_flight)
     };
     assert_eq!(versions(&tracker), (2, 2));
     let learnt = Note::Cache(CacheNote::Learnt { node: 0, change: 0, origin: 0, number, datagram: false });
@@ -151,18 +151,18 @@ fn a_snapshot_does_not_contain_tasks_under_way() {
     let second = |s: u64| Time(s * 1_000_000_000);
     let copies = [0, 1].map(|job| JobId(job).task(0).copy(0));
     for (origin, copy) in (0..).zip(copies) {
-        state.views.iter_mut().for_each(|view| view.placed(second(1), origin, 0, copy, 5));
+        state.views.placed(second(1), origin, 0, copy, 5);
     }
-    let lack = |state: &TrackerState| [0, 1].map(|at| state.views[at].lack(0, second(11)));
+    let lack = |state: &TrackerState| [0, 1].map(|at| state.views.lack(at, 0, second(11)));
     let lacks = |state: &TrackerState| lack(state).map(|lack| (lack.versions, lack.age));
     assert_eq!(lacks(&state), [(1, 10.0); 2], "that of the other");
-    state.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[0]));
-    state.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[1]));
+    state.views.reached(second(3), 0, copies[0]);
+    state.views.reached(second(3), 0, copies[1]);
     (0..2).for_each(|scheduler| state.snapshot(second(4), Some(scheduler), 0, second(2)));
     assert_eq!(lacks(&state), [(2, 10.0); 2]);
     (0..2).for_each(|scheduler| state.snapshot(second(5), Some(scheduler), 0, second(3)));
     assert_eq!(lacks(&state), [(0, 0.0); 2]);
-    assert_eq!(state.views[0].in_flight(), 0);
+    assert_eq!(state.views.all[0].in_flight, 0);
 }
 
 /// A task that never reached a node is placed elsewhere, and its first placement stops being an update.
@@ -170,15 +170,13 @@ fn a_snapshot_does_not_contain_tasks_under_way() {
 fn void_placements_are_not_pending() {
     let mut state = TrackerState { snapshots: true, ..state(2, 2) };
     let task = JobId(0).task(0);
-    for view in &mut state.views {
-        view.placed(Time(1), 0, 0, task.copy(0), 5);
-        view.withdrawn(0, task);
-        view.placed(Time(2), 0, 1, task.copy(1), 5);
-    }
+    state.views.placed(Time(1), 0, 0, task.copy(0), 5);
+    state.views.withdrawn(0, task);
+    state.views.placed(Time(2), 0, 1, task.copy(1), 5);
     (0..2).for_each(|scheduler| state.snapshot(Time(4), Some(scheduler), 0, Time(3)));
-    let versions = |node| [0, 1].map(|at| state.views[at].lack(node, Time(5)).versions);
+    let versions = |node| [0, 1].map(|at| state.views.lack(at, node, Time(5)).versions);
     assert_eq!((versions(0), versions(1)), ([0, 0], [0, 1]));
-    assert_eq!(state.views[1].in_flight(), 1);
+    assert_eq!(state.views.all[1].in_flight, 1);
 }
 
 /// A task that was given up on node 1 and placed on node 0 ends on node 1 after all: its second launch may have been
@@ -198,7 +196,7 @@ fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
         });
         tracker.note(Time(u64::from(at)), layout.scheduler(0), placed);
     }
-    let lacked = |tracker: &CacheTracker<'_>| tracker.state.as_ref().unwrap().views[1].in_flight();
+    let lacked = |tracker: &CacheTracker<'_>| tracker.state.as_ref().unwrap().views.all[1].in_flight;
     assert_eq!(lacked(&tracker), 1);
     tracker.note(Time(3), layout.worker(1, 0), Note::Started { copy: copy(1), resumed: false });
     tracker.note(Time(4), layout.worker(1, 0), Note::Completed { copy: copy(1) });

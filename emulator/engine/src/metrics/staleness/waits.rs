@@ -56,10 +56,9 @@ const fn threshold(level: usize) -> u64 {
 struct Bounds {
     /// For tasks with a first number of the rank from the [`threshold`] of a level on.
     levels: [Vec<u64>; LEVELS],
-    /// For tasks that no waiting task is served after.
-    last: Vec<u64>,
-    /// The greatest rank of the node's waiting tasks.
-    greatest: Vec<Rank>,
+    /// For tasks of a rank and of greater ones: the rank of the node's last waiting task, or that of the last search
+    /// that computed the wait there.
+    known: Vec<(Rank, u64)>,
     /// Nodes whose bounds are outdated, each once.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
@@ -69,8 +68,7 @@ impl Bounds {
     fn new(nodes: usize) -> Self {
         Self {
             levels: std::array::from_fn(|_| vec![0; nodes]),
-            last: vec![0; nodes],
-            greatest: vec![(0, Time::ZERO); nodes],
+            known: vec![((0, Time::ZERO), 0); nodes],
             changed: Vec::new(),
             is_changed: vec![false; nodes],
         }
@@ -92,16 +90,21 @@ impl Bounds {
             self.is_changed[at] = false;
             let (levels, last) = if tasks.up { tasks.starts(now) } else { ([u64::MAX; LEVELS], u64::MAX) };
             self.levels.iter_mut().zip(levels).for_each(|(level, start)| level[at] = start);
-            self.last[at] = last;
-            self.greatest[at] = tasks.waiting.last().map_or((0, Time::ZERO), |waiting| waiting.rank);
+            let greatest = tasks.waiting.last().map_or((0, Time::ZERO), |waiting| waiting.rank);
+            self.known[at] = (greatest, last);
         }
     }
 
-    /// A bound for each node, for a task of this rank.
-    fn of(&self, rank: Rank) -> impl Iterator<Item = u64> {
+    /// The first node from a node on with a bound below an instant, for a task of this rank.
+    fn first(&self, rank: Rank, from: usize, below: u64) -> Option<usize> {
+        self.of(rank, from).position(|bound| bound < below).map(|ahead| from + ahead)
+    }
+
+    /// A bound for each node from a node on, for a task of this rank.
+    fn of(&self, rank: Rank, from: usize) -> impl Iterator<Item = u64> {
         let level = (1..LEVELS).take_while(|level| threshold(*level) <= rank.0).count();
-        let nodes = self.levels[level].iter().zip(&self.last).zip(&self.greatest);
-        nodes.map(move |((level, last), greatest)| if *greatest <= rank { *last } else { *level })
+        let nodes = self.levels[level][from..].iter().zip(&self.known[from..]);
+        nodes.map(move |(level, (known, start))| if *known <= rank { *level.max(start) } else { *level })
     }
 }
 
@@ -135,24 +138,23 @@ impl NodeTasks {
         (starts, first)
     }
 
-    /// The wait of a task of this rank; `None` if not less than `limit`.
-    fn wait(&self, rank: Rank, now: Time, limit: Span) -> Option<Span> {
-        let before = self.waiting.partition_point(|waiting| waiting.rank <= rank);
+    /// The wait of a task of this rank.
+    fn wait(&self, rank: Rank, now: Time) -> Span {
+        let before = self.waiting.iter().take_while(|waiting| waiting.rank <= rank);
         let idle = (self.cores as usize).saturating_sub(self.running.len());
-        if idle > before {
-            return (limit > Span::ZERO).then_some(Span::ZERO);
-        }
         let running = self.running.iter().map(|(_, end)| end.since(now));
-        let mut free: BinaryHeap<_> =
-            running.chain(std::iter::repeat_n(Span::ZERO, idle)).map(Reverse).collect();
-        for waiting in &self.waiting[..before] {
-            let mut first = free.peek_mut()?;
-            if first.0 >= limit {
-                return None;
-            }
-            first.0 += waiting.work;
+        let mut free = running.chain(std::iter::repeat_n(Span::ZERO, idle));
+        if self.cores == 1 && self.running.len() <= 1 {
+            // Tasks run one after the other.
+            return before.fold(free.next().unwrap_or(Span::ZERO), |wait, waiting| wait + waiting.work);
         }
-        free.peek().map(|first| first.0).filter(|wait| *wait < limit)
+        let mut free: BinaryHeap<_> = free.map(Reverse).collect();
+        for waiting in before {
+            if let Some(mut first) = free.peek_mut() {
+                first.0 += waiting.work;
+            }
+        }
+        free.peek().map_or(Span::MAX, |first| first.0)
     }
 }
 
@@ -203,30 +205,40 @@ impl TrueWaits {
 
     /// The wait of a task of this rank at a node.
     pub(super) fn wait(&self, node: u32, rank: Rank, now: Time) -> Span {
-        self.nodes[node as usize].wait(rank, now, Span::MAX).unwrap_or(Span::MAX)
+        self.nodes[node as usize].wait(rank, now)
+    }
+
+    /// The wait of a task of this rank at a node, which is a bound until the node changes.
+    fn search(&mut self, node: usize, rank: Rank, now: Time) -> Span {
+        let wait = self.nodes[node].wait(rank, now);
+        self.bounds.known[node] = (rank, (now + wait).0);
+        wait
     }
 
     /// The first of the nodes where a task of this rank would wait least, and that wait, if it is less than `limit`.
-    pub(super) fn least(&mut self, rank: Rank, now: Time, limit: Span) -> Option<(u32, Span)> {
-        self.bounds.update(&self.nodes, now);
-        let mut limit = limit;
-        // The wait at the node with the least bound is a good limit, and an equal wait may be at an earlier node.
-        let (least, node) = self.bounds.of(rank).zip(0..).min()?;
-        if least > now.0
-            && let Some(wait) = self.nodes[node].wait(rank, now, limit)
-        {
-            limit = wait + Span(1);
+    pub(super) fn least(&mut self, rank: Rank, now: Time, mut limit: Span) -> Option<(u32, Span)> {
+        if limit == Span::ZERO {
+            return None;
         }
-        let mut best = None;
-        for (node, bound) in (0..).zip(self.bounds.of(rank)) {
-            if limit == Span::ZERO {
-                break;
+        self.bounds.update(&self.nodes, now);
+        // In a cluster that is not full, a node where the task need not wait is found at once.
+        if let Some(node) = self.bounds.first(rank, 0, now.0.saturating_add(1))
+            && self.nodes[node].wait(rank, now) == Span::ZERO
+        {
+            return Some((node as u32, Span::ZERO));
+        }
+        // The wait at the node with the least bound is a good limit, and an equal wait may be at an earlier node.
+        let (_, likely) = self.bounds.of(rank, 0).zip(0..).min()?;
+        limit = limit.min(self.search(likely, rank, now) + Span(1));
+        let (mut best, mut from) = (None, 0);
+        while limit > Span::ZERO
+            && let Some(node) = self.bounds.first(rank, from, (now + limit).0)
+        {
+            let wait = self.search(node, rank, now);
+            if wait < limit {
+                (best, limit) = (Some((node as u32, wait)), wait);
             }
-            if bound < (now + limit).0
-                && let Some(wait) = self.nodes[node as usize].wait(rank, now, limit)
-            {
-                (best, limit) = (Some((node, wait)), wait);
-            }
+            from = node + 1;
         }
         best
     }
@@ -307,7 +319,7 @@ mod tests {
                     let mut best = None;
                     for (node, tasks) in (0..).zip(&waits.nodes).filter(|(_, tasks)| tasks.up) {
                         let below = best.map_or(limit, |(_, wait)| wait);
-                        best = tasks.wait(rank, now, below).map(|wait| (node, wait)).or(best);
+                        best = Some((node, tasks.wait(rank, now))).filter(|(_, wait)| *wait < below).or(best);
                     }
                     prop_assert_eq!(waits.least(rank, now, limit), best);
                 }

@@ -34,8 +34,8 @@ impl Observer for &mut InputLog {
     }
 
     /// The log contains everything in order.
-    fn watches(&self, _: u32) -> bool {
-        true
+    fn reads_by(&self) -> Time {
+        Time::ZERO
     }
 
     fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
