@@ -104,7 +104,7 @@ impl Programs {
         &self,
         spec: ProgramSpec<'_>,
         owner: Option<ActorId>,
-        greeting: &str,
+        greeting: impl FnOnce() -> String,
         check: impl FnOnce(&str) -> Result<(), String>,
     ) -> Option<Arc<Program>> {
         let mut open = locked(&self.open);
@@ -116,6 +116,7 @@ impl Programs {
         }
         // The process of the owner's earlier life ends before the next one starts.
         open.remove(&owner);
+        let greeting = &greeting();
         let started = self.launcher.launch(spec).and_then(|mut channel| {
             let hello = channel.exchange(greeting).and_then(|answer| match check(&answer) {
                 Ok(()) => Ok(answer),
@@ -142,15 +143,21 @@ impl Program {
         &self.hello
     }
 
-    /// Asks the program. `read` returns an error for an answer without sense. `None` after a failure.
-    pub(crate) fn ask<T>(&self, request: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+    /// Asks the program; returns what `read` makes of the answer, and the answer. `read` returns an error for an answer
+    /// without sense. `None` after a failure.
+    pub(crate) fn ask<T>(
+        &self,
+        request: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<(T, String)> {
         if locked(&self.failure).is_some() {
             return None;
         }
         let mut channel = locked(&self.channel);
-        let answer = channel
-            .exchange(request)
-            .and_then(|answer| read(&answer).map_err(|why| format!("{why}; it said {}", quoted(&answer))));
+        let answer = channel.exchange(request).and_then(|answer| match read(&answer) {
+            Ok(read) => Ok((read, answer)),
+            Err(why) => Err(format!("{why}; it said {}", quoted(&answer))),
+        });
         answer
             .map_err(|why| {
                 let why = described(&why, request, channel.as_mut());
@@ -160,8 +167,9 @@ impl Program {
     }
 
     /// Records that the program asked for something impossible.
-    pub(crate) fn fail(&self, why: &str, request: &str) {
-        let why = described(why, request, locked(&self.channel).as_mut());
+    pub(crate) fn fail(&self, why: &str, request: &str, answer: &str) {
+        let why = format!("{why}; it said {}", quoted(answer));
+        let why = described(&why, request, locked(&self.channel).as_mut());
         locked(&self.failure).get_or_insert(why);
     }
 }

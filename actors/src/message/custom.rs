@@ -80,15 +80,25 @@ pub struct CustomKind {
     pub job: fn(&Custom) -> Option<JobId>,
 }
 
-/// The names of numbers that no policy uses.
-const UNUSED: &str = "custom";
+/// The names of numbers that no crate of the program uses: those of messages of programs in other languages.
+#[rustfmt::skip]
+const NAMES: [&str; 2 * NUMBERS] = [
+    "custom.stream.0", "custom.stream.1", "custom.stream.2", "custom.stream.3",
+    "custom.stream.4", "custom.stream.5", "custom.stream.6", "custom.stream.7",
+    "custom.stream.8", "custom.stream.9", "custom.stream.10", "custom.stream.11",
+    "custom.stream.12", "custom.stream.13", "custom.stream.14", "custom.stream.15",
+    "custom.datagram.0", "custom.datagram.1", "custom.datagram.2", "custom.datagram.3",
+    "custom.datagram.4", "custom.datagram.5", "custom.datagram.6", "custom.datagram.7",
+    "custom.datagram.8", "custom.datagram.9", "custom.datagram.10", "custom.datagram.11",
+    "custom.datagram.12", "custom.datagram.13", "custom.datagram.14", "custom.datagram.15",
+];
 
 impl Protocol for Custom {
     const KINDS: &'static [(&'static str, Class)] = &{
-        let mut kinds = [(UNUSED, Class::Stream); 2 * NUMBERS];
-        let mut at = NUMBERS;
+        let mut kinds = [("", Class::Stream); 2 * NUMBERS];
+        let mut at = 0;
         while at < kinds.len() {
-            kinds[at].1 = Class::Datagram;
+            kinds[at] = (NAMES[at], if at < NUMBERS { Class::Stream } else { Class::Datagram });
             at += 1;
         }
         kinds

@@ -145,7 +145,7 @@ impl External {
     fn open(&self, owner: Option<ActorId>, context: BuildContext<'_>) -> Option<(Arc<Program>, HelloAnswer)> {
         let check = |answer: &str| HelloAnswer::read(answer, self).map(drop);
         let spec = Policy::traits(self).program?;
-        let program = context.programs?.open(spec, owner, &hello(self, context), check)?;
+        let program = context.programs?.open(spec, owner, || hello(self, context), check)?;
         let about = HelloAnswer::read(program.hello(), self).ok()?;
         Some((program, about))
     }

@@ -335,10 +335,14 @@ impl<R: DispatchRule> Dispatcher<R> {
 
     /// Makes an evicted task ready after a while, in which memory of its node may have been freed.
     fn evicted(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        if self.tasks.is_at(node, copy) == Some(false) {
+            return;
+        }
+        // Its task or its job can have ended by another copy.
+        self.rule.left(copy, node, fx);
         if self.tasks.take_back(node, copy, false).is_some()
             && let Some(dispatched) = self.tasks.jobs.get_mut(copy.task.job)
         {
-            self.rule.left(copy, node, fx);
             fx.arm(Timer::Task(copy.task), dispatched.wait_after_eviction(copy.task.index));
         }
     }

@@ -21,15 +21,15 @@ function leave(job, task) {
 }
 
 const on = {
-  start: ({ seed }) => { state.random = BigInt(seed); },
+  start: ({ seed }) => Object.assign(state, {
+    loads: state.loads.fill(0), waiting: [], places: new Map(), random: BigInt(seed) }),
   job: ({ job, tasks }) => { for (let task = 0; task < tasks; task += 1) state.waiting.push([job, task]); },
   ready: ({ job, task }) => { leave(job, task); state.waiting.push([job, task]); },
   ended: ({ job, task }) => leave(job, task),
   left: ({ job, task }) => leave(job, task),
   down: ({ actor }) => { state.up = state.up.filter((node) => `node:${node}` !== actor); },
   up: ({ actor }) => { if (actor.startsWith('node:')) state.up.push(Number(actor.slice(5))); },
-  reachable: () => {},
-  unreachable: () => {},
+  killed: ({ job }) => { state.waiting = state.waiting.filter(([other]) => other !== job); },
 };
 
 function decide() {
@@ -54,6 +54,6 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     console.log(JSON.stringify({ hello: { protocol: 1, level: 'central' } }));
     return;
   }
-  for (const event of events) on[event.event](event);
+  for (const event of events) on[event.event]?.(event);
   console.log(JSON.stringify(decide()));
 });

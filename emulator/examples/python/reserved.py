@@ -13,13 +13,12 @@ LONGEST_WAIT = 300.0
 
 
 class Question:
-    """The nodes that were asked about a task."""
+    """The latest question about a task."""
 
-    def __init__(self, number, tries, due, asked):
-        self.number = number  # answers to earlier questions are ignored
-        self.tries = tries  # how often nodes were asked about the task before
-        self.due = due  # when nodes are asked again, where answers can be lost
-        self.asked = asked  # nodes that have not answered
+    def __init__(self):
+        self.number = 0  # questions about this task so far; answers to earlier ones are ignored
+        self.due = 0.0  # when nodes are asked again, where answers can be lost
+        self.asked = []  # nodes that have not answered
         self.best = None  # the shortest queue, and its node
 
 
@@ -34,28 +33,25 @@ class ShortestOfFew(volary.Scheduler):
     def __init__(self):
         self.probes = self.parameters.get("probes", 3)
         self.timeout = self.parameters.get("probe_timeout", 1.0) if self.lossy else None
-        self.asked = 0  # number of questions so far
         self.questions = {}
         self.timers = {}
 
     def task_ready(self, task):
-        last = self.questions.get(task)
-        if last and last.asked and self.now < last.due:
-            return  # the timer of an earlier question
-        self.questions.pop(task, None)
-        if last and last.best:
-            return self.launch(task, last.best[1])
-        tries = last.tries + 1 if last else 0
-        self.asked += 1
-        repair = tries > 0 or task.lost
-        nodes = self.sample(self.probes)
-        for node in nodes:
-            self.send(node, "ask", task, self.asked, repair, repair=repair)
-        wait = 0.0
+        question = self.questions.setdefault(task, Question())
+        if question.asked and (self.timeout is None or self.now < question.due):
+            return  # answers will come, or a timer; this one is of an earlier question
+        best, question.asked, question.best = question.best, [], None
+        if best:
+            return self.launch(task, best[1])
+        earlier, repair = question.number, question.number > 0 or task.lost
+        question.number += 1
+        question.asked = self.sample(self.probes)
+        for node in question.asked:
+            self.send(node, "ask", task, question.number, repair, repair=repair)
         if self.timeout is not None:
-            wait = min(self.timeout * 2**tries, max(self.timeout, LONGEST_WAIT))
+            wait = min(self.timeout * 2**earlier, max(self.timeout, LONGEST_WAIT))
+            question.due = self.after(wait)
             self.timers[self.timer(wait)] = task
-        self.questions[task] = Question(self.asked, tries, self.after(wait), nodes)
 
     def message_received(self, node, name, task, number, length):
         question = self.questions.get(task)

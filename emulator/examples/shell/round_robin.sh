@@ -34,7 +34,7 @@ while IFS= read -r line; do
       ;;
     '"ready",'*)
       task=${line#*'"task":'}
-      launch "$job" "${task%%\}*}"
+      launch "$job" "${task%%,*}"
       ;;
     esac
   done

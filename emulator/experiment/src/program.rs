@@ -4,6 +4,7 @@
 //! program by closing its input. Reading and writing go on side by side, so neither side can block the other with a
 //! full pipe.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use volary_actors::base::Span;
 use volary_actors::policies::external::PROTOCOL;
 use volary_actors::program::{Channel, Launcher, ProgramSpec};
@@ -28,6 +29,8 @@ const STARTED: &str = "VOLARY_PROTOCOL";
 const LONGEST_ANSWER: usize = 64 << 20;
 /// Bytes of stderr that error messages quote.
 const LAST_WORDS: usize = 2000;
+/// Lines of stderr that are logged.
+const MOST_LOGGED: u32 = 10_000;
 /// Time that a program has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -36,17 +39,26 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct ProcessLauncher {
     folder: PathBuf,
     allowed: Option<BTreeMap<String, PathBuf>>,
+    /// Longest wait for an answer, if other limits than those of policies apply.
+    longest: Option<Span>,
 }
 
 impl ProcessLauncher {
     /// Starts the commands of an experiment in its folder.
     pub fn of_experiment(folder: PathBuf) -> Self {
-        Self { folder, allowed: None }
+        Self { folder, allowed: None, longest: None }
     }
 
     /// Starts only these programs, by the name that the experiment gives, whatever its command is.
     pub fn of_host(allowed: BTreeMap<String, PathBuf>) -> Self {
-        Self { folder: PathBuf::new(), allowed: Some(allowed) }
+        Self { folder: PathBuf::new(), allowed: Some(allowed), longest: None }
+    }
+
+    /// Waits for answers no longer than half of an agent's lease: meanwhile the agent answers nobody.
+    #[must_use]
+    pub const fn within_lease(mut self, lease: Span) -> Self {
+        self.longest = Some(Span(lease.0 / 2));
+        self
     }
 
     fn command(&self, spec: ProgramSpec<'_>) -> Result<Command, String> {
@@ -107,7 +119,11 @@ impl Launcher for ProcessLauncher {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let started = command.spawn().and_then(|child| Process::new(child, name.clone(), program.patience));
+        let (patience, limit) = match self.longest.filter(|longest| *longest < program.patience) {
+            Some(longest) => (longest, "half of the agent's lease, which --lease makes longer"),
+            None => (program.patience, "the policy's patience"),
+        };
+        let started = command.spawn().and_then(|child| Process::new(child, name.clone(), patience, limit));
         match started {
             Ok(process) => Ok(Box::new(process)),
             Err(error) => Err(cannot_start(&name, &error)),
@@ -122,6 +138,7 @@ fn cannot_start(name: &str, error: &io::Error) -> String {
              the experiment file"
         }
         io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or name its interpreter first",
+        _ if error.raw_os_error() == Some(8) => "a script begins with a line such as #!/bin/sh", // ENOEXEC
         _ => "start it by hand to see why",
     };
     format!("cannot start `{name}` for a policy: {error}; {remedy}")
@@ -137,8 +154,12 @@ struct Process {
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     patience: Duration,
+    /// What sets the patience.
+    limit: &'static str,
     /// Bytes that the program has written beyond its last answer.
     unread: Vec<u8>,
+    /// Number of lines of stderr so far.
+    logged: u32,
     /// The line of stderr that it has not ended.
     line: Vec<u8>,
     /// The end of what it has written to stderr.
@@ -146,7 +167,7 @@ struct Process {
 }
 
 impl Process {
-    fn new(mut child: Child, name: String, patience: Span) -> io::Result<Self> {
+    fn new(mut child: Child, name: String, patience: Span, limit: &'static str) -> io::Result<Self> {
         let missing = || io::Error::other("a pipe is missing");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
@@ -161,7 +182,9 @@ impl Process {
             stdout,
             stderr: Some(stderr),
             patience: Duration::from_nanos(patience.0),
+            limit,
             unread: Vec::new(),
+            logged: 0,
             line: Vec::new(),
             last_words: Vec::new(),
         })
@@ -184,32 +207,36 @@ impl Process {
         }
     }
 
-    /// Reads what is there from stderr, and passes whole lines on to the log.
+    /// Reads some of what is there from stderr, and passes lines on to the log.
     fn listen(&mut self) {
         let Some(stderr) = &mut self.stderr else { return };
-        let mut buffer = [0; 4096];
-        loop {
-            match stderr.read(&mut buffer) {
-                Ok(0) => {
-                    self.stderr = None;
-                    return;
-                }
-                Ok(count) => {
-                    for part in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
-                        self.line.extend_from_slice(part);
-                        if part.ends_with(b"\n") || self.line.len() > LAST_WORDS {
-                            let line = String::from_utf8_lossy(&self.line);
-                            tracing::info!("{}: {}", self.name, terminal(line.trim_end()));
-                            self.line.clear();
-                        }
+        let mut buffer = [0; 1 << 16];
+        let count = match stderr.read(&mut buffer) {
+            Ok(0) => {
+                self.stderr = None;
+                return;
+            }
+            Ok(count) => count,
+            Err(_) => return,
+        };
+        for part in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&part[..part.len().min(LAST_WORDS)]);
+            if part.ends_with(b"\n") || self.line.len() > LAST_WORDS {
+                self.logged += 1;
+                match self.logged.cmp(&MOST_LOGGED) {
+                    Ordering::Less => {
+                        let line = String::from_utf8_lossy(&self.line);
+                        tracing::info!("{}: {}", self.name, terminal(line.trim_end()));
                     }
-                    self.last_words.extend_from_slice(&buffer[..count]);
-                    let excess = self.last_words.len().saturating_sub(LAST_WORDS);
-                    self.last_words.drain(..excess);
+                    Ordering::Equal => tracing::info!("{}: further lines are not logged", self.name),
+                    Ordering::Greater => {}
                 }
-                Err(_) => return,
+                self.line.clear();
             }
         }
+        self.last_words.extend_from_slice(&buffer[..count]);
+        let excess = self.last_words.len().saturating_sub(LAST_WORDS);
+        self.last_words.drain(..excess);
     }
 
     /// The reason why nothing more can be read.
@@ -240,11 +267,12 @@ impl Process {
                     Err(error) => return Err(format!("it cannot be written to: {error}")),
                 }
             }
-            if !self.wait(written < line.len(), deadline).map_err(|error| error.to_string())? {
+            let ready = self.wait(written < line.len(), deadline).map_err(|error| error.to_string())?;
+            if !ready || Instant::now() > deadline {
                 let patience = Span(u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX));
                 return Err(format!(
-                    "it did not answer within {patience}, the policy's patience; it must write a line for each request, and flush its \
-                     output after it"
+                    "it did not answer within {patience}, {}; it must write a line for each request, and flush its output",
+                    self.limit
                 ));
             }
             self.listen();
@@ -296,18 +324,22 @@ impl Channel for Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.stdin = None;
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let Some(id) = id else { return };
         let deadline = Instant::now() + GRACE;
-        while let Ok(None) = self.child.try_wait() {
+        // The program stays a zombie until `wait`, so its group is still its own.
+        let ended =
+            || waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+        while let Ok(None) = ended() {
             self.listen();
             if Instant::now() >= deadline {
                 tracing::warn!("the program `{}` did not end when its input did, and was killed", self.name);
-                // Its own children are in its group.
-                let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-                let _ = self.child.wait();
-                return;
+                break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        // Its own children are in its group.
+        let _ = kill_process_group(id, Signal::KILL);
+        let _ = self.child.wait();
     }
 }

@@ -285,7 +285,9 @@ raise AssertionError("the program ends where the policy is served")
         """Checks a program that should send each task to the less loaded of two nodes."""
         self.assertLessEqual(len((EXAMPLES / file).read_text().splitlines()), lines)
         events = [start(), job(0, 200), {"event": "down", "actor": "node:7"}]
-        more = [ended(0, 0, 1), left(0, 1, 1), ready(0, 1), {"event": "up", "actor": "node:7"}, job(1, 5)]
+        # One of these nodes has it.
+        back = [*(left(0, 1, node) for node in range(100)), ready(0, 1)]
+        more = [ended(0, 0, 1), *back, {"event": "up", "actor": "node:7"}, job(1, 5)]
         requests = [hello(nodes=100)]
         requests += [{"at": at, "actor": "scheduler:0", "events": some} for at, some in enumerate((events, more))]
         done, (_, first, second) = self.talk([*command, str(EXAMPLES / file)], requests)

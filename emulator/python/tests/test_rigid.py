@@ -130,7 +130,7 @@ class RigidTest(unittest.TestCase):
             for at, events in enumerate(
                 [
                     [{"event": "start", "epoch": 0, "seed": "1"}, {**job, "job": 0}, {**job, "job": 1}],
-                    [{"event": "down", "actor": "node:0"}, {"event": "ready", "job": 0, "task": 0}],
+                    [{"event": "down", "actor": "node:0"}, {"event": "ready", "job": 0, "task": 0, "lost": True}],
                     [{"event": "left", "job": 0, "task": 1, "node": 1}, {"event": "killed", "job": 0}],
                     [{"event": "up", "actor": "node:0"}],
                 ]

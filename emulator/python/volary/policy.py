@@ -50,12 +50,14 @@ class Task(tuple[int, int]):
     since: float
     #: Whether its next launch repairs a loss: the node that had it is gone.
     lost: bool
+    #: Whether it is finished. A later copy can still be at a node then, until it is preempted or leaves.
+    finished: bool
 
     def __new__(cls, job: Job, index: int, estimate: float) -> Task:
         """Task `index` of `job`, which needs a node."""
         task = super().__new__(cls, (job.number, index))
         task.job, task.estimate, task.node, task.waits = job, estimate, None, True
-        task.since, task.lost = job.since, False
+        task.since, task.lost, task.finished = job.since, False, False
         return task
 
     @property
@@ -318,7 +320,7 @@ class Scheduler(_Actor):
         if task.node is None:
             raise ValueError(f"task {task} is at no node")
         self._do.append(f'{{"do":"preempt","job":{task[0]},"task":{task[1]}}}')
-        self._leave(task, waits=True)
+        self._leave(task, waits=not task.finished)
 
     def job_arrived(self, job: Job) -> None:
         """Hook: a job arrived. `task_ready` is called for each of its tasks afterwards."""
@@ -337,7 +339,7 @@ class Scheduler(_Actor):
         than `overrun` of the experiment allows, and its tasks have left their nodes."""
 
     def node_down(self, node: NodeView) -> None:
-        """Hook: a node crashed. `task_ready` is called for each of its tasks afterwards."""
+        """Hook: a node crashed. Its tasks wait again; `task_ready` is called for each of them afterwards."""
 
     def node_up(self, node: NodeView) -> None:
         """Hook: a node is back."""
@@ -385,6 +387,8 @@ class Scheduler(_Actor):
 
     def _on_ready(self, event: dict[str, Any]) -> None:
         task = self.jobs[event["job"]].tasks[event["task"]]
+        if task.node is not None:
+            return  # it has been launched since, after its node went down or by a decision that took time
         self._leave(task, waits=True)
         task.lost = event["lost"]
         self.task_ready(task)
@@ -392,12 +396,13 @@ class Scheduler(_Actor):
     def _on_ended(self, event: dict[str, Any]) -> None:
         job = self.jobs[event["job"]]
         task = job.tasks[event["task"]]
-        if "node" in event:
-            node = task.node
+        node = self.nodes[event["node"]] if "node" in event else None
+        task.finished = True
+        if task.node is node and node is not None:
             self._leave(task, waits=False)
         else:
             # An earlier copy has ended, of which this scheduler had given up hope; a later one leaves its node later.
-            node, task.waits = None, False
+            task.waits = False
             self._drop(task)
         self.task_ended(task, node)
         if event["last"]:
@@ -418,19 +423,21 @@ class Scheduler(_Actor):
         if task is None:
             node.load = max(node.load - 1, 0)
             return
-        self._leave(task, waits=False)
-        self.task_left(task, node)
+        if task.node is node:
+            self._leave(task, waits=False)
+            self.task_left(task, node)
 
     def _on_down(self, event: dict[str, Any]) -> None:
         peer = self._peer(event["actor"])
         if isinstance(peer, str):
             return self.peer_down(peer)
         self._members.down(peer.number)
-        peer.up, peer.load = False, 0
-        for job in self.jobs.values():
-            for task in job.tasks:
+        for number in sorted(self.jobs):
+            for task in self.jobs[number].tasks:
                 if task.node is peer:
-                    task.node = None
+                    self._leave(task, waits=not task.finished)
+                    task.lost = True
+        peer.up, peer.load = False, 0
         self.node_down(peer)
 
     def _on_up(self, event: dict[str, Any]) -> None:

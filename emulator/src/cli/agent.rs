@@ -1,5 +1,6 @@
 //! The `volary agent` command.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ pub(super) struct Options {
     #[arg(long = "policy", value_name = "NAME=PATH", value_parser = allowed)]
     policies: Vec<(String, PathBuf)>,
     /// Allow the commands of experiments, started in this folder; for agents that volary starts itself.
-    #[arg(long, value_name = "DIR", hide = true)]
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "policies")]
     programs_in: Option<PathBuf>,
     /// Offset of the clock of this host, to test the effect of a wrong clock.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
@@ -86,8 +87,8 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
         cpus: options.cpus.clone().map_or_else(free_cpus, <[_]>::into_vec),
         ticks: MonotonicClock::skewed(options.clock_ahead.0.cast_signed(), options.clock_drift),
         programs: Arc::new(match &options.programs_in {
-            Some(folder) => ProcessLauncher::of_experiment(folder.clone()),
-            None => ProcessLauncher::of_host(options.policies.iter().cloned().collect()),
+            Some(folder) => ProcessLauncher::of_experiment(folder.clone()).within_lease(options.lease),
+            None => ProcessLauncher::of_host(allowed_once(&options.policies)?).within_lease(options.lease),
         }),
         log,
     };
@@ -103,6 +104,17 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
 /// addresses.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
+}
+
+/// The allowed programs by name, each given once.
+fn allowed_once(policies: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let mut allowed = BTreeMap::new();
+    for (name, path) in policies {
+        if allowed.insert(name.clone(), path.clone()).is_some() {
+            anyhow::bail!("--policy: `{name}` is given twice; leave one out");
+        }
+    }
+    Ok(allowed)
 }
 
 /// Parses the name of a program and its absolute path.

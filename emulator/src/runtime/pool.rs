@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use volary_engine::results::{Cell, Measured, Summary, run_name};
+use volary_engine::scenario::Point;
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::{EngineError, World};
@@ -115,8 +116,10 @@ impl Pool<'_> {
                     let measured =
                         measure(name, &world, section, &ObservedRun::new(self.control, id, &world))?;
                     let verifies = point.policy.traits().program.is_some_and(|program| program.verify);
-                    if run.replication == 0 && verifies {
-                        self.compare_with_second(&world, &measured.summary)?;
+                    let of_policy = |other: &Point| other.label == point.label;
+                    let is_first = self.experiment.points.iter().position(of_policy) == Some(run.point);
+                    if run.replication == 0 && is_first && verifies {
+                        self.compare_with_second(&world, &measured.summary);
                     }
                     Ok(measured)
                 }
@@ -173,12 +176,16 @@ impl Pool<'_> {
     }
 
     /// Runs a program once more if that takes little time, and warns if the same seed gives another order of events.
-    fn compare_with_second(&self, world: &World, first: &Summary) -> Result<(), RunError> {
+    fn compare_with_second(&self, world: &World, first: &Summary) {
         if first.engine.wall_s > LONGEST_SECOND_S {
-            return Ok(());
+            return;
         }
-        let second = measure(&self.experiment.name, world, &self.experiment.run, self.control)?;
-        if second.summary.engine.order_hash != first.engine.order_hash {
+        let hash = match measure(&self.experiment.name, world, &self.experiment.run, self.control) {
+            Ok(second) => second.summary.engine.order_hash,
+            Err(RunError::Interrupted(_)) => return,
+            Err(RunError::Refused(why) | RunError::Broken { why, .. }) => why,
+        };
+        if hash != first.engine.order_hash {
             tracing::warn!(
                 "{}: two runs of seed {} differ, so results of this program cannot be repeated: its decisions must \
                  depend only on what it is told, and its random numbers on the `seed` that it gets",
@@ -186,7 +193,6 @@ impl Pool<'_> {
                 world.seed()
             );
         }
-        Ok(())
     }
 
     /// Reports and logs the start of a run.

@@ -58,3 +58,50 @@ fn an_agent_refuses_programs_that_its_operator_has_not_allowed() {
     cluster.restart(&allowed);
     assert_eq!(finished(&expect(cluster.path(), &format!("{run} allowed"), 0).0), 40);
 }
+
+/// Schedulers that greet a node with each task, and nodes that answer: messages of the program's own.
+const GREETS: &str = r#"#!/bin/sh
+while IFS= read -r line; do
+  case $line in
+  '{"hello":'*)
+    echo '{"hello":{"protocol":1,"level":"actor","nodes":true,"messages":[{"name":"ping","class":"stream","fields":["u32"]}]}}'
+    continue
+    ;;
+  esac
+  orders=
+  case $line in
+  *'"actor":"scheduler:'*)
+    while [ "$line" != "${line#*'"event":"job","job":'}" ]; do
+      line=${line#*'"event":"job","job":'}
+      job=${line%%,*}
+      for task in 0 1 2; do
+        orders="$orders,{\"do\":\"launch\",\"job\":$job,\"task\":$task,\"node\":$((job % 6))}"
+      done
+      orders="$orders,{\"do\":\"send\",\"to\":\"node:$((job % 6))\",\"name\":\"ping\",\"values\":[$job]}"
+    done
+    ;;
+  *'"event":"message","from":"'*)
+    from=${line#*'"from":"'}
+    orders=",{\"do\":\"send\",\"to\":\"${from%%\"*}\",\"name\":\"ping\",\"values\":[7]}"
+    ;;
+  esac
+  echo "{\"do\":[${orders#,}]}"
+done
+"#;
+
+#[test]
+fn messages_of_a_program_pass_between_hosts() {
+    let folder = folder();
+    write(folder.path());
+    fs::write(folder.path().join("round_robin.sh"), GREETS).unwrap();
+    let file = EXPERIMENT
+        .replace("name = \"mine\"", "level = \"actor\"")
+        .replace("nodes = 6", "nodes = 6\nschedulers = 2");
+    fs::write(folder.path().join("x.toml"), file).unwrap();
+    let (out, _) = expect(folder.path(), "run x.toml --runtime hosts --spawn 2 --json --quiet --out r", 0);
+    let line = lines(&out).remove(0);
+    assert_eq!(
+        (&line["jobs"]["finished"], &line["messages"]["by_kind"]["custom.stream.0"]),
+        (&40.into(), &80.into())
+    );
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages::{Bounds, Vocabulary};
 use super::names::{actor_name, duration, value_note};
-use super::protocol::{Answer, Event, Events, LAST_TIMER, Order};
+use super::protocol::{Answer, Event, Events, Order, TIMERS};
 use super::scheduler::other_named;
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -61,17 +61,17 @@ impl ExternalNode {
         let mut events = Events::default();
         events.push(event);
         let request = events.request(&format!("\"length\":{},", self.node.length()), fx);
-        let Some(answer) = self.program.ask(&request, Answer::read) else { return };
+        let Some((answer, line)) = self.program.ask(&request, Answer::read) else { return };
         for order in &answer.actions {
             if let Err(why) = self.obey(order, fx) {
-                return self.program.fail(&why, &request);
+                return self.program.fail(&why, &request, &line);
             }
         }
     }
 
     fn obey(&self, order: &Order, fx: &mut Effects<'_>) -> Result<(), String> {
         match order {
-            Order::Timer { id, after } if *id < LAST_TIMER => {
+            Order::Timer { id, after } if *id < TIMERS => {
                 fx.arm(Timer::Tick(*id), duration("after", *after)?);
             }
             Order::Send { to, name, values, repair } => {
@@ -80,10 +80,13 @@ impl ExternalNode {
                 fx.send_as(*repair, other_named(to, fx)?, msg);
             }
             Order::Note { name, value } => fx.note(value_note(name, *value)?),
-            Order::Timer { .. } | Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => {
-                return Err(format!(
-                    "a node sends messages, notes values and arms timers below {LAST_TIMER}; it cannot {order:?}"
-                ));
+            Order::Timer { id, .. } => {
+                return Err(format!("the number of a timer must be below {TIMERS}, not {id}"));
+            }
+            Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => {
+                return Err(
+                    "a node sends messages, notes values and arms timers; only schedulers place tasks".into(),
+                );
             }
         }
         Ok(())

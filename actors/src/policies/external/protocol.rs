@@ -268,8 +268,8 @@ pub(super) enum Order {
     },
 }
 
-/// Largest number of a program's timer.
-pub(super) const LAST_TIMER: u32 = 1 << 31;
+/// Number of timers that a program can tell apart.
+pub(super) const TIMERS: u32 = 1 << 31;
 
 impl Answer {
     /// Reads an answer.

@@ -1,11 +1,11 @@
 //! The rule of a scheduler whose decisions a program takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::messages::{Bounds, Vocabulary};
 use super::names::{actor_name, actor_named, duration, task_named, value_note};
-use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, LAST_TIMER, Order};
+use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, Order, TIMERS};
 use super::{External, Level};
 use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
 use crate::layout::Layout;
@@ -40,8 +40,18 @@ pub(super) struct ProgramRule {
     left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
-    /// The decision that is being taken, with its request.
-    decided: Option<(Vec<Order>, String)>,
+    /// The decision that is being taken, with its request and answer.
+    decided: Option<Decision>,
+    /// Tasks that have become ready since the program was asked, while its decision is being taken.
+    ready: BTreeSet<TaskId>,
+}
+
+/// What the program wants, and the lines that an error quotes.
+#[derive(Clone, Debug)]
+struct Decision {
+    orders: Vec<Order>,
+    request: String,
+    answer: String,
 }
 
 impl ProgramRule {
@@ -61,6 +71,7 @@ impl ProgramRule {
             left: None,
             is_due: false,
             decided: None,
+            ready: BTreeSet::new(),
         }
     }
 
@@ -89,10 +100,10 @@ impl ProgramRule {
     fn ask(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(program) = self.program.clone() else { return };
         let request = self.events.request("", fx);
-        let Some(answer) = program.ask(&request, Answer::read) else { return };
+        let Some((answer, line)) = program.ask(&request, Answer::read) else { return };
         let took = match (self.level, answer.took()) {
             (Level::Actor, Some(_)) => {
-                return program.fail("only answers at level \"central\" take time", &request);
+                return program.fail("only answers at level \"central\" take time", &request, &line);
             }
             (Level::Actor, None) => Span::ZERO,
             (Level::Central, Some(took)) => took,
@@ -102,28 +113,23 @@ impl ProgramRule {
                 decision.sample(&mut address.draw())
             }),
         };
+        let decision = Decision { orders: answer.actions, request, answer: line };
         if took == Span::ZERO {
-            return self.carry_out(answer.actions, &request, false, tasks, fx);
+            return self.carry_out(decision, false, tasks, fx);
         }
-        self.decided = Some((answer.actions, request));
+        self.decided = Some(decision);
         fx.arm(DECIDED, took);
     }
 
     /// Carries out a decision; `late` says whether time has passed since the program was asked.
-    fn carry_out(
-        &mut self,
-        orders: Vec<Order>,
-        request: &str,
-        late: bool,
-        tasks: &mut OpenTasks,
-        fx: &mut Effects<'_>,
-    ) {
+    fn carry_out(&mut self, decision: Decision, late: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(program) = self.program.clone() else { return };
-        for order in orders {
-            if let Err(why) = self.obey(&order, late, tasks, fx) {
-                return program.fail(&why, request);
+        for order in &decision.orders {
+            if let Err(why) = self.obey(order, late, tasks, fx) {
+                return program.fail(&why, &decision.request, &decision.answer);
             }
         }
+        self.ready.clear();
     }
 
     fn obey(
@@ -142,11 +148,11 @@ impl ProgramRule {
             Order::Gang { job, ref nodes } => self.launch_gang(JobId(job), nodes, late, tasks, fx)?,
             Order::Preempt { job, task } => {
                 let task = task_named(job, task, fx.catalog())?;
-                match tasks.at_node(task) {
+                match self.placed.remove(&task) {
+                    // If an earlier copy has finished the task, this frees the core of the later one.
                     Some((copy, node)) => {
                         fx.send(node, Launch::Drop(TaskRange::one(task, copy.attempt + 1)));
                         let _ = tasks.take_back(node, copy, false);
-                        self.placed.remove(&task);
                     }
                     None if late => {}
                     None => {
@@ -158,8 +164,8 @@ impl ProgramRule {
                 }
             }
             Order::Timer { id, after } => {
-                if id >= LAST_TIMER {
-                    return Err(format!("the number of a timer must be below {LAST_TIMER}, not {id}"));
+                if id >= TIMERS {
+                    return Err(format!("the number of a timer must be below {TIMERS}, not {id}"));
                 }
                 fx.arm(Timer::Tick(id), duration("after", after)?);
             }
@@ -206,15 +212,20 @@ impl ProgramRule {
         tasks: &mut OpenTasks,
         fx: &mut Effects<'_>,
     ) -> Result<(), String> {
-        if let Some(copy) = waiting(task, late, tasks)? {
+        let fresh = self.ready.contains(&task);
+        if let Some(copy) = waiting(task, late, tasks)?.filter(|_| !fresh) {
             tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
             self.placed.insert(task, (copy, node));
             self.limit(task.job, tasks, fx);
             return Ok(());
         }
-        // The task has finished while the decision was taken, and the program counts it at this node.
-        let node = fx.layout().node_number(node);
-        self.push(&Event::Left { job: task.job.0, task: task.index, node }, fx);
+        // While the decision was taken, the task has finished or become ready once more. The program counts it at this
+        // node.
+        let (job, index, node) = (task.job.0, task.index, fx.layout().node_number(node));
+        self.push(&Event::Left { job, task: index, node }, fx);
+        if fresh {
+            self.push(&Event::Ready { job, task: index, lost: tasks.is_lost(task) }, fx);
+        }
         Ok(())
     }
 
@@ -271,6 +282,9 @@ impl DispatchRule for ProgramRule {
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let TaskId { job, index } = copy.task;
         let lost = tasks.is_lost(copy.task);
+        if self.decided.is_some() {
+            self.ready.insert(copy.task);
+        }
         self.push(&Event::Ready { job: job.0, task: index, lost }, fx);
     }
 
@@ -357,8 +371,8 @@ impl DispatchRule for ProgramRule {
                 self.ask(tasks, fx);
             }
             DECIDED => {
-                if let Some((orders, request)) = self.decided.take() {
-                    self.carry_out(orders, &request, true, tasks, fx);
+                if let Some(decision) = self.decided.take() {
+                    self.carry_out(decision, true, tasks, fx);
                 }
             }
             Timer::Tick(id) => self.push(&Event::Timer { id }, fx),

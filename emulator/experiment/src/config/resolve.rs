@@ -203,7 +203,13 @@ impl Planner<'_> {
         let Some(spec) = entry.spec.traits().program else { return Ok(None) };
         let folder = document.folder(&(0..0));
         let mut fingerprint = Fingerprint::default();
-        let named = spec.command.iter().filter(|word| self.files.has(&folder.join(word)));
+        // Files of the command are part of the experiment if they are beside it. An absolute path names an interpreter, or
+        // a program that is installed.
+        let is_beside = |word: &&String| {
+            let path = folder.join(word);
+            Path::new(word).is_relative() && self.files.has(&path) && !path.is_dir()
+        };
+        let named = spec.command.iter().filter(is_beside);
         for name in named.chain(spec.files) {
             let content = self.contents.of(&self.files, &folder.join(name)).map_err(|why| {
                 document

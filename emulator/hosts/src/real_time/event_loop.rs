@@ -233,9 +233,9 @@ pub async fn run_shard<I: ShardIo>(
         io.change_profiles(now, shard);
         shard.poll_executor(now);
         io.check_backlog(shard.pending())?;
-        shard.failure().map_or(Ok(()), |why| Err(io::Error::other(why)))?;
         let slowest = io.progress(shard.next().map_or(now, |due| due.min(now)));
         let slice = run_slice(shard, clock, slowest + max_lead, io.congested());
+        shard.failure().map_or(Ok(()), |why| Err(io::Error::other(why)))?;
         shard.outbox().flush(|to, class, parcels| io.send(to, class, parcels));
         // All later observations have this time or a later one.
         let mark = clock.now();
