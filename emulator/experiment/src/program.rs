@@ -31,6 +31,8 @@ const LONGEST_ANSWER: usize = 64 << 20;
 const LAST_WORDS: usize = 2000;
 /// Lines of stderr that are logged.
 const MOST_LOGGED: u32 = 10_000;
+/// Time after which a silent program is looked after.
+const CHECK: Duration = Duration::from_millis(50);
 /// Time that a program has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -239,14 +241,23 @@ impl Process {
         self.last_words.drain(..excess);
     }
 
+    /// How the program ended; `None` if it runs. It stays a zombie until it is dropped, so its group is still its own.
+    fn status(&self) -> Option<String> {
+        let id = Pid::from_raw(i32::try_from(self.child.id()).ok()?)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(id), options).ok()??;
+        let code = status.exit_status().map(|code| format!("exit status: {code}"));
+        Some(code.unwrap_or_else(|| format!("signal: {}", status.terminating_signal().unwrap_or_default())))
+    }
+
     /// The reason why nothing more can be read.
-    fn ended(&mut self) -> String {
+    fn ended(&self) -> String {
         let deadline = Instant::now() + GRACE;
         loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return format!("it ended ({status}) instead of answering"),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-                Ok(None) | Err(_) => return "it closed its output instead of answering".to_owned(),
+            match self.status() {
+                Some(status) => return format!("it ended ({status}) instead of answering"),
+                None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                None => return "it closed its output instead of answering".to_owned(),
             }
         }
     }
@@ -267,8 +278,13 @@ impl Process {
                     Err(error) => return Err(format!("it cannot be written to: {error}")),
                 }
             }
-            let ready = self.wait(written < line.len(), deadline).map_err(|error| error.to_string())?;
-            if !ready || Instant::now() > deadline {
+            let soon = deadline.min(Instant::now() + CHECK);
+            let ready = self.wait(written < line.len(), soon).map_err(|error| error.to_string())?;
+            if !ready && self.status().is_some() {
+                // Children of the program can keep its output open.
+                return Err(self.ended());
+            }
+            if Instant::now() > deadline {
                 let patience = Span(u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX));
                 return Err(format!(
                     "it did not answer within {patience}, {}; it must write a line for each request, and flush its output",
@@ -309,7 +325,9 @@ impl Process {
 
 impl Channel for Process {
     fn exchange(&mut self, request: &str) -> Result<String, String> {
-        if !self.unread.is_empty() {
+        // An earlier answer can have had a second line.
+        let more = self.stdout.read(&mut [0; 1]).is_ok_and(|count| count > 0);
+        if more || !self.unread.is_empty() {
             return Err("it wrote a line without having been asked".to_owned());
         }
         self.answer(request)
@@ -324,13 +342,8 @@ impl Channel for Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.stdin = None;
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let Some(id) = id else { return };
         let deadline = Instant::now() + GRACE;
-        // The program stays a zombie until `wait`, so its group is still its own.
-        let ended =
-            || waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
-        while let Ok(None) = ended() {
+        while self.status().is_none() {
             self.listen();
             if Instant::now() >= deadline {
                 tracing::warn!("the program `{}` did not end when its input did, and was killed", self.name);
@@ -339,7 +352,8 @@ impl Drop for Process {
             std::thread::sleep(Duration::from_millis(1));
         }
         // Its own children are in its group.
-        let _ = kill_process_group(id, Signal::KILL);
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         let _ = self.child.wait();
     }
 }

@@ -50,7 +50,11 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
     script(here, "other", r#"read -r line; echo '{"hello":{"protocol":9,"level":"central"}}'"#);
     script(here, "actor", r#"read -r line; echo '{"hello":{"protocol":1,"level":"actor"}}'"#);
     script(here, "half", &format!("{HELLO}; read -r line; printf '{{\"do\":'"));
-    script(here, "twice", &format!("{HELLO}; read -r line; echo '{{}}'; echo '{{}}'; read -r line"));
+    script(
+        here,
+        "twice",
+        &format!("{HELLO}; read -r line; echo '{{}}'; echo '{{}}'; read -r line; read -r line"),
+    );
     script(here, "floods", &format!("{HELLO}; read -r line; tr '\\0' x < /dev/zero"));
     script(here, "complains", &format!("{HELLO}; read -r line; yes >&2"));
     script(here, "hangs", &format!("trap '' TERM; {HELLO}; read -r line; sleep 1000"));

@@ -50,7 +50,7 @@ struct State {
     waiting: BTreeSet<(u64, u64)>,
     /// Tasks at nodes.
     placed: BTreeMap<(u64, u64), u64>,
-    /// Tasks that have finished while a copy was at a node.
+    /// Tasks that have finished; a later copy of them can be at a node.
     finished: BTreeSet<(u64, u64)>,
     timers: u32,
     /// Whether decisions can take time.
@@ -78,16 +78,23 @@ impl State {
                 self.waiting.extend((0..tasks).map(|task| (job, task)));
             }
             "ready" => {
-                assert!(self.waiting.insert((job, task)), "task {task} of job {job} waits already");
-                assert!(!self.placed.contains_key(&(job, task)), "task {task} of job {job} is at a node");
+                assert!(
+                    self.waiting.insert((job, task)) || self.late,
+                    "task {task} of job {job} waits already"
+                );
+                // Where a decision took time, the task has been launched since.
+                let is_placed = self.placed.contains_key(&(job, task));
+                assert!(!is_placed || self.late, "task {task} of job {job} is at a node");
+                if is_placed {
+                    self.waiting.remove(&(job, task));
+                }
             }
             "ended" => {
                 self.waiting.remove(&(job, task));
+                self.finished.insert((job, task));
                 // If there is no node, an earlier copy has ended, and the one at a node leaves later.
                 if let Some(node) = event["node"].as_u64() {
                     self.leave((job, task), node);
-                } else {
-                    self.finished.insert((job, task));
                 }
             }
             "left" => {
@@ -120,13 +127,14 @@ impl State {
         }
     }
 
-    /// Each task that is launched leaves its node once. Where decisions take time, it can leave after it was taken back.
+    /// Each task that is launched leaves its node once. Where decisions take time, an earlier copy can leave its node
+    /// after the program has taken it back.
     fn leave(&mut self, task: (u64, u64), node: u64) {
-        let left = self.placed.remove(&task);
-        assert!(
-            left == Some(node) || (self.late && left.is_none()),
-            "{task:?} leaves {node}, and is at {left:?}"
-        );
+        if self.placed.get(&task) == Some(&node) {
+            self.placed.remove(&task);
+        } else {
+            assert!(self.late, "{task:?} leaves {node}, and is at {:?}", self.placed.get(&task));
+        }
     }
 
     fn next_node(&mut self, nodes: u64) -> Option<u64> {
