@@ -65,7 +65,11 @@ const MUTANTS: &[Mutant] = &[
         "no fault, one scheduler",
         |_, input, out| {
             if let Input::Deliver { from, msg: Message::Job(Job::Submit { job, .. }) } = input {
-                out.push(Effect::Send { to: from, msg: Job::Finished { job }.into(), recovery: false });
+                out.push(Effect::Send {
+                    to: from,
+                    msg: Job::Finished { job, killed: false }.into(),
+                    recovery: false,
+                });
             }
         },
         |failure| matches!(failure, Failure::FinishedWithout(_)),
