@@ -230,6 +230,7 @@ impl Game {
             shared: false,
             oracle: false,
             placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
+            programs: None,
             stopwatch: None,
         }
     }

@@ -56,8 +56,8 @@ parameters! {
         overrun: Option<Span> = None,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
-        /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed are
-        /// equal.
+        /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed
+        /// are equal.
         verify: bool = true,
         /// Files on which the program depends beside those that `command` names, relative to the experiment file. When
         /// one of them changes, `--resume` repeats the runs of this policy.

@@ -89,6 +89,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         shared: false,
         oracle: false,
         placement: Placement::ALONE,
+        programs: None,
         stopwatch: None,
     };
     let no_time = Span::ZERO;

@@ -134,14 +134,17 @@ impl Launcher for ProcessLauncher {
 }
 
 fn cannot_start(name: &str, error: &io::Error) -> String {
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound => {
-            "command names a program of PATH, an absolute path, or a path that begins with ./ and starts in the folder of \
-             the experiment file"
-        }
-        io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or name its interpreter first",
-        _ if error.raw_os_error() == Some(8) => "a script begins with a line such as #!/bin/sh", // ENOEXEC
-        _ => "start it by hand to see why",
+    /// The error for a script without the line that names its interpreter.
+    const ENOEXEC: i32 = 8;
+    let remedy = if error.kind() == io::ErrorKind::NotFound {
+        "command names a program of PATH, an absolute path, or a path that begins with ./ and starts in the folder of the \
+         experiment file"
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "make it executable (chmod +x), or name its interpreter first"
+    } else if error.raw_os_error() == Some(ENOEXEC) {
+        "a script begins with a line such as #!/bin/sh"
+    } else {
+        "start it by hand to see why"
     };
     format!("cannot start `{name}` for a policy: {error}; {remedy}")
 }

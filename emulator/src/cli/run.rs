@@ -217,11 +217,9 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
                 let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
                     format!("; the measurements until then are in {}", kept.display())
                 });
-                // All lines: a program in another language has said more than one.
                 tracing::error!("{} failed: {}{kept}", failure.name(), failure.log);
             }
-            let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
-            let first = if hosts {
+            let first = if matches!(run.fleet, Some(Fleet::Hosts { .. })) {
                 "where a host was lost, start its agent again or leave it out of the hosts file; "
             } else {
                 ""

@@ -115,12 +115,7 @@ impl Pool<'_> {
                 (RuntimeKind::Virtual, None) => {
                     let measured =
                         measure(name, &world, section, &ObservedRun::new(self.control, id, &world))?;
-                    let verifies = point.policy.traits().program.is_some_and(|program| program.verify);
-                    let of_policy = |other: &Point| other.label == point.label;
-                    let is_first = self.experiment.points.iter().position(of_policy) == Some(run.point);
-                    if run.replication == 0 && is_first && verifies {
-                        self.compare_with_second(&world, &measured.summary);
-                    }
+                    self.compare_with_second(run, &world, &measured.summary);
                     Ok(measured)
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
@@ -175,9 +170,15 @@ impl Pool<'_> {
         }
     }
 
-    /// Runs a program once more if that takes little time, and warns if the same seed gives another order of events.
-    fn compare_with_second(&self, world: &World, first: &Summary) {
-        if first.engine.wall_s > LONGEST_SECOND_S {
+    /// Executes the first run of a program once more if that takes little time, and warns if the same seed gives another
+    /// order of events.
+    fn compare_with_second(&self, run: &Run, world: &World, first: &Summary) {
+        let point = world.point();
+        let verifies = point.policy.traits().program.is_some_and(|program| program.verify);
+        let of_policy = |other: &Point| other.label == point.label;
+        let is_first = self.experiment.points.iter().position(of_policy) == Some(run.point);
+        let is_short = first.engine.wall_s <= LONGEST_SECOND_S;
+        if !(verifies && is_first && is_short && run.replication == 0) {
             return;
         }
         let hash = match measure(&self.experiment.name, world, &self.experiment.run, self.control) {

@@ -41,14 +41,14 @@ pub(super) struct ProgramRule {
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
     /// The decision that is being taken, with its request and answer.
-    decided: Option<Decision>,
+    decided: Option<PendingDecision>,
     /// Tasks that have become ready since the program was asked, while its decision is being taken.
     ready: BTreeSet<TaskId>,
 }
 
 /// What the program wants, and the lines that an error quotes.
 #[derive(Clone, Debug)]
-struct Decision {
+struct PendingDecision {
     orders: Vec<Order>,
     request: String,
     answer: String,
@@ -113,7 +113,7 @@ impl ProgramRule {
                 decision.sample(&mut address.draw())
             }),
         };
-        let decision = Decision { orders: answer.actions, request, answer: line };
+        let decision = PendingDecision { orders: answer.actions, request, answer: line };
         if took == Span::ZERO {
             return self.carry_out(decision, false, tasks, fx);
         }
@@ -122,7 +122,7 @@ impl ProgramRule {
     }
 
     /// Carries out a decision; `late` says whether time has passed since the program was asked.
-    fn carry_out(&mut self, decision: Decision, late: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn carry_out(&mut self, decision: PendingDecision, late: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(program) = self.program.clone() else { return };
         for order in &decision.orders {
             if let Err(why) = self.obey(order, late, tasks, fx) {

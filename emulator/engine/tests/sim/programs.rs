@@ -218,7 +218,7 @@ impl Naive {
 
 impl Channel for Naive {
     fn exchange(&mut self, request: &str) -> Result<String, String> {
-        let request: Value = serde_json::from_str(request).expect("requests are JSON");
+        let request: Value = serde_json::from_str(request).map_err(|error| error.to_string())?;
         let of_scheduler = request["actor"].as_str().is_some_and(|actor| actor.starts_with("scheduler"));
         self.requests += u32::from(of_scheduler);
         let answer = self.answer(&request);

@@ -177,7 +177,7 @@ async fn receive_all(
 async fn plan(bundle: Bundle, programs: Arc<dyn Launcher>) -> Result<Experiment, String> {
     let planned = spawn_blocking(move || Experiment::from_bundle(&bundle)).await;
     let experiment = planned.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-    let needed = experiment.points.iter().filter_map(|point| point.policy.traits().program);
-    needed.map(|program| programs.check(program)).collect::<Result<(), _>>()?;
+    let mut needed = experiment.points.iter().filter_map(|point| point.policy.traits().program);
+    needed.try_for_each(|program| programs.check(program))?;
     Ok(experiment)
 }
