@@ -16,8 +16,13 @@ pub trait PolicyMetric {
     /// The node of a core crashed.
     fn crashed(&mut self, _now: Time, _core: u32) {}
 
-    /// The time from which on all notes of before must have arrived. Until then those of a scheduler about its cache
-    /// may come later than others, but before its next decision.
+    /// Whether notes of a scheduler are needed even if it has no other step.
+    fn watches(&self, _scheduler: u32) -> bool {
+        false
+    }
+
+    /// The time from which on notes of before must have arrived. Until then those of a scheduler about its cache may
+    /// come later than others, but before its next decision.
     fn reads_by(&self) -> Time {
         Time::MAX
     }
@@ -42,6 +47,10 @@ impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
     fn crashed(&mut self, now: Time, core: u32) {
         self.0.crashed(now, core);
         self.1.crashed(now, core);
+    }
+
+    fn watches(&self, scheduler: u32) -> bool {
+        self.0.watches(scheduler) || self.1.watches(scheduler)
     }
 
     #[inline]

@@ -43,6 +43,7 @@ use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{CacheNote, Note, ServiceOrder};
+use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
 use self::ages::Ages;
@@ -358,6 +359,10 @@ impl PolicyMetric for CacheTracker<'_> {
         if let Some(state) = self.at(now) {
             state.decisions.waits.crashed(node);
         }
+    }
+
+    fn watches(&self, scheduler: u32) -> bool {
+        self.every > Span::ZERO && is_watched(scheduler, self.layout.schedulers())
     }
 
     #[inline]

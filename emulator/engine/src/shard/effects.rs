@@ -147,16 +147,18 @@ impl<O: Observer> Shard<'_, O> {
     /// Handles the arrival of a broadcast.
     pub(super) fn append_broadcast(&mut self, from: ActorId, msg: Message) {
         if self.broadcasts.entries.len() == BroadcastLog::FULL {
-            self.read_broadcasts();
+            (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_as(reader));
+            self.broadcasts.entries.clear();
+            self.broadcasts.cursors.fill(0);
+            self.broadcasts.read = 0;
         }
         self.broadcasts.entries.push(BroadcastEntry { at: self.now, from, msg });
     }
 
-    /// Steps every scheduler through the entries that it has not read, and clears the log.
+    /// Steps every watched scheduler through the entries that it has not read.
     pub fn read_broadcasts(&mut self) {
-        (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_as(reader));
-        self.broadcasts.entries.clear();
-        self.broadcasts.cursors.fill(0);
+        (0..self.broadcasts.watched.len()).for_each(|at| self.read_as(self.broadcasts.watched[at] as usize));
+        self.broadcasts.read = self.broadcasts.entries.len();
     }
 
     /// Steps a scheduler through the entries that it has not read.

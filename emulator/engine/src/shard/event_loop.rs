@@ -157,7 +157,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
-            broadcasts: BroadcastLog::new(parts.layout),
+            broadcasts: BroadcastLog::new(parts.layout, |scheduler| observer.watches(scheduler)),
             executor: None,
             observer,
             parts,
@@ -234,7 +234,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.observe_lateness(key.due, &event);
         self.events += 1;
         self.hash = order_hash(self.hash, key, &event);
-        if !self.broadcasts.entries.is_empty() && self.observer.reads_by() <= self.now {
+        if self.broadcasts.read < self.broadcasts.entries.len() && self.observer.reads_by() <= self.now {
             self.read_broadcasts();
         }
         match event.kind {
@@ -525,6 +525,10 @@ pub(super) struct BroadcastLog {
     pub(super) first: u32,
     /// Number of entries that each scheduler has read.
     pub(super) cursors: Vec<u32>,
+    /// Watched schedulers.
+    pub(super) watched: Vec<u32>,
+    /// Number of entries that all watched schedulers have read.
+    pub(super) read: usize,
     /// A reused buffer.
     pub(super) effects: Vec<Effect>,
 }
@@ -533,11 +537,14 @@ impl BroadcastLog {
     /// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
     pub(super) const FULL: usize = 1 << 20;
 
-    pub(super) fn new(layout: &Layout) -> Self {
+    pub(super) fn new(layout: &Layout, is_watched: impl Fn(u32) -> bool) -> Self {
+        let schedulers = layout.schedulers();
         Self {
             entries: Vec::new(),
             first: layout.scheduler(0).0,
-            cursors: vec![0; layout.schedulers() as usize],
+            cursors: vec![0; schedulers as usize],
+            watched: (0..schedulers).filter(|&reader| is_watched(reader)).collect(),
+            read: 0,
             effects: Vec::new(),
         }
     }

@@ -27,8 +27,12 @@ pub trait Observer {
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
-    /// The time from which on schedulers must have read all broadcasts of before. Until then they read them when they
-    /// are stepped, and their notes are not in order of time.
+    /// Whether notes of a scheduler are needed even if it has no other step.
+    fn watches(&self, _scheduler: u32) -> bool {
+        false
+    }
+    /// The time from which on watched schedulers must have read all broadcasts of before. Until then schedulers read
+    /// them when they are stepped, and their notes are not in order of time.
     #[inline]
     fn reads_by(&self) -> Time {
         Time::MAX
@@ -71,6 +75,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn crashed(&mut self, now: Time, core: u32) {
         self.0.crashed(now, core);
         self.1.crashed(now, core);
+    }
+
+    fn watches(&self, scheduler: u32) -> bool {
+        self.0.watches(scheduler) || self.1.watches(scheduler)
     }
 
     #[inline]

@@ -122,6 +122,10 @@ impl Observer for Audit<'_> {
         unreachable!("no crash is configured")
     }
 
+    fn watches(&self, scheduler: u32) -> bool {
+        self.recorder.watches(scheduler)
+    }
+
     fn reads_by(&self) -> Time {
         self.recorder.reads_by()
     }

@@ -539,6 +539,10 @@ impl Observer for Recorder<'_> {
         Recorder::crashed(self, now, core);
     }
 
+    fn watches(&self, scheduler: u32) -> bool {
+        self.metrics.watches(scheduler)
+    }
+
     #[inline]
     fn reads_by(&self) -> Time {
         self.metrics.reads_by()

@@ -34,6 +34,10 @@ impl Observer for &mut InputLog {
     }
 
     /// The log contains everything in order.
+    fn watches(&self, _: u32) -> bool {
+        true
+    }
+
     fn reads_by(&self) -> Time {
         Time::ZERO
     }

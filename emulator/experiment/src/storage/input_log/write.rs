@@ -329,6 +329,10 @@ impl Observer for Section {
 
     /// The log contains all steps in order.
     #[inline]
+    fn watches(&self, _scheduler: u32) -> bool {
+        true
+    }
+
     fn reads_by(&self) -> Time {
         Time::ZERO
     }
