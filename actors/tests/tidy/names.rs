@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 17_484),
+    ("volary_actors", 18_730),
     ("volary_netem", 2_968),
-    ("volary_engine", 14_679),
-    ("volary_experiment", 12_021),
-    ("volary_hosts", 7_721),
-    ("volary_report", 6_875),
-    ("volary", 4_663),
+    ("volary_engine", 14_900),
+    ("volary_experiment", 12_395),
+    ("volary_hosts", 7_755),
+    ("volary_report", 6_895),
+    ("volary", 4_745),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -170,8 +170,8 @@ impl Pool<'_> {
         }
     }
 
-    /// Executes the first run of a program once more if that takes little time, and warns if the same seed gives another
-    /// order of events.
+    /// Executes the first run of a program once more if that takes little time, and warns if the same seed gives
+    /// another order of events.
     fn compare_with_second(&self, run: &Run, world: &World, first: &Summary) {
         let point = world.point();
         let verifies = point.policy.traits().program.is_some_and(|program| program.verify);

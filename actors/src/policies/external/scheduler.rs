@@ -122,7 +122,13 @@ impl ProgramRule {
     }
 
     /// Carries out a decision; `late` says whether time has passed since the program was asked.
-    fn carry_out(&mut self, decision: PendingDecision, late: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
+    fn carry_out(
+        &mut self,
+        decision: PendingDecision,
+        late: bool,
+        tasks: &mut OpenTasks,
+        fx: &mut Effects<'_>,
+    ) {
         let Some(program) = self.program.clone() else { return };
         for order in &decision.orders {
             if let Err(why) = self.obey(order, late, tasks, fx) {
