@@ -110,6 +110,12 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 fn allowed_once(policies: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut allowed = BTreeMap::new();
     for (name, path) in policies {
+        if !path.is_file() {
+            anyhow::bail!(
+                "--policy {name}={0}: there is no file {0}; copy the program to this host first",
+                path.display()
+            );
+        }
         if allowed.insert(name.clone(), path.clone()).is_some() {
             anyhow::bail!("--policy: `{name}` is given twice; leave one out");
         }
@@ -126,9 +132,6 @@ fn allowed(text: &str) -> Result<(String, PathBuf), String> {
     let path = PathBuf::from(path);
     if name.is_empty() || !path.is_absolute() {
         return Err(wrong());
-    }
-    if !path.is_file() {
-        return Err(format!("`{text}`: there is no such file; copy the program to this host first"));
     }
     Ok((name.to_owned(), path))
 }
