@@ -97,9 +97,9 @@ impl Programs {
         locked(&self.failure).clone()
     }
 
-    /// A program; `None` after a failure. An `owner` has a process of its own, which is started anew at each call. All
-    /// actors without one share a process, which is started at the first call. `check` returns an error for an answer
-    /// to the greeting that makes no sense.
+    /// Returns a running program, or `None` if a program has failed. With an `owner`, each call starts a new process
+    /// and ends the owner's previous one. Without an owner, the first call starts a process and later calls return it.
+    /// `greeting` is the first line to a new process, and `check` validates its answer.
     pub(crate) fn open(
         &self,
         spec: ProgramSpec<'_>,

@@ -7,6 +7,7 @@
 //! - *actor*: any number of schedulers, and nodes if the program wants, each asked at every input, with timers and
 //!   messages of their own.
 
+mod actions;
 mod messages;
 mod names;
 mod node;
@@ -19,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{BuildContext, Policy, Traits, check_period, standard_node};
+use super::policy::{BuildContext, Policy, Traits, standard_node};
 use crate::base::{ActorId, DistributionSpec, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -85,9 +86,9 @@ parameters! {
 
 impl Policy for External {
     const ABOUT: &'static str = "A policy in another language (docs: policies in any language)\n\
-        A program answers each line on its standard input with a line on its standard output, both JSON. volary tells \
-        it what happens and carries out what it says. The dispatcher behind it starts lost tasks again and answers the \
-        client, as for volary's own policies.";
+        The policy is a program that reads requests from its standard input and writes the answers to its standard \
+        output, one JSON object per line. Requests contain events, answers contain actions. The dispatcher of the \
+        built-in policies launches lost tasks again and reports finished jobs to the client.";
 
     // There is no program that every machine has.
     const VARIANTS: &'static [&'static str] = &[];
@@ -120,7 +121,7 @@ impl Policy for External {
                 "decision: only programs of level \"central\" decide in emulated time; leave it out".into()
             );
         }
-        check_period("patience", self.patience)
+        Ok(())
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -44,6 +44,6 @@ pub mod yaq_c;
 pub mod yaq_d;
 pub mod yarn_fifo;
 
-pub use policy::{Auxiliaries, BuildContext, Caches, DynPolicy, Policy, Traits, is_watched};
+pub use policy::{Auxiliaries, BuildContext, Caches, DynPolicy, MachineContext, Policy, Traits, is_watched};
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

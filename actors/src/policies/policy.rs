@@ -37,6 +37,19 @@ pub struct BuildContext<'a> {
     pub programs: Option<&'a Arc<Programs>>,
 }
 
+/// The run in which a machine is built.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineContext<'a> {
+    /// All actors of the run.
+    pub layout: &'a Layout,
+    /// Whether the network can lose datagrams.
+    pub lossy: bool,
+    /// Whether caches are observed.
+    pub observed: bool,
+    /// The programs of policies in other languages; `None` where nothing can start them.
+    pub programs: Option<&'a Arc<Programs>>,
+}
+
 /// Approximate number of actors of one role that are observed.
 const WATCHED: u32 = 16;
 
@@ -161,18 +174,12 @@ pub trait Policy: Parameters {
     /// Builds the machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches
     /// are observed.
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
-        self.machine_with(me, layout, lossy, observed, None)
+        self.machine_in(MachineContext { layout, lossy, observed, programs: None }, me)
     }
 
-    /// Builds the machine of an actor like [`machine`](Self::machine), with programs of other languages.
-    fn machine_with(
-        &self,
-        me: ActorId,
-        layout: &Layout,
-        lossy: bool,
-        observed: bool,
-        programs: Option<&Arc<Programs>>,
-    ) -> Box<dyn Machine> {
+    /// Builds the machine of an actor of a run.
+    fn machine_in(&self, run: MachineContext<'_>, me: ActorId) -> Box<dyn Machine> {
+        let MachineContext { layout, lossy, observed, programs } = run;
         let context = |index, among| BuildContext {
             index,
             layout,
@@ -210,15 +217,8 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String>;
     /// [`Policy::machine`].
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine>;
-    /// [`Policy::machine_with`].
-    fn machine_with(
-        &self,
-        me: ActorId,
-        layout: &Layout,
-        lossy: bool,
-        observed: bool,
-        programs: Option<&Arc<Programs>>,
-    ) -> Box<dyn Machine>;
+    /// [`Policy::machine_in`].
+    fn machine_in(&self, run: MachineContext<'_>, me: ActorId) -> Box<dyn Machine>;
 }
 
 impl<P: Policy> DynPolicy for P {
@@ -239,15 +239,8 @@ impl<P: Policy> DynPolicy for P {
         Policy::machine(self, me, layout, lossy, observed)
     }
 
-    fn machine_with(
-        &self,
-        me: ActorId,
-        layout: &Layout,
-        lossy: bool,
-        observed: bool,
-        programs: Option<&Arc<Programs>>,
-    ) -> Box<dyn Machine> {
-        Policy::machine_with(self, me, layout, lossy, observed, programs)
+    fn machine_in(&self, run: MachineContext<'_>, me: ActorId) -> Box<dyn Machine> {
+        Policy::machine_in(self, run, me)
     }
 }
 

@@ -29,6 +29,8 @@ const STARTED: &str = "VOLARY_PROTOCOL";
 const LONGEST_ANSWER: usize = 64 << 20;
 /// Bytes of stderr that error messages quote.
 const LAST_WORDS: usize = 2000;
+/// Bytes that are read from a pipe at once. They are cleared for each request, and most lines are shorter.
+const PIPE: usize = 1 << 12;
 /// Lines of stderr that are logged.
 const MOST_LOGGED: u32 = 10_000;
 /// Time after which a silent program is looked after.
@@ -215,7 +217,7 @@ impl Process {
     /// Reads some of what is there from stderr, and passes lines on to the log.
     fn listen(&mut self) {
         let Some(stderr) = &mut self.stderr else { return };
-        let mut buffer = [0; 1 << 16];
+        let mut buffer = [0; PIPE];
         let count = match stderr.read(&mut buffer) {
             Ok(0) => {
                 self.stderr = None;
@@ -271,7 +273,7 @@ impl Process {
         line.push(b'\n');
         let (mut written, mut searched) = (0, 0);
         let deadline = Instant::now() + self.patience;
-        let mut buffer = [0; 1 << 16];
+        let mut buffer = [0; PIPE];
         loop {
             if let Some(stdin) = self.stdin.as_mut().filter(|_| written < line.len()) {
                 match stdin.write(&line[written..]) {

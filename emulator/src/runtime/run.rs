@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use volary_actors::program::Launcher as _;
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 use volary_experiment::config::experiment::MOST_REPLICATIONS;
 use volary_experiment::config::{CellLoad, ConfigError, Experiment, Repeat, Run, RuntimeKind, describe};
@@ -16,8 +17,6 @@ use volary_experiment::storage::manifest::{Failure, Manifest, OfferedLoad, Prove
 use volary_experiment::storage::slices::{Slices, SweepSlice};
 use volary_experiment::storage::study::Study;
 use volary_experiment::storage::{self, Render, RenderedReport, StudyDir};
-
-use volary_actors::program::Launcher as _;
 
 use super::pool;
 use crate::hosts::executor::{assign_cpus, free_cpus};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::actions::carry_out;
 use super::messages::{Bounds, Vocabulary};
-use super::names::{actor_name, duration, value_note};
-use super::protocol::{Answer, Event, Events, Order, TIMERS};
-use super::scheduler::other_named;
+use super::names::actor_name;
+use super::protocol::{Answer, Event, Events};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::Message;
@@ -63,33 +63,17 @@ impl ExternalNode {
         let request = events.request(&format!("\"length\":{},", self.node.length()), fx);
         let Some((answer, line)) = self.program.ask(&request, Answer::read) else { return };
         for order in &answer.actions {
-            if let Err(why) = self.obey(order, fx) {
+            let done = carry_out(order, &self.messages, fx).and_then(|is_common| match is_common {
+                true => Ok(()),
+                false => {
+                    Err("a node sends messages, notes values and arms timers; only schedulers place tasks"
+                        .into())
+                }
+            });
+            if let Err(why) = done {
                 return self.program.fail(&why, &request, &line);
             }
         }
-    }
-
-    fn obey(&self, order: &Order, fx: &mut Effects<'_>) -> Result<(), String> {
-        match order {
-            Order::Timer { id, after } if *id < TIMERS => {
-                fx.arm(Timer::Tick(*id), duration("after", *after)?);
-            }
-            Order::Send { to, name, values, repair } => {
-                let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
-                let msg = self.messages.write(name, values, bounds)?;
-                fx.send_as(*repair, other_named(to, fx)?, msg);
-            }
-            Order::Note { name, value } => fx.note(value_note(name, *value)?),
-            Order::Timer { id, .. } => {
-                return Err(format!("the number of a timer must be below {TIMERS}, not {id}"));
-            }
-            Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => {
-                return Err(
-                    "a node sends messages, notes values and arms timers; only schedulers place tasks".into(),
-                );
-            }
-        }
-        Ok(())
     }
 }
 

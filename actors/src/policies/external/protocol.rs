@@ -41,7 +41,7 @@ pub(super) fn hello(external: &External, context: BuildContext<'_>) -> String {
 pub(super) struct HelloAnswer {
     /// Whether it decides for nodes, too.
     pub(super) nodes: bool,
-    /// Whether it is told which nodes cannot be reached.
+    /// Whether it receives `unreachable` and `reachable` events.
     pub(super) unreachable: bool,
     /// Its own messages.
     pub(super) messages: Vocabulary,

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::actions::carry_out;
 use super::messages::{Bounds, Vocabulary};
-use super::names::{actor_name, actor_named, duration, task_named, value_note};
-use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, Order, TIMERS};
+use super::names::{actor_name, task_named};
+use super::protocol::{Answer, Event, Events, HelloAnswer, JobLine, Order};
 use super::{External, Level};
 use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
 use crate::layout::Layout;
@@ -23,7 +24,7 @@ pub(super) struct ProgramRule {
     /// `None` if the program could not be started; the run then ends soon.
     program: Option<Arc<Program>>,
     messages: Vocabulary,
-    /// Whether the program is told which nodes cannot be reached.
+    /// Whether the program receives `unreachable` and `reachable` events.
     tells_unreachable: bool,
     level: Level,
     decision: Option<DistributionSpec<Span>>,
@@ -75,7 +76,7 @@ impl ProgramRule {
         }
     }
 
-    /// The node of a copy that the program has there; it has no longer.
+    /// Forgets a copy if the program has it at this node; returns the node then.
     fn remove(&mut self, copy: CopyId, node: ActorId) -> Option<ActorId> {
         let is_there = self.placed.get(&copy.task) == Some(&(copy, node));
         is_there.then(|| self.placed.remove(&copy.task)).flatten().map(|(_, node)| node)
@@ -169,17 +170,8 @@ impl ProgramRule {
                     }
                 }
             }
-            Order::Timer { id, after } => {
-                if id >= TIMERS {
-                    return Err(format!("the number of a timer must be below {TIMERS}, not {id}"));
-                }
-                fx.arm(Timer::Tick(id), duration("after", after)?);
-            }
-            Order::Note { ref name, value } => fx.note(value_note(name, value)?),
-            Order::Send { ref to, ref name, ref values, repair } => {
-                let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
-                let msg = self.messages.write(name, values, bounds)?;
-                fx.send_as(repair, other_named(to, fx)?, msg);
+            Order::Timer { .. } | Order::Note { .. } | Order::Send { .. } => {
+                carry_out(order, &self.messages, fx)?;
             }
         }
         Ok(())
@@ -265,12 +257,6 @@ fn node_named(number: u32, layout: &Layout) -> Result<ActorId, String> {
         return Ok(layout.node(number));
     }
     Err(format!("there is no node {number}: the last one is {}", layout.nodes() - 1))
-}
-
-/// The receiver of a message, another actor than the sender.
-pub(super) fn other_named(name: &str, fx: &Effects<'_>) -> Result<ActorId, String> {
-    let actor = actor_named(name, fx.layout())?;
-    if actor == fx.me() { Err(format!("{name} sends a message to itself; use a timer")) } else { Ok(actor) }
 }
 
 impl DispatchRule for ProgramRule {

@@ -8,7 +8,7 @@ use volary_actors::base::{ActorId, Span};
 use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effects, Input, Machine, Oracle, Stored};
-use volary_actors::policies::PolicySpec;
+use volary_actors::policies::{MachineContext, PolicySpec};
 use volary_actors::program::Programs;
 use volary_netem::Fabric;
 
@@ -53,8 +53,9 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
-        let machine =
-            self.policy.machine_with(actor, self.layout, self.lossy, self.observed, self.programs.as_ref());
+        let Self { layout, lossy, observed, .. } = *self;
+        let run = MachineContext { layout, lossy, observed, programs: self.programs.as_ref() };
+        let machine = self.policy.machine_in(run, actor);
         let plans = || self.policy.traits().plans && matches!(self.layout.role(actor), Role::Scheduler(_));
         match &self.stopwatch {
             Some(stopwatch) if plans() => stopwatch.time(machine),

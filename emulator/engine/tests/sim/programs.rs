@@ -68,7 +68,7 @@ impl State {
         Self { rng, next: 0, down, waiting, placed, finished, timers: 0, late }
     }
 
-    fn hear(&mut self, event: &Value, orders: &mut Vec<Value>) {
+    fn handle(&mut self, event: &Value, orders: &mut Vec<Value>) {
         let (job, task) = numbers(event);
         let node = event["actor"].as_str().and_then(|actor| actor.strip_prefix("node:"));
         let node = node.map(|number| number.parse().expect("a number"));
@@ -198,7 +198,7 @@ impl Naive {
         let state = self.actors.get_mut(&name).expect("an actor starts first");
         let mut orders = Vec::new();
         for event in events.iter().filter(|event| event["event"] != "start") {
-            state.hear(event, &mut orders);
+            state.handle(event, &mut orders);
         }
         if name.starts_with("node") {
             return json!({ "do": orders });
