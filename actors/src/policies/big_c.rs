@@ -76,7 +76,7 @@ impl Policy for BigC {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let beats = Heartbeats::new(self.heartbeat, context.index, context.layout.nodes());
-        Box::new(ContainerNode::new(beats, context.layout.cores(context.index)))
+        Box::new(ContainerNode::new(Some(beats), context.layout.cores(context.index)))
     }
 }
 
@@ -211,7 +211,28 @@ mod tests {
         // The copy ended at this instant.
         let sent = node.receive(worker, Core::Suspended { copy: a, left: Span::ZERO });
         assert_eq!(sent, [order(Core::Resume { copy: a, left: Span::ZERO })]);
-        let drop = Launch::Drop(TaskRange::one(LONG.task(0), 1));
-        assert_eq!(node.receive(scheduler, drop), [order(Core::Stop { copy: a })]);
+        let drop = |task| Launch::Drop(TaskRange::one(LONG.task(task), 1));
+        assert_eq!(node.receive(scheduler, drop(0)), [order(Core::Stop { copy: a })]);
+    }
+
+    #[test]
+    fn a_node_drops_a_copy_that_has_not_arrived_or_is_leaving_its_core() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = BigC::default().bench(&layout, me, 2);
+        let [a, b] = [0, 1].map(|task| LONG.task(task).copy(0));
+        let drop = |task| Launch::Drop(TaskRange::one(LONG.task(task), 1));
+        let launch = |copy| Launch::Task { copy, at: Time::ZERO };
+        assert_eq!(node.receive(scheduler, drop(0)), []);
+        assert_eq!(node.receive(scheduler, launch(a)), [], "the drop has overtaken the copy");
+        node.receive(scheduler, launch(b));
+        node.receive(scheduler, Preemption::Suspend { copy: b, turn: 1 });
+        assert_eq!(node.receive(scheduler, drop(1)), []);
+        let next = JobId(1).task(0).copy(0);
+        assert_eq!(node.receive(scheduler, launch(next)), [], "the core is not free yet");
+        let sent = node.receive(worker, Core::Suspended { copy: b, left: Span::ZERO });
+        assert_eq!(sent, [(worker, Core::run(next).into())]);
+        let sent = node.receive(scheduler, Preemption::Resume { copy: b, turn: 2 });
+        assert_eq!(sent, [], "the copy is gone");
     }
 }

@@ -27,6 +27,7 @@ use crate::machine::Machine;
 use crate::program::{Program, ProgramSpec};
 use crate::roles::dispatcher::Dispatcher;
 use crate::roles::node::NodeUsage;
+use crate::roles::yarn::ContainerNode;
 use node::ExternalNode;
 pub use protocol::PROTOCOL;
 use protocol::{HelloAnswer, hello};
@@ -55,6 +56,9 @@ parameters! {
         /// How much longer than its user requested a gang may run, from the launch of its first task on, before it is
         /// killed. If absent it runs to its end.
         overrun: Option<Span> = None,
+        /// Whether nodes can suspend a task and let it go on later. Such nodes do not ask the program themselves, and
+        /// nodes of clusters with shared cores cannot.
+        suspend: bool = false,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
         /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed
@@ -98,7 +102,7 @@ impl Policy for External {
         let spec = ProgramSpec { command, name, patience: *patience, verify: *verify, files };
         Traits {
             one_scheduler: self.level == Level::Central,
-            node_usage: Some(NodeUsage::Evictions),
+            node_usage: (!self.suspend).then_some(NodeUsage::Evictions),
             program: Some(spec),
             ..Traits::default()
         }
@@ -130,6 +134,9 @@ impl Policy for External {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        if self.suspend {
+            return Box::new(ContainerNode::new(None, context.layout.cores(context.index)));
+        }
         let node = standard_node(&Policy::traits(self), context);
         let program = if self.level == Level::Actor { self.open(None, context) } else { None };
         match program {

@@ -37,7 +37,7 @@ impl Policy for YarnFifo {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let beats = Heartbeats::new(self.heartbeat, context.index, context.layout.nodes());
-        Box::new(ContainerNode::new(beats, context.layout.cores(context.index)))
+        Box::new(ContainerNode::new(Some(beats), context.layout.cores(context.index)))
     }
 }
 

@@ -122,6 +122,24 @@ class CentralTest(unittest.TestCase):
         self.assertEqual(note, {"do": "note", "name": "queue", "value": 1.0})
         self.assertEqual([task.index for task in run.actor().queue], [1])
 
+    def test_a_suspended_task_stays_at_its_node_and_holds_no_core(self):
+        run = Run(FirstFree)
+        run.tell(0, start(), job(0))
+        scheduler = run.actor()
+        task, node = scheduler.jobs[0].tasks[0], scheduler.nodes[0]
+        scheduler.suspend(task)
+        self.assertRaises(ValueError, scheduler.suspend, task)
+        self.assertEqual((task.node, task.suspended, node.load), (node, True, 0))
+        scheduler.resume(task)
+        self.assertRaises(ValueError, scheduler.resume, task)
+        self.assertEqual(node.load, 1)
+        orders = [{"do": verb, "job": 0, "task": 0} for verb in ("suspend", "resume")]
+        self.assertEqual(run.tell(1, job(1))[:2], orders)
+        scheduler.suspend(task)
+        others = node.load
+        run.tell(2, left(0, 0, 0))
+        self.assertEqual((task.suspended, node.load), (False, others))
+
     def test_a_killed_job_has_ended_and_its_tasks_wait_no_longer(self):
         run = Run(FirstFree)
         run.tell(0, start(), job(0, 2), job(1))

@@ -203,6 +203,17 @@ class EnvTest(unittest.TestCase):
         self.assertFalse(any(step[2] for step in steps))
         self.assertLess(min(step[1] for step in steps), -79, "80 tasks wait for a second")
 
+    def test_a_restart_of_the_scheduler_takes_no_reward_back(self):
+        crash = {"crash": {"who": ["scheduler:0"], "at": "400ms", "for": "200ms"}}
+        env = volary.Env({**SMALL, "network": {**SMALL.get("network", {}), "fault": [crash]}}, nodes=4, slots=1)
+        (_, info), rewards, ended = env.reset(seed=3), [], False
+        while not ended:
+            _, reward, ended, _, info = env.step(int(info["action_mask"][1:].argmax()) + 1)
+            rewards.append(reward)
+        env.close()
+        self.assertLessEqual(max(rewards), 0)
+        self.assertLess(sum(rewards), -1)
+
     def test_several_environments_run_at_once(self):
         import gymnasium
 

@@ -62,7 +62,8 @@ def run(
 
     `policies` adds policies that this process serves, and has a `Run` returned as `load` does: a dictionary of labels
     and of subclasses of `Central` or `Scheduler`, decorated functions, or pairs of a `Scheduler` and a `Node`. If one
-    of them raises an exception, the `VolaryError` has it as its cause.
+    of them raises an exception, the `VolaryError` has it as its cause. `--resume` repeats their runs, because a class can
+    have changed unnoticed.
 
     A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish;
     `volary.load(error.out)` has what was measured.

@@ -112,7 +112,10 @@ class Env(gymnasium.Env):
         agent: Any = _Agent()
         last: float = 0.0
         for line in requests:
-            agent = session.hear(line)
+            before, agent = agent, session.hear(line)
+            if agent is not before:
+                # It has restarted, and adds up from zero again.
+                last -= before.grown[self._reward]
             while (mask := self._mask(agent))[1:].any():
                 grown = agent.grown[self._reward]
                 action = yield self._observe(agent), last - grown, {"action_mask": mask}

@@ -48,6 +48,8 @@ class Task(tuple[int, int]):
     waits: bool
     #: Since when it needs a node, or has been at its node, seconds.
     since: float
+    #: Whether it is suspended at its node.
+    suspended: bool
     #: Whether its next launch repairs a loss: the node that had it is gone.
     lost: bool
     #: Whether it is finished. A later copy can still be at a node then, until it is preempted or leaves.
@@ -57,7 +59,7 @@ class Task(tuple[int, int]):
         """Task `index` of `job`, which needs a node."""
         task = super().__new__(cls, (job.number, index))
         task.job, task.estimate, task.node, task.waits = job, estimate, None, True
-        task.since, task.lost, task.finished = job.since, False, False
+        task.since, task.lost, task.finished, task.suspended = job.since, False, False, False
         return task
 
     @property
@@ -105,7 +107,7 @@ class NodeView:
         self.number = number
         #: The number of its cores.
         self.cores = cores
-        #: The number of tasks that this scheduler has there; those of other schedulers are unknown.
+        #: The number of tasks that this scheduler has there, without suspended ones; those of others are unknown.
         self.load = 0
         #: Whether it is up, as far as the failure detector has noticed.
         self.up = True
@@ -322,6 +324,22 @@ class Scheduler(_Actor):
         self._do.append(f'{{"do":"preempt","job":{task[0]},"task":{task[1]}}}')
         self._leave(task, waits=not task.finished)
 
+    def suspend(self, task: Task) -> None:
+        """Takes a task off its core until `resume`; it keeps its progress. The experiment has `suspend = true`."""
+        if task.node is None or task.suspended:
+            raise ValueError(f"task {task} is {'suspended already' if task.suspended else 'at no node'}")
+        task.suspended = True
+        task.node.load -= 1
+        self._do.append(f'{{"do":"suspend","job":{task[0]},"task":{task[1]}}}')
+
+    def resume(self, task: Task) -> None:
+        """Lets a suspended task go on at its node, as soon as a core is free there."""
+        if task.node is None or not task.suspended:
+            raise ValueError(f"task {task} is not suspended")
+        task.suspended = False
+        task.node.load += 1
+        self._do.append(f'{{"do":"resume","job":{task[0]},"task":{task[1]}}}')
+
     def job_arrived(self, job: Job) -> None:
         """Hook: a job arrived. `task_ready` is called for each of its tasks afterwards."""
 
@@ -373,8 +391,8 @@ class Scheduler(_Actor):
 
     def _leave(self, task: Task, waits: bool) -> None:
         if task.node is not None:
-            task.node.load -= 1
-        task.node, task.waits, task.since = None, waits, self.now
+            task.node.load -= not task.suspended
+        task.node, task.waits, task.since, task.suspended = None, waits, self.now, False
 
     def _on_job(self, event: dict[str, Any]) -> None:
         job = Job(self.now, event)
@@ -406,6 +424,10 @@ class Scheduler(_Actor):
             self._drop(task)
         self.task_ended(task, node)
         if event["last"]:
+            for task in job.tasks:
+                # A later copy of a finished task leaves its node after the job has ended.
+                if task.node is not None and task.suspended:
+                    task.node.load += 1
             del self.jobs[job.number]
             self.job_ended(job)
 

@@ -141,6 +141,11 @@ impl FromStr for PickedColumn {
         if let Some(column) = SummaryColumn::all().find(|column| column.name() == wanted) {
             return Ok(Self { class: None, column });
         }
+        if wanted.starts_with("values.") {
+            return Err(format!(
+                "`{text}` is a number that a program notes: the table has these below its rows, and claims can use it"
+            ));
+        }
         let of_class = SummaryColumn::all().filter_map(|column| {
             let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
             Some((column, text.get(..class.len())?)) // as the user wrote it

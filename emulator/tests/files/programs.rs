@@ -148,3 +148,102 @@ fn a_program_whose_runs_of_one_seed_differ_is_warned_of() {
     let (_, err) = expect(folder.path(), "run x.toml --out r", 0);
     assert!(err.contains("external: two runs of seed 3 differ"), "{err}");
 }
+
+/// A shell script that launches tasks in turn, until the request at which it does something wrong: `$1`, `$2`; `$3` is
+/// its level.
+const MISBEHAVES: &str = r#"#!/bin/sh
+misbehave() {
+  case $1 in
+    ends) exit 3 ;;
+    is-killed) kill -9 $$ ;;
+    ends-with-a-child) sleep 1000 & exit 4 ;;
+    half) printf '{"do":'; exit 0 ;;
+    nonsense) echo what; read -r line ;;
+    twice) printf '{}\n{}\n'; read -r line ;;
+    floods) tr '\0' x < /dev/zero ;;
+    floods-with-lines) yes '{}' ;;
+    complains) yes >&2 ;;
+    hangs) trap '' TERM HUP INT; sleep 1000 ;;
+    closes) exec >&-; sleep 1000 ;;
+    no-such-node) echo '{"do":[{"do":"launch","job":0,"task":0,"node":99}]}'; read -r line ;;
+    no-such-job) echo '{"do":[{"do":"launch","job":9999,"task":0,"node":0}]}'; read -r line ;;
+  esac
+}
+"#;
+
+/// The misdeeds with the words of the message; a program that only `stays` ends its run well, and is killed.
+const MISDEEDS: [(&str, &str); 15] = [
+    ("ends", "it ended (exit status: 3)"),
+    ("is-killed", "it ended (signal: 9)"),
+    ("ends-with-a-child", "it ended (exit status: 4)"),
+    ("half", "it ended (exit status: 0) instead of answering"),
+    ("nonsense", "its answer must be an object"),
+    ("twice", "it wrote "),
+    ("floods", "longer than 64 MiB"),
+    ("floods-with-lines", "it wrote "),
+    ("complains", "it did not answer within 300ms"),
+    ("hangs", "it did not answer within 300ms"),
+    ("closes", "it closed its output"),
+    ("no-such-node", "there is no node 99"),
+    ("no-such-job", "there is no task 0 of a job 9999"),
+    ("nothing", ""),
+    ("stays", ""),
+];
+
+/// Processes that run in a folder.
+fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.canonicalize().unwrap();
+    let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let here = entries.filter(|path| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == folder));
+    here.map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default()).collect()
+}
+
+/// Clusters and networks with faults, with programs that misbehave at different requests, side by side with others that
+/// do not.
+#[test]
+fn whatever_a_program_does_other_runs_go_on_and_no_process_stays() {
+    let worlds: u32 = std::env::var("VOLARY_PROGRAM_WORLDS").map_or(2, |count| count.parse().unwrap());
+    let round_robin = include_str!("../../examples/shell/round_robin.sh");
+    let stays = "[ \"$1\" = stays ] || exit 0; trap '' TERM HUP INT; exec sleep 1000";
+    let text = changed(
+        round_robin,
+        &[
+            ("#!/bin/sh\n", MISBEHAVES),
+            (r#""level":"central""#, r#""level":"'"$3"'""#),
+            ("  orders=\n", "  asked=$((asked + 1)); [ $asked -eq \"$2\" ] && misbehave \"$1\"\n  orders=\n"),
+        ],
+    );
+    for world in 0..worlds {
+        let folder = folder();
+        let here = folder.path();
+        script(here, "mine.sh", &format!("{text}{stays}"));
+        // The levels and numbers of processes alternate, and so on with periods that have no common divisor.
+        let (actor, each) = (world % 2 == 1, world % 4 == 3);
+        let level = if actor { "actor" } else { "central" };
+        let policy = |(misdeed, _): (&str, &str)| {
+            let command = format!("[\"./mine.sh\", {misdeed:?}, \"{}\", {level:?}]", 1 + world % 5);
+            let each = if each { ", processes = \"each\"" } else { "" };
+            let soon = if ["hangs", "complains"].contains(&misdeed) { ", patience = \"300ms\"" } else { "" };
+            format!(
+                "[[policy]]\nlabel = {misdeed:?}\nexternal = {{ command = {command}, level = {level:?}{each}{soon} }}\n"
+            )
+        };
+        let policies: String = MISDEEDS.into_iter().map(policy).collect();
+        let (schedulers, nodes) = (if actor { 3 } else { 1 }, 2 + world % 7);
+        let loss = f64::from(world % 3) / 10.0;
+        let file = format!(
+            "title = \"misdeeds\"\nseed = {world}\n[cluster]\nnodes = {nodes}\nschedulers = {schedulers}\n\
+             [workload.synthetic]\njobs = 40\ntasks = 2\ninterarrival = \"200ms\"\n\
+             [service]\ndemand = {{ exponential = {{ mean = \"100ms\" }} }}\n\
+             [network]\none_way = \"1ms\"\nloss = {loss}\n\
+             [[network.fault]]\ncrash = {{ who = [\"node:1\"], at = \"2s\", for = \"30s\" }}\n{policies}"
+        );
+        fs::write(here.join("x.toml"), &file).unwrap();
+        let (out, err) = expect(here, "run x.toml --out r --json", 3);
+        let missing: Vec<_> = MISDEEDS.into_iter().filter(|(_, words)| !err.contains(words)).collect();
+        assert_eq!(missing, [], "{file}\n{err}");
+        let ended: Vec<_> = results(&out).iter().map(|run| run["jobs"]["finished"].as_u64()).collect();
+        assert_eq!(ended, [Some(40); 2], "{file}\n{out}\n{err}");
+        assert_eq!(processes_in(here), Vec::<String>::new(), "{file}");
+    }
+}

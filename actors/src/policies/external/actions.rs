@@ -24,7 +24,11 @@ pub(super) fn carry_out(order: &Order, messages: &Vocabulary, fx: &mut Effects<'
             }
             fx.send_as(*repair, receiver, msg);
         }
-        Order::Launch { .. } | Order::Gang { .. } | Order::Preempt { .. } => return Ok(false),
+        Order::Launch { .. }
+        | Order::Gang { .. }
+        | Order::Preempt { .. }
+        | Order::Suspend { .. }
+        | Order::Resume { .. } => return Ok(false),
     }
     Ok(true)
 }

@@ -32,6 +32,7 @@ pub(super) fn hello(external: &External, context: BuildContext<'_>) -> String {
         "cores": if equal { json!(all[0]) } else { json!(all) },
         "kinds": layout.kinds(),
         "lossy": lossy,
+        "suspend": external.suspend,
     });
     json!({ "hello": hello }).to_string()
 }
@@ -88,6 +89,9 @@ impl HelloAnswer {
         }
         if level == Level::Central && (nodes || !messages.is_empty()) {
             return Err("nodes and messages of its own need level \"actor\"".into());
+        }
+        if nodes && external.suspend {
+            return Err("nodes that can suspend tasks do not ask the program: say \"nodes\":false".into());
         }
         Ok(Self { nodes, unreachable, messages: Vocabulary::new(messages)? })
     }
@@ -248,6 +252,14 @@ pub(super) enum Order {
         nodes: Vec<u32>,
     },
     Preempt {
+        job: u32,
+        task: u32,
+    },
+    Suspend {
+        job: u32,
+        task: u32,
+    },
+    Resume {
         job: u32,
         task: u32,
     },

@@ -11,7 +11,7 @@ use super::{External, Level};
 use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
-use crate::message::{Launch, Message, Row, TaskRange};
+use crate::message::{Launch, Message, Preemption, Row, TaskRange};
 use crate::program::Program;
 use crate::roles::dispatcher::{DispatchRule, OpenTasks};
 
@@ -36,7 +36,9 @@ pub(super) struct ProgramRule {
     decisions: u64,
     events: Events,
     /// The copies that the program has at nodes. Each leaves by one event: `ended`, `left`, or `down` of its node.
-    placed: BTreeMap<TaskId, (CopyId, ActorId)>,
+    placed: BTreeMap<TaskId, PlacedCopy>,
+    /// Whether nodes can suspend tasks.
+    suspends: bool,
     /// The copy that has just left its node. Whether its task has finished becomes known afterwards.
     left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
@@ -45,6 +47,31 @@ pub(super) struct ProgramRule {
     decided: Option<PendingDecision>,
     /// Tasks that have become ready since the program was asked, while its decision is being taken.
     ready: BTreeSet<TaskId>,
+}
+
+/// A copy at a node.
+#[derive(Clone, Copy, Debug)]
+struct PlacedCopy {
+    copy: CopyId,
+    node: ActorId,
+    /// Number of orders to suspend or resume it; it is suspended while the number is odd.
+    turn: u32,
+}
+
+impl PlacedCopy {
+    const fn is_suspended(self) -> bool {
+        self.turn % 2 == 1
+    }
+
+    /// The newest order about it.
+    const fn order(self) -> Preemption {
+        let Self { copy, turn, .. } = self;
+        if self.is_suspended() {
+            Preemption::Suspend { copy, turn }
+        } else {
+            Preemption::Resume { copy, turn }
+        }
+    }
 }
 
 /// What the program wants, and the lines that an error quotes.
@@ -69,6 +96,7 @@ impl ProgramRule {
             decisions: 0,
             events: Events::default(),
             placed: BTreeMap::new(),
+            suspends: external.suspend,
             left: None,
             is_due: false,
             decided: None,
@@ -78,8 +106,8 @@ impl ProgramRule {
 
     /// Forgets a copy if the program has it at this node; returns the node then.
     fn remove(&mut self, copy: CopyId, node: ActorId) -> Option<ActorId> {
-        let is_there = self.placed.get(&copy.task) == Some(&(copy, node));
-        is_there.then(|| self.placed.remove(&copy.task)).flatten().map(|(_, node)| node)
+        self.placed.get(&copy.task).filter(|placed| (placed.copy, placed.node) == (copy, node))?;
+        self.placed.remove(&copy.task).map(|placed| placed.node)
     }
 
     /// Reports the copy that has left its node without finishing its task, unless the program has been told so.
@@ -157,7 +185,7 @@ impl ProgramRule {
                 let task = task_named(job, task, fx.catalog())?;
                 match self.placed.remove(&task) {
                     // If an earlier copy has finished the task, this frees the core of the later one.
-                    Some((copy, node)) => {
+                    Some(PlacedCopy { copy, node, .. }) => {
                         fx.send(node, Launch::Drop(TaskRange::one(task, copy.attempt + 1)));
                         let _ = tasks.take_back(node, copy, false);
                     }
@@ -170,11 +198,39 @@ impl ProgramRule {
                     }
                 }
             }
+            Order::Suspend { job, task } => {
+                self.turn(task_named(job, task, fx.catalog())?, true, late, fx)?
+            }
+            Order::Resume { job, task } => {
+                self.turn(task_named(job, task, fx.catalog())?, false, late, fx)?
+            }
             Order::Timer { .. } | Order::Note { .. } | Order::Send { .. } => {
                 carry_out(order, &self.messages, fx)?;
             }
         }
         Ok(())
+    }
+
+    /// Suspends or resumes a task at its node.
+    fn turn(&mut self, task: TaskId, suspend: bool, late: bool, fx: &mut Effects<'_>) -> Result<(), String> {
+        let TaskId { job: JobId(job), index } = task;
+        let verb = if suspend { "suspends" } else { "resumes" };
+        if !self.suspends {
+            return Err(format!("it {verb} a task, which needs suspend = true in the experiment"));
+        }
+        match self.placed.get_mut(&task) {
+            Some(placed) if placed.is_suspended() != suspend => {
+                placed.turn += 1;
+                fx.send(placed.node, placed.order());
+                Ok(())
+            }
+            Some(_) => {
+                let state = if suspend { "is suspended already" } else { "is not suspended" };
+                Err(format!("it {verb} task {index} of job {job}, which {state}"))
+            }
+            None if late => Ok(()),
+            None => Err(format!("it {verb} task {index} of job {job}, which is at no node")),
+        }
     }
 
     /// Launches all tasks of a job at once.
@@ -213,7 +269,7 @@ impl ProgramRule {
         let fresh = self.ready.contains(&task);
         if let Some(copy) = waiting(task, late, tasks)?.filter(|_| !fresh) {
             tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
-            self.placed.insert(task, (copy, node));
+            self.placed.insert(task, PlacedCopy { copy, node, turn: 0 });
             self.limit(task.job, tasks, fx);
             return Ok(());
         }
@@ -307,7 +363,7 @@ impl DispatchRule for ProgramRule {
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.placed.retain(|_, (_, at)| *at != node);
+        self.placed.retain(|_, placed| placed.node != node);
         self.peer(node, false, fx);
     }
 
@@ -338,6 +394,15 @@ impl DispatchRule for ProgramRule {
     }
 
     fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
+        if let Message::Preemption(order) = msg {
+            let (Preemption::Suspend { copy, .. } | Preemption::Resume { copy, .. }) = order;
+            // Unless a newer order has replaced it.
+            if let Some(placed) = self.placed.get(&copy.task)
+                && (placed.node, placed.order()) == (to, order)
+            {
+                fx.recover(to, order);
+            }
+        }
         let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
         if let Some((name, values)) = self.messages.read(&msg, bounds) {
             let to = actor_name(to, fx.layout());
@@ -349,7 +414,7 @@ impl DispatchRule for ProgramRule {
         tasks.kill(job, fx);
         let mut placed = self.placed.split_off(&job.task(0));
         self.placed.append(&mut placed.split_off(&JobId(job.0 + 1).task(0)));
-        for (TaskId { index, .. }, (_, node)) in placed {
+        for (TaskId { index, .. }, PlacedCopy { node, .. }) in placed {
             let node = fx.layout().node_number(node);
             self.push(&Event::Left { job: job.0, task: index, node }, fx);
         }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Launch, Message, NodeReport, Preemption, TaskRange};
+use crate::message::{Core, Launch, Message, NodeReport, Preemption, Row, TaskRange};
 use crate::roles::heartbeats::Heartbeats;
 
 /// A container on the node.
@@ -18,6 +18,8 @@ struct HeldCopy {
     turn: u32,
     /// Work that was left at the suspension; `None` before the copy first ran.
     left: Option<Span>,
+    /// That of its [row](crate::message::Row::elsewhere).
+    elsewhere: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ enum Held {
     Running(HeldCopy),
     /// The worker was ordered to suspend the copy and has not answered yet.
     Leaving(HeldCopy),
+    /// The same, and the copy is not wanted any more.
+    Dropped,
 }
 
 /// A node manager.
@@ -36,17 +40,21 @@ pub struct ContainerNode {
     /// copies.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// Orders that overtook their copies, with their turns.
+    /// Orders that overtook their copies, with their turns, or [`DROP`].
     early: VecDeque<(CopyId, u32)>,
-    beats: Heartbeats,
+    /// `None` if the scheduler does not need to know the node's room.
+    beats: Option<Heartbeats>,
 }
+
+/// The turn of an order after which a copy is not wanted any more.
+const DROP: u32 = u32::MAX;
 
 /// Capacity for early orders. Orders about ended copies are kept as well, so old orders are discarded.
 const EARLY: usize = 16;
 
 impl ContainerNode {
-    /// A node with `cores` containers and these heartbeats.
-    pub fn new(beats: Heartbeats, cores: u32) -> Self {
+    /// A node with `cores` containers and these heartbeats, if any.
+    pub fn new(beats: Option<Heartbeats>, cores: u32) -> Self {
         let cores = vec![Held::Idle; cores as usize].into();
         Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), early: VecDeque::new(), beats }
     }
@@ -69,8 +77,8 @@ impl ContainerNode {
         while let Some(core) = self.cores.iter().position(|held| matches!(held, Held::Idle))
             && let Some(next) = self.waiting.pop_front()
         {
-            let copy = next.copy;
-            let order = next.left.map_or_else(|| Core::run(copy), |left| Core::Resume { copy, left });
+            let HeldCopy { copy, left, elsewhere, .. } = next;
+            let order = left.map_or(Core::Run { copy, elsewhere }, |left| Core::Resume { copy, left });
             fx.send(Self::worker(core, fx), order);
             self.cores[core] = Held::Running(next);
         }
@@ -121,17 +129,22 @@ impl ContainerNode {
     fn holds(&self, copy: CopyId) -> bool {
         let of_core = |held: &Held| match *held {
             Held::Running(held) | Held::Leaving(held) => held.copy == copy,
-            Held::Idle => false,
+            Held::Idle | Held::Dropped => false,
         };
         self.cores.iter().any(of_core)
             || self.waiting.iter().chain(&self.suspended).any(|held| held.copy == copy)
     }
 
     /// Takes a copy in the state that the newest order about it requires.
-    fn arrive(&mut self, copy: CopyId, from: ActorId, fx: &mut Effects<'_>) {
+    fn arrive(&mut self, row: Row, from: ActorId, fx: &mut Effects<'_>) {
+        let Row { elsewhere, .. } = row;
+        let copy = row.copy(0);
         let turns = self.early.iter().filter(|early| early.0 == copy).map(|early| early.1);
-        let held = HeldCopy { copy, from, turn: turns.max().unwrap_or(0), left: None };
+        let held = HeldCopy { copy, from, turn: turns.max().unwrap_or(0), left: None, elsewhere };
         self.early.retain(|early| early.0 != copy);
+        if held.turn == DROP {
+            return;
+        }
         if held.turn % 2 == 1 {
             self.suspended.push(held);
         } else {
@@ -163,7 +176,7 @@ impl ContainerNode {
         }
         let running = self.cores.iter_mut().filter_map(|held| match held {
             Held::Running(held) => Some(held),
-            Held::Idle | Held::Leaving(_) => None,
+            Held::Idle | Held::Leaving(_) | Held::Dropped => None,
         });
         if let Some(held) = running.chain(&mut self.waiting).find(|held| known(held)) {
             held.turn = turn;
@@ -172,16 +185,24 @@ impl ContainerNode {
         self.keep(copy, turn);
     }
 
+    /// Removes the copies of a task, now or when the newest of them arrives.
+    fn drop_task(&mut self, tasks: TaskRange, fx: &mut Effects<'_>) {
+        self.keep(tasks.job.task(tasks.base).copy(tasks.below - 1), DROP);
+        self.remove(|held| is_dropped(held.copy, tasks), fx);
+    }
+
     /// Removes all copies for which `which` holds.
     fn remove(&mut self, which: impl Fn(&HeldCopy) -> bool, fx: &mut Effects<'_>) {
         self.waiting.retain(|held| !which(held));
         self.suspended.retain(|held| !which(held));
         for core in 0..self.cores.len() {
-            if let Held::Running(held) = self.cores[core]
-                && which(&held)
-            {
-                fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
-                self.cores[core] = Held::Idle;
+            match self.cores[core] {
+                Held::Running(held) if which(&held) => {
+                    fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
+                    self.cores[core] = Held::Idle;
+                }
+                Held::Leaving(held) if which(&held) => self.cores[core] = Held::Dropped,
+                _ => {}
             }
         }
         self.fill(fx);
@@ -193,8 +214,8 @@ impl ContainerNode {
             _ => 0,
         };
         match *msg {
-            Message::Launch(Launch::Task { copy, .. }) => self.arrive(copy, from, fx),
-            Message::Launch(Launch::Drop(tasks)) => self.remove(|held| is_dropped(held.copy, tasks), fx),
+            Message::Launch(Launch::Drop(tasks)) => self.drop_task(tasks, fx),
+            Message::Launch(launch) if let Some(row) = launch.row() => self.arrive(row, from, fx),
             Message::Preemption(Preemption::Suspend { copy, turn }) => self.suspend(copy, turn, fx),
             Message::Preemption(Preemption::Resume { copy, turn }) => self.resume(copy, turn, fx),
             Message::Core(Core::Ended { copy }) => self.ended(core, copy, fx),
@@ -214,7 +235,7 @@ impl Machine for ContainerNode {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
             Input::Fire(Timer::Beat) => {
                 fx.send(fx.layout().scheduler(0), NodeReport::Room { slots: self.room(), at: fx.now() });
-                self.beats.sent();
+                self.beats.iter_mut().for_each(Heartbeats::sent);
             }
             // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
@@ -226,6 +247,9 @@ impl Machine for ContainerNode {
             _ => {}
         }
         // A node without room has nothing to report.
-        self.beats.arm(self.room() == 0, fx);
+        let is_full = self.room() == 0;
+        if let Some(beats) = &mut self.beats {
+            beats.arm(is_full, fx);
+        }
     }
 }

@@ -30,7 +30,8 @@ impl Launcher for WithinTest {
 }
 
 /// A program without a thought of faults. It sends every task that needs a node to the next one that is up, sometimes
-/// all tasks of a job at once, sometimes late, and sometimes takes one back. At level actor its schedulers and nodes
+/// all tasks of a job at once, sometimes late, and sometimes takes one back or, where nodes can, suspends one for a
+/// while. At level actor its schedulers and nodes
 /// exchange messages and arm timers to no purpose.
 #[derive(Debug, Default)]
 struct Naive {
@@ -53,6 +54,8 @@ struct State {
     /// Tasks that have finished; a later copy of them can be at a node.
     finished: BTreeSet<(u64, u64)>,
     timers: u32,
+    /// The task that is suspended.
+    suspended: Option<(u64, u64)>,
     /// Whether decisions can take time.
     late: bool,
 }
@@ -64,8 +67,8 @@ fn numbers(event: &Value) -> (u64, u64) {
 impl State {
     fn new(seed: &str, late: bool) -> Self {
         let rng = Rng::new(seed.parse().expect("a seed"), 0, 0);
-        let (down, waiting, placed, finished) = Default::default();
-        Self { rng, next: 0, down, waiting, placed, finished, timers: 0, late }
+        let (down, waiting, placed, finished, suspended) = Default::default();
+        Self { rng, next: 0, down, waiting, placed, finished, timers: 0, suspended, late }
     }
 
     fn handle(&mut self, event: &Value, orders: &mut Vec<Value>) {
@@ -104,6 +107,7 @@ impl State {
                 if let Some(node) = node {
                     self.down.insert(node);
                     self.placed.retain(|_, at| *at != node);
+                    self.suspended = self.suspended.filter(|task| self.placed.contains_key(task));
                 }
             }
             "up" => {
@@ -132,6 +136,7 @@ impl State {
     fn leave(&mut self, task: (u64, u64), node: u64) {
         if self.placed.get(&task) == Some(&node) {
             self.placed.remove(&task);
+            self.suspended = self.suspended.filter(|suspended| *suspended != task);
         } else {
             assert!(self.late, "{task:?} leaves {node}, and is at {:?}", self.placed.get(&task));
         }
@@ -143,14 +148,31 @@ impl State {
         Some(found)
     }
 
+    /// Resumes the suspended task, or suspends one.
+    fn suspend_or_resume(&mut self, orders: &mut Vec<Value>) {
+        let order = |verb, (job, task): (u64, u64)| json!({ "do": verb, "job": job, "task": task });
+        if let Some(task) = self.suspended.take() {
+            orders.push(order("resume", task));
+        } else if self.rng.below(3) == 0
+            && let Some((&task, _)) = self.placed.last_key_value()
+        {
+            orders.push(order("suspend", task));
+            self.suspended = Some(task);
+        }
+    }
+
     fn decide(&mut self, hello: &Value, orders: &mut Vec<Value>) {
         let nodes = hello["nodes"].as_u64().expect("a number of nodes");
+        if hello["suspend"] == true {
+            self.suspend_or_resume(orders);
+        }
         // What is taken back starts elsewhere at once, unless an earlier copy has finished it.
         if self.rng.below(50) == 0
             && let Some((&task, _)) = self.placed.first_key_value()
         {
             orders.push(json!({ "do": "preempt", "job": task.0, "task": task.1 }));
             self.placed.remove(&task);
+            self.suspended = self.suspended.filter(|suspended| *suspended != task);
             if !self.finished.contains(&task) {
                 self.waiting.insert(task);
             }
@@ -166,8 +188,8 @@ impl State {
                 }
             }
         }
-        // A task that was taken back is launched when the timer goes off.
-        if !self.waiting.is_empty() && self.down.len() < nodes as usize {
+        // A task that was taken back is launched when the timer goes off, and the suspended one resumed.
+        if self.suspended.is_some() || !self.waiting.is_empty() && self.down.len() < nodes as usize {
             orders.push(json!({ "do": "timer", "id": self.timers, "after": 0.5 }));
             self.timers += 1;
         }
@@ -182,7 +204,7 @@ impl Naive {
             let message = |name, class| json!({ "name": name, "class": class, "fields": ["u32", "actor"] });
             return match own {
                 true => json!({ "hello": {
-                    "protocol": 1, "level": "actor", "nodes": true,
+                    "protocol": 1, "level": "actor", "nodes": self.hello["suspend"] == false,
                     "messages": [message("ask", "datagram"), message("tell", "stream")],
                 } }),
                 false => json!({ "hello": { "protocol": 1, "level": "central" } }),
@@ -240,11 +262,14 @@ fn drawn(seed: u64) -> Option<String> {
     let level = if seed.is_multiple_of(2) { "central" } else { "actor" };
     // Some sections follow the policy.
     let after = policy.find("\n[").map_or("", |at| &policy[at..]);
-    let text =
-        format!("{world}[[policy]]\nexternal = {{ command = [\"naive\"], level = \"{level}\" }}\n{after}");
     let set: &[&str] = if level == "central" { &["cluster.schedulers=1"] } else { &[] };
-    // Faults can aim at schedulers that a central policy does not have.
-    crate::swarm::valid(&with(&text, set)).is_ok().then(|| with(&text, set))
+    let with_suspend = |suspend: bool| {
+        let table = format!("{{ command = [\"naive\"], level = \"{level}\", suspend = {suspend} }}");
+        let text = with(&format!("{world}[[policy]]\nexternal = {table}\n{after}"), set);
+        // Faults can aim at schedulers that a central policy does not have, and shared nodes cannot suspend.
+        crate::swarm::valid(&text).is_ok().then_some(text)
+    };
+    with_suspend((seed / 8).is_multiple_of(2)).or_else(|| with_suspend(false))
 }
 
 #[test]
@@ -292,6 +317,7 @@ fn a_program_that_misbehaves_ends_its_run_with_what_it_was_asked_and_said() {
         (r#"{"do":[{"do":"launch","job":79,"task":0,"node":0}]}"#, "has finished or never arrived"),
         (r#"{"do":[{"do":"gang","job":0,"nodes":[1]}]}"#, "job 0 has 4 tasks, and its gang has 1 nodes"),
         (r#"{"do":[{"do":"preempt","job":79,"task":0}]}"#, "which is at no node"),
+        (r#"{"do":[{"do":"suspend","job":0,"task":0}]}"#, "which needs suspend = true in the experiment"),
         (r#"{"do":[{"do":"timer","id":1,"after":-1}]}"#, "after must be a number of seconds"),
         (r#"{"do":[{"do":"timer","id":4294967295,"after":1}]}"#, "must be below 2147483648"),
         (
@@ -330,6 +356,19 @@ fn a_decision_that_takes_time_is_carried_out_when_it_is_over() {
     assert_eq!([slow.summary.jobs.finished, fast.summary.jobs.finished], [80, 80]);
     let mean = |measured: &Measured| measured.summary.times.response_s.mean;
     assert!(mean(&slow) > mean(&fast) + 0.1, "{} against {}", mean(&slow), mean(&fast));
+}
+
+/// A suspended task keeps its progress, so no core time is wasted.
+#[test]
+fn a_program_suspends_tasks_and_resumes_them() {
+    for level in ["central", "actor"] {
+        let suspend = "[policy.external]\nsuspend = true\n";
+        let run = run(&external(level, "").replace("[policy.external]\n", suspend));
+        let copies = run.summary.copies;
+        assert_eq!(run.summary.jobs.finished, 80);
+        assert!(copies.suspensions > 5 && copies.suspended_s > 0.0, "{copies:?}");
+        assert_eq!(copies.started, copies.finished + copies.preempted, "{copies:?}");
+    }
 }
 
 /// Users request between half of what their jobs need and one and a half times that.
