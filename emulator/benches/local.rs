@@ -219,6 +219,7 @@ impl Game {
         Parts {
             layout: &self.layout,
             workload: &self.workload,
+            actors: None,
             policy: &point.policy,
             seed: 1,
             fabric,

@@ -47,6 +47,8 @@ pub enum Purpose {
     Sample = 14,
     /// The use of shared nodes by tasks, and their requests.
     Usage = 15,
+    /// The time that an actor takes for its n-th message.
+    Handling = 16,
 }
 
 /// Folds a seed, a purpose and ids into the state of a [`Draw`].

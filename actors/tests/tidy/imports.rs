@@ -34,17 +34,18 @@ volary_netem::units:
 volary_netem::verdict:
 volary_engine::cores: prefetch workload
 volary_engine::fingerprint:
+volary_engine::handling:
 volary_engine::metrics: parcel results scenario shard workload
 volary_engine::parcel:
 volary_engine::prefetch:
 volary_engine::queue: prefetch
 volary_engine::replay: metrics parcel results shard world
-volary_engine::results: fingerprint
-volary_engine::scenario: cores results workload
-volary_engine::shard: cores parcel prefetch queue results workload
+volary_engine::results: fingerprint handling
+volary_engine::scenario: cores handling results workload
+volary_engine::shard: cores handling parcel prefetch queue results workload
 volary_engine::virtual_time: metrics results shard world
 volary_engine::workload:
-volary_engine::world: cores metrics parcel results scenario shard workload
+volary_engine::world: cores handling metrics parcel results scenario shard workload
 volary_experiment::atomic_file:
 volary_experiment::codec:
 volary_experiment::config: files number program sanitize stats storage workload

@@ -78,6 +78,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
     let parts = Parts {
         layout: &layout,
         workload,
+        actors: None,
         policy: &point.policy,
         seed: 1,
         fabric,

@@ -7,6 +7,7 @@
 //! | [`workload`] | jobs and their work: generators and parsers of traces |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
+//! | [`handling`] | the time that actors take for messages |
 //! | [`shard`] | the event loop: machines, queue, network, cores |
 //! | [`parcel`] | messages and observations that leave a shard |
 //! | [`world`] | a scenario under a seed, from which shards are built |
@@ -22,6 +23,7 @@
 
 pub mod cores;
 pub mod fingerprint;
+pub mod handling;
 pub mod metrics;
 pub mod parcel;
 mod prefetch;

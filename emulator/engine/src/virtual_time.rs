@@ -68,7 +68,9 @@ pub fn measure_with(
     progress: &dyn Progress,
 ) -> Result<Measured, EngineError> {
     let observed = config.recording.observes_caches();
-    let parts = Parts { shared: true, ..world.parts(Placement::ALONE, observed)? };
+    let parts = world.parts(Placement::ALONE, observed)?;
+    // Each receiver of a broadcast handles it by itself if that takes time.
+    let parts = Parts { shared: parts.actors.is_none(), ..parts };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
     let end = drive(&mut shard, config.until, progress)?;
     shard.read_broadcasts();

@@ -138,6 +138,7 @@ impl World {
         Ok(Parts {
             layout,
             workload: &self.workload,
+            actors: resolved.actors.as_ref(),
             policy: &self.point.policy,
             seed: self.seed,
             lossy: self.hosts > 1 || resolved.network.expect_loss || fabric.loses_datagrams(),

@@ -45,6 +45,14 @@ fn refused_commands_leave_no_files() {
         ("title = \"small\"", "title = \"\\u001b]0;x\"", "", "x.toml:1:9 | control character, U+001B"),
         ("says = \"time passes\"", "says = \"\\u202eon\"", "", "x.toml:25:8 | control character, U+202E"),
         (LINKS, "one_way = { empirical = { file = \"/dev/zero\" } }", "", "/dev/zero | pipe or device"),
+        (
+            LINKS,
+            "one_way = \"1ms\"\n[actors]\nhandling = { schedular = \"1ms\" }",
+            "",
+            "x.toml:18: | `schedular` is neither a role of actors nor a kind of message | did you mean `scheduler`?",
+        ),
+        (LINKS, "one_way = \"1ms\"\n[actors]\nhandling = { node = \"-1ms\" }", "", "x.toml:18: | -1ms"),
+        (LINKS, "one_way = \"1ms\"\n[actors]\non = \"cores\"", "", "x.toml:17: | `actors` lacks `handling`"),
     ] {
         fs::write(here.join("x.toml"), changed(EXPERIMENT, &[(from, to)])).unwrap();
         let (_, err) = expect(here, &format!("run x.toml --out r {more}"), 2);

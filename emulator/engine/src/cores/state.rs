@@ -106,6 +106,16 @@ impl Cores {
         due
     }
 
+    /// The time at which `core` has done `work` that it begins at `begin`, without regard to copies; [`Time::MAX`] if
+    /// never. Injections made later do not change it.
+    pub fn end_of(&self, core: u32, begin: Time, work: Span) -> Time {
+        if self.plain {
+            return begin + work;
+        }
+        let cursor = self.remembered(core, begin);
+        Time(self.work(core, cursor, WorkIntegral::new(begin.0, work), u64::MAX).at)
+    }
+
     /// Stops the copy on `core` and returns the work left, in time of a healthy reference core, rounded up to the
     /// nanosecond. The result is zero only if the copy was finished.
     ///

@@ -223,7 +223,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 72] = [
+pub static METRICS: [Metric; 76] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -327,6 +327,14 @@ pub static METRICS: [Metric; 72] = [
     Metric::new("messages.recovery / tasks", Plain, Neither, |s| per_task(s, s.messages.recovery))
         .means("messages per task that repair losses or report state, not among the policy's own")
         .column(Cost, "repairs/task").ranked(20).shown_if(|s| per_task(s, s.messages.recovery)),
+    Metric::new("actors.scheduler.busiest", Share, Neither, |s| of(s.actors.get("scheduler"), |load| load.busiest))
+        .means("share of the run in which the busiest scheduler handled messages").column(Cost, "scheduler busy").ranked(25).compared(),
+    Metric::new("actors.scheduler.wait_s", Seconds, Neither, |s| of(s.actors.get("scheduler"), |load| load.wait_s))
+        .means("mean wait of a message at its scheduler before it was handled").column(Cost, "scheduler wait").compared(),
+    Metric::new("actors.node.busiest", Share, Neither, |s| of(s.actors.get("node"), |load| load.busiest))
+        .means("share of the run in which the busiest node manager handled messages").column(Cost, "node busy").compared(),
+    Metric::new("actors.node.wait_s", Seconds, Neither, |s| of(s.actors.get("node"), |load| load.wait_s))
+        .means("mean wait of a message at its node manager before it was handled").column(Cost, "node wait").compared(),
     Metric::new("interference.degraded", Share, Neither, |s| of(s.interference.as_ref(), |met| met.degraded))
         .means("share of the core time in which cores were degraded by interference")
         .column(Cost, "degraded"),
@@ -394,7 +402,10 @@ pub static METRICS: [Metric; 72] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{ClassResults, Deadlines, InterferenceMet, JobTimes, PolicySections, SharedNodes};
+    use crate::handling::ROLES;
+    use crate::results::{
+        ActorLoad, ClassResults, Deadlines, InterferenceMet, JobTimes, PolicySections, SharedNodes,
+    };
 
     /// A summary in which no two numbers are the same.
     fn numbered() -> (Summary, serde_json::Value) {
@@ -413,6 +424,7 @@ mod tests {
             deadlines: Some(Deadlines::default()),
             sections: PolicySections::every(),
             interference: Some(InterferenceMet::default()),
+            actors: ROLES.map(|role| (role.to_owned(), ActorLoad::default())).into(),
             ..Summary::default()
         };
         let mut value = serde_json::to_value(summary).unwrap();

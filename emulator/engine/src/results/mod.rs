@@ -1,5 +1,6 @@
 //! The results schema: the measurements of a run, as JSON lines and as rows.
 
+mod actors;
 mod certificate;
 mod claims;
 mod cores;
@@ -16,6 +17,7 @@ mod unequal;
 mod vitals;
 mod work;
 
+pub use actors::ActorLoad;
 pub use certificate::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, Departure, Late, Lateness, NetworkFidelity,
     Proportion, Reason, Standing,

@@ -15,7 +15,7 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, Spread, nan_if_null};
 use super::{
-    CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected,
+    ActorLoad, CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected,
     InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
 };
 
@@ -182,6 +182,9 @@ pub struct Summary {
     /// Values that the program of a policy in another language recorded, by name; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Spread>,
+    /// Load of the actors that take time for messages, by role; absent if actors take no time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub actors: BTreeMap<String, ActorLoad>,
     /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` are about their slots (`pods`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedNodes>,

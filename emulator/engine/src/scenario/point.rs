@@ -18,6 +18,7 @@ use volary_netem::Network;
 
 use super::Cluster;
 use crate::cores::{Profile, ScheduledInjection};
+use crate::handling::ActorsSection;
 use crate::results::Cell;
 use crate::workload::{Service, WorkloadSpec};
 
@@ -51,6 +52,9 @@ pub struct Resolved {
     pub service: Service,
     /// Delays and losses of messages.
     pub network: Network,
+    /// The time that actors take for messages; `None` if they take none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actors: Option<ActorsSection>,
     /// The interference on cores.
     #[serde(serialize_with = "as_table")]
     pub interference: Option<Profile>,

@@ -18,8 +18,10 @@ use volary_netem::Verdict;
 
 use super::event_loop::{ActorSlot, BroadcastEntry, BroadcastLog, Event, EventKind, LARGE, Stamp, no_copies};
 use super::executor::ExecutorState;
+use super::servers::{Handling, end_of};
 use super::{CoreExecutor, Observer, Parts, Shard};
 use crate::cores::{Change, Injection, Next};
+use crate::handling::RoleLoad;
 use crate::parcel::Parcel;
 use crate::prefetch::prefetch;
 use crate::queue::Key;
@@ -38,6 +40,9 @@ impl<O: Observer> Shard<'_, O> {
         {
             // A client and its scheduler share a machine, but faults can pause each by itself.
             self.push(at, me, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) });
+        } else if self.servers.is_some() && self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to) {
+            // A client and its scheduler are servers of their own.
+            self.push(self.now, me, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) });
         } else {
             self.local_queue.push_back((to, input));
         }
@@ -327,6 +332,64 @@ impl<O: Observer> Shard<'_, O> {
                 self.schedule_completion(worker, copy, end);
             }
         }
+    }
+}
+
+/// Actors that take time for messages.
+impl<O: Observer> Shard<'_, O> {
+    /// Steps an actor with an input, at once or when it has handled this input and those before it.
+    pub(super) fn handle_or_queue(&mut self, to: ActorId, input: Input) {
+        let Some(servers) = &self.servers else { return self.dispatch(to, input) };
+        let kind = match &input {
+            Input::Deliver { msg, .. } => Some(msg.kind()),
+            Input::Undelivered { .. } | Input::Fire(_) | Input::Down { .. } | Input::Up { .. } => None,
+            Input::Start { .. }
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. }
+            | Input::Usage { .. } => {
+                return self.dispatch(to, input);
+            }
+        };
+        let Some(handling) = servers.arrive(self.now, to, kind, self.parts.layout) else {
+            return self.dispatch(to, input);
+        };
+        let Handling { begin, work, node } = handling;
+        let (takes_time, work) = (work.is_some(), work.unwrap_or(Span::ZERO));
+        let end = match node {
+            Some(node) => {
+                let core = self.parts.layout.core_index(self.parts.layout.worker(node, 0));
+                self.parts.cores.end_of(core, begin, work)
+            }
+            None => end_of(begin, work, self.parts.fabric.faults().pauses(self.parts.layout.endpoint(to))),
+        };
+        if let Some(servers) = &mut self.servers {
+            servers.queue(self.now, to, takes_time, begin, end);
+        }
+        // An actor whose processor never works again handles nothing.
+        if end < Time::MAX {
+            self.push(end, to, Event { to, stamp: self.epoch(to), kind: EventKind::Handled(input) });
+        }
+    }
+
+    /// Steps an actor with an input that it has handled, unless it has crashed since the input arrived.
+    pub(super) fn end_handling(&mut self, to: ActorId, stamp: Stamp, input: Input) {
+        if self.epoch(to) != stamp {
+            self.traffic.dropped += u64::from(matches!(input, Input::Deliver { .. }));
+            return;
+        }
+        if let Some(at) = self.resumes_at(to) {
+            return self.push(at, to, Event { to, stamp, kind: EventKind::Handled(input) });
+        }
+        if let Some(servers) = &mut self.servers {
+            servers.leave(to);
+        }
+        self.dispatch(to, input);
+    }
+
+    /// The load of actors that take time, by role; empty if they take none.
+    pub fn loads(&self) -> Vec<RoleLoad> {
+        self.servers.as_ref().map_or_else(Vec::new, |servers| servers.loads(self.now, self.parts.layout))
     }
 }
 

@@ -27,6 +27,7 @@ use volary_actors::message::{KINDS, Message};
 use volary_netem::{Crash, Fabric};
 
 use super::executor::ExecutorState;
+use super::servers::Servers;
 use super::{Due, Observer, Outbox, Parts, Traffic};
 use crate::cores::{Change, Cores};
 use crate::queue::{Key, Queue};
@@ -61,6 +62,8 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) enum EventKind {
     Input(Input),
+    /// The actor has handled an input that took time, or waited for one.
+    Handled(Input),
     /// A broadcast sent by the addressed actor reaches all other schedulers.
     Broadcast(Message),
     /// The endpoint crashes.
@@ -130,6 +133,8 @@ pub struct Shard<'a, O> {
     pub(super) traffic: Traffic,
     pub(super) outbox: Outbox,
     pub(super) broadcasts: BroadcastLog,
+    /// The actors as servers; `None` if they take no time.
+    pub(super) servers: Option<Servers>,
     /// Copies on real cores, in runs that have them.
     pub(super) executor: Option<ExecutorState>,
     /// The observer that gets the shard's callbacks.
@@ -158,6 +163,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
             broadcasts: BroadcastLog::new(parts.layout, |scheduler| observer.watches(scheduler)),
+            servers: parts.actors.map(|section| Servers::new(section, parts.layout, parts.seed)),
             executor: None,
             observer,
             parts,
@@ -239,6 +245,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
         match event.kind {
             EventKind::Input(input) => self.handle_input(key.due, event.to, event.stamp, input),
+            EventKind::Handled(input) => self.end_handling(event.to, event.stamp, input),
             EventKind::Broadcast(msg) => self.append_broadcast(event.to, msg),
             EventKind::Crash => self.crash(event.to),
             EventKind::CrashDetected => self.detect_crash(event.to),
@@ -257,7 +264,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         let what = match event.kind {
             EventKind::Input(Input::Deliver { .. }) => Due::Delivery { asked: event.stamp.as_delay() },
             EventKind::Input(Input::Done { .. }) | EventKind::Segment => Due::Work,
-            EventKind::Input(Input::Fire(_)) => Due::Timer,
+            EventKind::Input(Input::Fire(_)) | EventKind::Handled(_) => Due::Timer,
             EventKind::Input(_) | EventKind::Broadcast(_) => return,
             EventKind::Crash | EventKind::CrashDetected | EventKind::Restart => return,
             EventKind::Pause | EventKind::Resume | EventKind::Share => return,
@@ -295,7 +302,7 @@ impl<'a, O: Observer> Shard<'a, O> {
                 let sent = Time(due.0.saturating_sub(stamp.as_delay().0));
                 self.observer.delivered(self.now, sent, *from, to, msg);
             }
-            self.dispatch(to, input);
+            self.handle_or_queue(to, input);
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
             // The actor restarts at this very instant: deliver after the restart.
             self.push(self.now, to, Event { to, stamp, kind: EventKind::Input(input) });
@@ -331,7 +338,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             Some(at) => {
                 self.push(at, source, Event { to, stamp: self.epoch(to), kind: EventKind::Input(input) })
             }
-            None => self.dispatch(to, input),
+            None => self.handle_or_queue(to, input),
         }
     }
 
@@ -492,6 +499,8 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         EventKind::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
         EventKind::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
         EventKind::Input(_) => 0x300,
+        EventKind::Handled(Input::Deliver { msg, .. }) => 0xc00 + u64::from(msg.kind()),
+        EventKind::Handled(_) => 0xd00,
         EventKind::Broadcast(msg) => 0x700 + u64::from(msg.kind()),
         EventKind::Crash => 0x400,
         EventKind::CrashDetected => 0x500,
@@ -597,6 +606,9 @@ impl<O: Observer> Shard<'_, O> {
         let stored = self.actors[actor.index()].machine.take().and_then(|mut machine| machine.stored());
         self.stored.extend(stored.map(|stored| (actor, stored)));
         self.actors[actor.index()].epoch += 1;
+        if let Some(servers) = &mut self.servers {
+            servers.crash(self.now, actor);
+        }
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
         for core in 0..self.parts.layout.cores(node) {
             let worker = self.parts.layout.worker(node, core);

@@ -6,6 +6,7 @@
 //! | `effects` | messages and copies of a shard: delivery, copies on emulated, real and shared cores, injected interference |
 //! | `executor` | [`CoreExecutor`]: real cores |
 //! | `observer` | [`Observer`]: callbacks of a shard; [`Outbox`]: messages to other shards; [`Traffic`] |
+//! | `servers` | actors that take time for messages |
 //! | `parts` | the parts that a shard is built from; [`Stopwatch`]: the CPU time of planning |
 
 mod effects;
@@ -13,6 +14,7 @@ mod event_loop;
 mod executor;
 mod observer;
 mod parts;
+mod servers;
 
 pub use event_loop::Shard;
 pub use executor::CoreExecutor;

@@ -13,6 +13,7 @@ use volary_actors::program::Programs;
 use volary_netem::Fabric;
 
 use crate::cores::Cores;
+use crate::handling::ActorsSection;
 use crate::workload::Workload;
 
 /// Everything that a shard is built from.
@@ -21,6 +22,8 @@ pub struct Parts<'a> {
     pub layout: &'a Layout,
     /// Jobs and their work.
     pub workload: &'a Workload,
+    /// The time that actors take; `None` if they take none.
+    pub actors: Option<&'a ActorsSection>,
     /// Behaviour of schedulers and nodes.
     pub policy: &'a PolicySpec,
     /// The run's seed.

@@ -1,5 +1,6 @@
 //! The result of a run, from the totals of its recorder and the counters of its shards.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -9,11 +10,12 @@ use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Cores, Injection, RunLength, SharedUse};
+use crate::handling::{ROLES, RoleLoad};
 use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
-    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow, Messages,
-    ScheduledSpan, SharedNodes, Summary,
+    ActorLoad, Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow,
+    Messages, ScheduledSpan, SharedNodes, Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -37,6 +39,8 @@ pub struct Counters {
     pub network: Stats,
     /// CPU time of planning, in nanoseconds.
     pub planning: u64,
+    /// The load of actors that take time, in the order of [`ROLES`]; empty if they take none.
+    pub loads: Vec<RoleLoad>,
     /// Use of shared nodes; `None` if nodes are not shared.
     pub shared: Option<SharedUse>,
 }
@@ -54,6 +58,7 @@ impl Counters {
             retransmissions: traffic.retransmissions,
             network: shard.fabric().stats().clone(),
             planning: shard.planning(),
+            loads: shard.loads(),
             shared: shard.cores().shared_use(shard.now()),
         }
     }
@@ -71,6 +76,8 @@ impl Counters {
         add(&mut self.retransmissions, other.retransmissions);
         self.network.add(&other.network);
         add(&mut self.planning, other.planning);
+        self.loads.resize(self.loads.len().max(other.loads.len()), RoleLoad::default());
+        self.loads.iter_mut().zip(&other.loads).for_each(|(mine, theirs)| mine.add(theirs));
         if let Some(other) = &other.shared {
             self.shared.get_or_insert_default().add(other);
         }
@@ -149,7 +156,7 @@ impl FinishedRun<'_> {
         let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
-        let scheduled = self.scheduled(now);
+        let (scheduled, actors) = (self.scheduled(now), self.actors(now));
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
@@ -158,6 +165,7 @@ impl FinishedRun<'_> {
             (Some(certificate), cores)
         });
         let (fidelity, cores) = real.unwrap_or_default();
+        notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role)));
         notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
@@ -182,6 +190,7 @@ impl FinishedRun<'_> {
             sections: accounts.policy.sections,
             values: accounts.policy.values,
             shared,
+            actors,
             fidelity,
             interference: interference(&cores_met, now),
             scheduled,
@@ -262,6 +271,18 @@ impl FinishedRun<'_> {
             in_progress_core_h: core_h(open),
             cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * accounts.makespan),
         })
+    }
+
+    /// The load of the actors that take time, by role.
+    fn actors(&self, now: Time) -> BTreeMap<String, ActorLoad> {
+        let seconds = now.since(Time::ZERO).as_secs_f64();
+        let layout = self.world.layout();
+        let count = [layout.schedulers(), layout.schedulers(), layout.nodes(), layout.auxiliaries()];
+        let loaded =
+            ROLES.into_iter().zip(count).zip(&self.counters.loads).filter(|(_, load)| load.handled > 0);
+        loaded
+            .map(|((role, actors), load)| (role.to_owned(), ActorLoad::new(load, actors, seconds)))
+            .collect()
     }
 
     /// The cores, with the interference of the profile and of all injections.

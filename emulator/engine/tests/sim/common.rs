@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::Table;
 use volary_engine::cores::Interference;
+use volary_engine::handling::ActorsSection;
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Cell, Measured};
 use volary_engine::scenario::{Cluster, ClusterSection, Point, PolicyEntry, Resolved};
@@ -32,6 +33,7 @@ struct File {
     service: Service,
     #[serde(default)]
     network: Network,
+    actors: Option<ActorsSection>,
     interference: Option<Interference>,
     policy: Vec<PolicyEntry>,
 }
@@ -68,7 +70,7 @@ pub(crate) fn parse(text: &str) -> Experiment {
 /// Parses an experiment.
 pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    let File { seed, cluster, workload, service, network, interference, policy, .. } = file;
+    let File { seed, cluster, workload, service, network, actors, interference, policy, .. } = file;
     let topology = cluster.topology.as_ref().map(|path: &PathBuf| {
         let text = std::fs::read_to_string(path).expect("the topology is there");
         toml::from_str(&text).expect("the topology parses")
@@ -81,6 +83,7 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         trace: None,
         service,
         network,
+        actors,
         interference: interference.map_err(|error| error.to_string())?,
         injections: Vec::new(),
         digest: String::new(),

@@ -6,6 +6,7 @@ mod common;
 mod distsched;
 mod exact_cores;
 mod faults;
+mod handling;
 mod injections;
 mod kairos;
 mod mix;

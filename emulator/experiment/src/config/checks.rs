@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use volary_actors::base::Span;
 use volary_actors::policies::PolicySpec;
+use volary_engine::handling::{ActorsSection, ROLES};
 use volary_engine::scenario::{Machines, Resolved};
 use volary_engine::workload::WorkloadSpec;
 use volary_netem::{FaultSpec, Groups, Places, Target};
 
 use super::document::Document;
-use super::error::{ConfigError, did_you_mean};
+use super::error::{ConfigError, did_you_mean, listed};
 use super::explain;
 use super::file::{File, Repeat};
 use super::load::mean_cpu;
@@ -77,6 +78,19 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
     Err(document
         .error_at(&["repeat"], format!("{runs} runs are more than {MOST_RUNS}"))
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
+}
+
+/// Checks the names in `actors.handling`.
+pub(super) fn actors(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
+    let Some(actors) = &file.actors else { return Ok(()) };
+    actors.check().map_err(|name| {
+        let message = format!("`{name}` is neither a role of actors nor a kind of message");
+        let roles = listed(ROLES);
+        let help = did_you_mean(name, ActorsSection::names()).unwrap_or_else(|| {
+            format!("write {roles}, or a name of messages.by_kind in results, such as launch.row")
+        });
+        document.error_at(&["actors", "handling", name], message).help(help)
+    })
 }
 
 /// Checks the scheduled injections. The machines of the first policy suffice, since all policies have the same nodes.

@@ -189,6 +189,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     }
     rows.push(("service", line(&world.service)));
     rows.extend(network(world).into_iter().map(|words| ("network", words)));
+    rows.extend(world.actors.iter().map(|actors| ("actors", line(actors))));
     let profile = world.interference.as_ref();
     rows.push((
         "interference",

@@ -345,6 +345,9 @@ pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
         "network": world.network,
         "interference": table,
     });
+    if let Some(actors) = &world.actors {
+        depends["actors"] = json!(actors);
+    }
     if !world.injections.is_empty() {
         depends["injections"] = json!(world.injections);
     }

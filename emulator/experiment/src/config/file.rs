@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use volary_actors::base::Span;
 use volary_engine::cores::{Interference, RunLength};
+use volary_engine::handling::ActorsSection;
 use volary_engine::metrics::Recording;
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Origin, Tolerance};
@@ -50,6 +51,9 @@ pub struct File {
     /// Delays, losses and faults of messages; if absent, messages arrive at once.
     #[serde(default)]
     pub network: Network,
+    /// The time that actors take for messages; if absent, they take none.
+    #[serde(default)]
+    pub actors: Option<ActorsSection>,
     /// Interference, which slows cores down; if absent, there is none.
     #[serde(default)]
     pub interference: Option<Interference>,

@@ -237,6 +237,7 @@ impl Planner<'_> {
             trace: self.trace(document, &file.workload)?,
             service: file.service.clone(),
             network: file.network.clone(),
+            actors: file.actors.clone(),
             interference,
             injections,
             digest: String::new(),
@@ -257,6 +258,7 @@ impl Planner<'_> {
             check_policy(document, i, entry, &layout, file)?;
         }
         self.check_network(document, file, &resolved)?;
+        checks::actors(document, file)?;
         checks::injections(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
         self.warn(warnings::of_disturbances(&resolved, self.lasts, file.run.until));

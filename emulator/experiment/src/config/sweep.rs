@@ -17,7 +17,8 @@ use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what}
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
 
 /// Sections that a sweep may change; the other sections do not affect the emulated world.
-const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];
+const SWEEPABLE: [&str; 7] =
+    ["cluster", "workload", "service", "network", "actors", "interference", "policy"];
 
 /// One swept key with its values.
 #[derive(Clone, Debug)]

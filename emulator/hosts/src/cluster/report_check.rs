@@ -10,6 +10,7 @@ use volary_actors::layout::Role;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_engine::cores::SharedUse;
+use volary_engine::handling::ROLES;
 use volary_engine::parcel::{Delivered, Observation, Seen};
 use volary_engine::results::{ClockError, CoreRow, HostVitals, MOST_STRETCHES, TimerProbe, Worked};
 use volary_engine::world::World;
@@ -224,6 +225,7 @@ fn counted(counters: &Counters) -> bool {
         retransmissions,
         network: Stats { datagram, stream },
         planning,
+        loads,
         shared,
     } = counters;
     let class = |stats: &ClassStats| {
@@ -257,6 +259,9 @@ fn counted(counters: &Counters) -> bool {
         && in_range(by_kind)
         && class(datagram)
         && class(stream)
+        && loads.len() <= ROLES.len()
+        // The sums of times saturate and are converted to floating point, so they need no check.
+        && in_range(&loads.iter().map(|load| load.handled).collect::<Vec<_>>())
         && shared.as_ref().is_none_or(is_use)
 }
 

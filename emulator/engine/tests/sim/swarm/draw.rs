@@ -214,7 +214,15 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
         interference(dice, &mut text);
     }
     writeln!(text, "[[policy]]\n{policy}").unwrap();
-    if dice.chance(20) { shared(dice, &text, evicts) } else { text }
+    let mut text = if dice.chance(20) { shared(dice, &text, evicts) } else { text };
+    if dice.chance(15) {
+        let mut time = || format!("{{ exponential = {{ mean = {} }} }}", dice.span(1e-6, 5e-5));
+        let (scheduler, node) = (time(), time());
+        let on = dice.pick(&["own", "cores"]);
+        write!(text, "[actors]\non = \"{on}\"\nhandling = {{ scheduler = {scheduler}, node = {node} }}\n")
+            .unwrap();
+    }
+    text
 }
 
 /// The experiment with shared nodes of one or two sizes, if all its nodes are alike. Nodes have a memory if the policy

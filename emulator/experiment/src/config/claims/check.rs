@@ -7,9 +7,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use volary_actors::message::kinds;
+use volary_engine::handling::ROLES;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Metric, Origin,
-    PolicySections, RealWork, SharedNodes, Spread, Summary, Tolerance, Unit,
+    ActorLoad, Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Metric,
+    Origin, PolicySections, RealWork, SharedNodes, Spread, Summary, Tolerance, Unit,
 };
 
 use super::form::{self, Form, MetricName, Op, ParseError, Side};
@@ -277,6 +278,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         sections: PolicySections::every(),
         values: [(String::new(), Spread::default())].into(),
         shared: Some(SharedNodes::default()),
+        actors: ROLES.map(|role| (role.to_owned(), ActorLoad::default())).into(),
         fidelity: Some(fidelity),
         ..Summary::default()
     };

@@ -1,0 +1,94 @@
+//! The time that actors take for messages.
+//!
+//! An actor with handling times is a single server with a queue: it handles messages one after another in the order of
+//! their arrival, and the effects of a message leave when it has been handled. Timers, and messages that take no time,
+//! wait for the messages before them. Messages within a machine of a node and its cores are no messages of the network
+//! and take no time.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use volary_actors::base::{DistributionSpec, Span};
+use volary_actors::message::{kind_name, kinds};
+
+/// `[actors]`: the time that actors take.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActorsSection {
+    /// Time that an actor takes for a message, by its role (`client`, `scheduler`, `node`, `auxiliary`) or by the kind
+    /// of the message, such as `launch.row`: the names in `messages.by_kind` of the results. A kind has precedence over
+    /// a role. Messages without an entry take no time.
+    pub handling: BTreeMap<String, DistributionSpec<Span>>,
+    /// The processor of an actor.
+    #[serde(default)]
+    pub on: Processor,
+}
+
+/// The processor of an actor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Processor {
+    /// A healthy processor of its own.
+    #[default]
+    Own,
+    /// The first core of a node, with its speed and interference: of the node itself, and of node `i` modulo the number
+    /// of nodes for scheduler `i` or auxiliary `i`. Clients have processors of their own. Tasks do not slow it.
+    Cores,
+}
+
+impl ActorsSection {
+    /// Checks the names of the table.
+    ///
+    /// # Errors
+    /// A name that is neither a role nor a kind.
+    pub fn check(&self) -> Result<(), &str> {
+        let unknown = self.handling.keys().find(|name| !Self::names().any(|known| known == *name));
+        unknown.map_or(Ok(()), |name| Err(name))
+    }
+
+    /// Names that the table can have.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ROLES.into_iter().chain(kinds().map(|(kind, _)| kind))
+    }
+
+    /// The time for a message of a kind to an actor of a role.
+    pub(crate) fn time(&self, role: &str, kind: u8) -> Option<&DistributionSpec<Span>> {
+        self.handling.get(kind_name(kind)).or_else(|| self.handling.get(role))
+    }
+}
+
+/// The roles of actors that take time.
+pub const ROLES: [&str; 4] = ["client", "scheduler", "node", "auxiliary"];
+
+/// Load of the actors of a role, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct RoleLoad {
+    /// Number of messages that take time.
+    pub handled: u64,
+    /// Sum of their waits before they were handled.
+    pub waited: u64,
+    /// The longest wait.
+    pub longest_wait: u64,
+    /// Sum of the times in which the actors were busy.
+    pub busy: u64,
+    /// The time in which the busiest actor was busy.
+    pub busiest: u64,
+    /// The largest number of inputs that waited at an actor, with the one that was being handled.
+    pub longest_queue: u32,
+    /// The longest time until an actor is idle, at the end.
+    pub backlog: u64,
+}
+
+impl RoleLoad {
+    /// Adds the load of further actors.
+    pub fn add(&mut self, other: &Self) {
+        self.handled = self.handled.saturating_add(other.handled);
+        self.waited = self.waited.saturating_add(other.waited);
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
+        self.busy = self.busy.saturating_add(other.busy);
+        self.busiest = self.busiest.max(other.busiest);
+        self.longest_queue = self.longest_queue.max(other.longest_queue);
+        self.backlog = self.backlog.max(other.backlog);
+    }
+}

@@ -1,0 +1,69 @@
+//! Load of actors that take time for messages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::distribution::nan_if_null;
+use crate::handling::RoleLoad;
+
+/// Share of the time from which a busy actor counts as overloaded.
+const OVERLOADED: f64 = 0.98;
+
+/// Load of the actors of a role that take time for messages, as single servers with a queue. `handled` counts messages
+/// that take time; only they wait in `wait_s` and `queue`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ActorLoad {
+    /// Number of messages that took time.
+    pub handled: u64,
+    /// Mean share of the run in which an actor was busy.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub utilization: f64,
+    /// Share of the run in which the busiest actor was busy.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub busiest: f64,
+    /// Mean wait of a message before it was handled, seconds.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub wait_s: f64,
+    /// Longest wait, seconds.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub longest_wait_s: f64,
+    /// Mean number of messages that wait at an actor.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub queue: f64,
+    /// Largest number of inputs at an actor, with the one that it was handling.
+    pub longest_queue: u32,
+}
+
+impl ActorLoad {
+    /// The load of `actors` actors of a role in a run of `seconds`.
+    pub fn new(load: &RoleLoad, actors: u32, seconds: f64) -> Self {
+        let time = seconds * f64::from(actors);
+        let waited = load.waited as f64 * 1e-9;
+        Self {
+            handled: load.handled,
+            utilization: load.busy as f64 * 1e-9 / time,
+            busiest: load.busiest as f64 * 1e-9 / seconds,
+            wait_s: waited / load.handled as f64,
+            longest_wait_s: load.longest_wait as f64 * 1e-9,
+            queue: waited / time,
+            longest_queue: load.longest_queue,
+        }
+    }
+
+    /// A note if the busiest actor of the role was overloaded.
+    pub fn overload(&self, role: &str) -> Option<String> {
+        let Self { busiest, longest_wait_s, longest_queue, .. } = self;
+        (*busiest > OVERLOADED).then(|| {
+            format!(
+                "overload: the busiest {role} was busy for {:.1} % of the run; messages waited up to {longest_wait_s:.3} s, \
+                 {longest_queue} at a time: lower actors.handling or the rate of messages",
+                busiest * 100.0
+            )
+        })
+    }
+}
