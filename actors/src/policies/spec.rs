@@ -89,10 +89,6 @@ impl PolicySpec {
     /// # Errors
     /// If it cannot run; the text reads "key: reason and remedy".
     pub fn check(&self, layout: &Layout) -> Result<(), String> {
-        if self.traits().one_scheduler && layout.schedulers() != 1 {
-            let (name, found) = (self.name, layout.schedulers());
-            return Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {found}"));
-        }
         self.policy.check_parameters(layout)
     }
 }

@@ -54,7 +54,7 @@ impl World {
     /// [`EngineError::Refused`] for errors that only appear under this seed, and for traces that cannot be read.
     pub fn build(point: &Point, seed: u64, traces: &dyn TraceSource) -> Result<Self, EngineError> {
         let resolved = &point.resolved;
-        let site = resolved.cluster.site();
+        let site = resolved.cluster.under(&point.policy).site();
         let workload = Workload::build(&resolved.workload, &resolved.service, seed, site, traces)
             .map_err(|error| EngineError::Refused(error.to_string()))?;
         Self::new(point, seed, workload)

@@ -33,6 +33,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
             .offered()
             .into_iter()
             .chain(group.constant())
+            .chain(group.central())
             .chain(fidelity::lines(group))
             .chain(injections(group))
             .chain(unequal(group))

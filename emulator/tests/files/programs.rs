@@ -107,10 +107,29 @@ fn mistakes_in_the_table_of_a_program_are_refused_before_the_run() {
         assert_eq!(lacks(&err, words, 0), Vec::<&str>::new(), "{err}");
         assert!(!here.join("r").exists(), "{command} leaves a folder behind");
     }
-    let several = changed(&with_program("[\"true\"]", ""), &[("nodes = 8", "nodes = 8\nschedulers = 2")]);
-    fs::write(here.join("x.toml"), several).unwrap();
-    let (_, err) = expect(here, "plan x.toml", 2);
-    assert!(err.contains("cluster.schedulers = 1"), "{err}");
+}
+
+#[test]
+fn a_central_program_uses_one_of_several_schedulers_and_the_table_says_so() {
+    let folder = folder();
+    let here = folder.path();
+    script(here, "mine.sh", include_str!("../../examples/shell/round_robin.sh"));
+    let crash = "one_way = \"1ms\"\n[[network.fault]]\ncrash = { who = [\"scheduler:2\"], at = \"2s\", for = \"1s\" }";
+    let several = [("nodes = 8", "nodes = 8\nschedulers = 3"), ("one_way = \"1ms\"", crash)];
+    fs::write(here.join("x.toml"), changed(&with_program("[\"./mine.sh\"]", ""), &several)).unwrap();
+    fs::write(here.join("one.toml"), with_program("[\"./mine.sh\"]", "")).unwrap();
+    let (out, _) = expect(here, "run x.toml --out r", 0);
+    assert!(out.contains("one central scheduler instead of 3: external"), "{out}");
+    let of = |file: &str| {
+        let (out, _) = expect(here, &format!("run {file} --out {file}.r --json --policy external"), 0);
+        results(&out)[0]["engine"].clone()
+    };
+    assert_eq!(of("x.toml"), of("one.toml"));
+    let notes = fs::read_to_string(here.join("r/report.html")).unwrap();
+    assert!(
+        notes.contains("network.fault[0], a crash of scheduler:2, did not concern this policy"),
+        "{notes}"
+    );
 }
 
 #[test]

@@ -182,6 +182,9 @@ pub struct Summary {
     /// Values that the program of a policy in another language recorded, by name; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Spread>,
+    /// Number of schedulers of the cluster that a central policy does not use; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_schedulers: Option<u32>,
     /// Load of the actors that take time for messages, by role; absent if actors take no time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actors: BTreeMap<String, ActorLoad>,

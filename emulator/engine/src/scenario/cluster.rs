@@ -139,6 +139,12 @@ impl Cluster {
         }
     }
 
+    /// The machines under a policy, which uses one of the schedulers if it is central.
+    pub fn under(&self, policy: &PolicySpec) -> Self {
+        let schedulers = if policy.traits().one_scheduler { 1 } else { self.schedulers };
+        Self { schedulers, ..self.clone() }
+    }
+
     /// The properties of these machines on which a workload depends.
     pub fn site(&self) -> Site {
         let largest = self.room.as_ref().and_then(Room::largest);
@@ -213,9 +219,10 @@ impl Cluster {
         }
     }
 
-    /// The machines of a run of a policy under `seed`. All policies get the same machines, apart from auxiliary actors.
+    /// The machines of a run of a policy under `seed`. All policies get the same nodes; central policies have one
+    /// scheduler, and others have auxiliary actors.
     pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
-        let layout = policy.layout(self.layout());
+        let layout = policy.layout(self.under(policy).layout());
         let beside = |number| policy.traits().auxiliaries?.beside(number, &layout);
         let beside: Vec<_> = (0..layout.auxiliaries()).map(beside).collect();
         let mut groups = self.groups(policy, &layout);
@@ -252,8 +259,8 @@ impl Cluster {
     /// The groups of actors by kind, empty for kinds of auxiliary actors that only other policies have.
     fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
-        groups.number("client", Endpoint(0), self.schedulers);
-        groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
+        groups.number("client", Endpoint(0), layout.schedulers());
+        groups.number("scheduler", Endpoint(layout.schedulers()), layout.schedulers());
         groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
         let kinds = PolicySpec::defaults().into_iter().map(|policy| policy.auxiliary());
         kinds.filter(|kind| !kind.is_empty()).for_each(|kind| groups.number_some(kind, Endpoint(0), 0));

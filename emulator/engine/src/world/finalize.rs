@@ -169,6 +169,7 @@ impl FinishedRun<'_> {
         notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
+        let unused = point.resolved.cluster.schedulers - self.world.layout().schedulers();
         let summary = Summary {
             experiment: self.experiment.to_owned(),
             policy: point.label.clone(),
@@ -190,6 +191,7 @@ impl FinishedRun<'_> {
             sections: accounts.policy.sections,
             values: accounts.policy.values,
             shared,
+            unused_schedulers: Some(unused).filter(|unused| *unused > 0),
             actors,
             fidelity,
             interference: interference(&cores_met, now),

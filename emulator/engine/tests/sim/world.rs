@@ -7,7 +7,7 @@ use volary_engine::results::PolicySections;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
-use crate::common::{parse, poisson, run_all, with};
+use crate::common::{parse, poisson, run, run_all, with};
 
 /// Several policies in one file, under interference and a lossy network.
 fn everyone() -> String {
@@ -57,6 +57,21 @@ fn policies_of_an_experiment_meet_the_same_world() {
     }
     assert_eq!(worlds.len(), 7);
     assert!(worlds.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// In an experiment with three schedulers a central policy has the events that it has in one with one scheduler.
+#[test]
+fn central_policies_use_one_scheduler_whatever_the_others_have() {
+    for policy in PolicySpec::defaults().iter().filter(|spec| spec.traits().one_scheduler) {
+        let text = with(
+            &poisson(6, 100, 3, 0.6, &format!("{} = {{}}", policy.name())),
+            &["workload.synthetic.cutoff=\"2s\""],
+        );
+        let [one, three] =
+            ["cluster.schedulers=1", "cluster.schedulers=3"].map(|set| run(&with(&text, &[set])).summary);
+        assert_eq!(one.engine.order_hash, three.engine.order_hash, "{}", policy.name());
+        assert_eq!((one.unused_schedulers, three.unused_schedulers), (None, Some(2)));
+    }
 }
 
 #[test]

@@ -253,9 +253,8 @@ impl Planner<'_> {
         resolved.digest = digest(&resolved, content);
         self.labels = check_labels(document, &file.policy)?;
         self.check_workload(document, file, &resolved)?;
-        let layout = resolved.cluster.layout();
         for (i, entry) in file.policy.iter().enumerate().filter(|(_, entry)| self.wants(entry)) {
-            check_policy(document, i, entry, &layout, file)?;
+            check_policy(document, i, entry, &resolved.cluster.under(&entry.spec).layout(), file)?;
         }
         self.check_network(document, file, &resolved)?;
         checks::actors(document, file)?;
@@ -362,10 +361,13 @@ impl Planner<'_> {
         }
         let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies without auxiliary actors have the same machines: one of these policies is checked for all.
+        // Policies with one scheduler and without auxiliary actors have the same machines, and so have those with all
+        // schedulers: one of each kind is checked for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
-        let differing = plain.into_iter().take(1).chain(other);
+        let (central, distributed): (Vec<_>, Vec<_>) =
+            plain.into_iter().partition(|spec| spec.traits().one_scheduler);
+        let differing = central.into_iter().take(1).chain(distributed.into_iter().take(1)).chain(other);
         let machines: Vec<_> = differing.map(|spec| world.cluster.machines(spec, file.seed)).collect();
         let fault = &world.network.fault;
         if self.overrides.policies.is_empty() {

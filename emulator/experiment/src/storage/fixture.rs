@@ -138,6 +138,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         },
         sections: PolicySections::default(),
         values: Default::default(),
+        unused_schedulers: None,
         actors: [].into(),
         shared: None,
         fidelity: None,

@@ -235,6 +235,15 @@ impl CellGroup {
         ))
     }
 
+    /// The central policies beside policies with several schedulers, in words; `None` if there is none.
+    pub fn central(&self) -> Option<String> {
+        let unused = |runs: &PolicyRuns| runs.runs.first().and_then(|run| run.summary.unused_schedulers);
+        let all = self.policies.iter().find_map(unused)? + 1;
+        let central = self.policies.iter().filter(|runs| unused(runs).is_some());
+        let names: Vec<&str> = central.map(|runs| runs.policy.as_str()).collect();
+        Some(format!("one central scheduler instead of {all}: {}", names.join(", ")))
+    }
+
     /// The offered load in words; `None` if it is not known.
     pub fn offered(&self) -> Option<String> {
         let mut runs = self.policies.iter().flat_map(|runs| &runs.runs);

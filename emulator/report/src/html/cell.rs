@@ -28,6 +28,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         @if let Some(offered) = group.offered() { p.hint { (offered) } }
         (table::summary(group, view.policies))
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
+        @if let Some(central) = group.central() { p.hint { (central) } }
         div.grid {
             @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
             div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
