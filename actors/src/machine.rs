@@ -302,6 +302,11 @@ pub enum Note {
         /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
         kind: u8,
     },
+    /// A node gave up a copy that was suspended.
+    Discarded {
+        /// The copy.
+        copy: CopyId,
+    },
 }
 
 /// The name of a value: 1 to 16 letters, digits and underscores, filled up with zeros.

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, CopyId, JobId, Time};
     use crate::harness::{Harness, sends};
-    use crate::machine::{Effect, Input, Timer};
+    use crate::machine::{Effect, Input, Note, Timer};
     use crate::message::{Core, Launch, Message, NodeReport, Preemption, TaskRange};
 
     const LONG: JobId = JobId(0);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_drops_a_copy_that_has_not_arrived_or_is_leaving_its_core() {
+    fn a_node_drops_copies_that_have_not_arrived_and_suspended_ones() {
         let layout = Layout::new(1, 0, [1]);
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let mut node = BigC::default().bench(&layout, me, 2);
@@ -227,11 +227,10 @@ mod tests {
         assert_eq!(node.receive(scheduler, launch(a)), [], "the drop has overtaken the copy");
         node.receive(scheduler, launch(b));
         node.receive(scheduler, Preemption::Suspend { copy: b, turn: 1 });
-        assert_eq!(node.receive(scheduler, drop(1)), []);
-        let next = JobId(1).task(0).copy(0);
-        assert_eq!(node.receive(scheduler, launch(next)), [], "the core is not free yet");
-        let sent = node.receive(worker, Core::Suspended { copy: b, left: Span::ZERO });
-        assert_eq!(sent, [(worker, Core::run(next).into())]);
+        node.receive(worker, Core::Suspended { copy: b, left: Span::from_secs(1) });
+        let from = scheduler;
+        let effects = node.step(Input::Deliver { from, msg: drop(1).into() });
+        assert_eq!(effects, [Effect::Note(Note::Discarded { copy: b })]);
         let sent = node.receive(scheduler, Preemption::Resume { copy: b, turn: 2 });
         assert_eq!(sent, [], "the copy is gone");
     }

@@ -120,6 +120,9 @@ impl Policy for External {
                     .into(),
             );
         }
+        if self.suspend && layout.sharing().is_some() {
+            return Err("suspend: nodes with shared cores cannot suspend tasks; leave it out".into());
+        }
         if self.decision.is_some() && self.level == Level::Actor {
             return Err(
                 "decision: only programs of level \"central\" decide in emulated time; leave it out".into()

@@ -651,7 +651,7 @@ impl<'a> World<'a> {
                 self.open.remove(&copy);
                 self.held.remove(&copy);
             }
-            Note::Preempted { copy } => {
+            Note::Preempted { copy } | Note::Discarded { copy } => {
                 self.open.remove(&copy);
                 self.held.remove(&copy);
             }

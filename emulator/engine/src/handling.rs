@@ -49,7 +49,9 @@ impl ActorsSection {
 
     /// Names that the table can have.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        ROLES.into_iter().chain(kinds().map(|(kind, _)| kind))
+        // Messages between a node and its cores take no time.
+        let kinds = kinds().map(|(kind, _)| kind).filter(|kind| !kind.starts_with("core."));
+        ROLES.into_iter().chain(kinds)
     }
 
     /// The time for a message of a kind to an actor of a role.
@@ -64,9 +66,9 @@ pub const ROLES: [&str; 4] = ["client", "scheduler", "node", "auxiliary"];
 /// Load of the actors of a role, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct RoleLoad {
-    /// Number of messages that take time.
+    /// Number of messages that took time and were handled.
     pub handled: u64,
-    /// Sum of their waits before they were handled.
+    /// Sum of the waits of such messages before they were handled, or until the end of the run.
     pub waited: u64,
     /// The longest wait.
     pub longest_wait: u64,
@@ -76,8 +78,6 @@ pub struct RoleLoad {
     pub busiest: u64,
     /// The largest number of inputs that waited at an actor, with the one that was being handled.
     pub longest_queue: u32,
-    /// The longest time until an actor is idle, at the end.
-    pub backlog: u64,
 }
 
 impl RoleLoad {
@@ -89,6 +89,5 @@ impl RoleLoad {
         self.busy = self.busy.saturating_add(other.busy);
         self.busiest = self.busiest.max(other.busiest);
         self.longest_queue = self.longest_queue.max(other.longest_queue);
-        self.backlog = self.backlog.max(other.backlog);
     }
 }

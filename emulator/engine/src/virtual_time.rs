@@ -165,8 +165,8 @@ fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
         most.map_or_else(String::new, |(count, kind)| format!("; {count} messages were {}", kind_name(kind)));
     format!(
         "no end is in sight: {} events are pending at {}, and the last {idle} events made no progress{most}. Messages \
-         cause more than one message each, or are sent faster than the links carry them: raise the policy's periods and \
-         timeouts, or the rate of the network",
+         cause more than one message each, or are sent faster than links carry or actors handle them: raise the policy's periods \
+         and timeouts or the rate of the network, or lower actors.handling",
         shard.pending(),
         shard.now()
     )

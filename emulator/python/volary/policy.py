@@ -289,6 +289,14 @@ class Scheduler(_Actor):
         #: The jobs that have not ended, by number.
         self.jobs: dict[int, Job] = {}
         self._members = Membership(len(self.nodes))
+        # The tasks that the last answer launched; those of them that may have been launched after the events that are
+        # being taken in.
+        self._launched: set[Task] = set()
+        self._late: set[Task] = set()
+
+    def _hear(self, request: dict[str, Any]) -> None:
+        self._late, self._launched = self._launched if "late" in request else set(), set()
+        super()._hear(request)
 
     def sample(self, count: int) -> list[NodeView]:
         """Distinct random nodes that are up; all of them, in random order, if fewer than `count` are."""
@@ -333,7 +341,7 @@ class Scheduler(_Actor):
         self._do.append(f'{{"do":"suspend","job":{task[0]},"task":{task[1]}}}')
 
     def resume(self, task: Task) -> None:
-        """Lets a suspended task go on at its node, as soon as a core is free there."""
+        """Lets a suspended task go on at its node. It queues there behind the tasks that wait for a core."""
         if task.node is None or not task.suspended:
             raise ValueError(f"task {task} is not suspended")
         task.suspended = False
@@ -385,6 +393,7 @@ class Scheduler(_Actor):
             raise ValueError(f"task {task} does not need a node: it was launched before, or it has ended")
         task.waits, task.lost, task.node, task.since = False, False, node, self.now
         node.load += 1
+        self._launched.add(task)
 
     def _drop(self, task: Task) -> None:
         """A task needs no node any more."""
@@ -405,8 +414,8 @@ class Scheduler(_Actor):
 
     def _on_ready(self, event: dict[str, Any]) -> None:
         task = self.jobs[event["job"]].tasks[event["task"]]
-        if task.node is not None:
-            return  # it has been launched since, after its node went down or by a decision that took time
+        if task.node is not None and task not in self._late:
+            return  # it has been launched since, after its node went down
         self._leave(task, waits=True)
         task.lost = event["lost"]
         self.task_ready(task)
@@ -428,6 +437,7 @@ class Scheduler(_Actor):
                 # A later copy of a finished task leaves its node after the job has ended.
                 if task.node is not None and task.suspended:
                     task.node.load += 1
+                    task.suspended = False
             del self.jobs[job.number]
             self.job_ended(job)
 
@@ -456,10 +466,12 @@ class Scheduler(_Actor):
         self._members.down(peer.number)
         for number in sorted(self.jobs):
             for task in self.jobs[number].tasks:
-                if task.node is peer:
+                # A launch that is carried out later comes back by itself if the node is still down then.
+                if task.node is peer and task not in self._late:
                     self._leave(task, waits=not task.finished)
                     task.lost = True
-        peer.up, peer.load = False, 0
+        peer.up = False
+        peer.load = sum(task.node is peer and not task.suspended for task in self._late)
         self.node_down(peer)
 
     def _on_up(self, event: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
             .into_iter()
             .chain(group.constant())
             .chain(group.central())
+            .chain(group.overloads())
             .chain(fidelity::lines(group))
             .chain(injections(group))
             .chain(unequal(group))

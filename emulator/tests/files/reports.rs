@@ -129,6 +129,7 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Completed { copy }
         | Note::Preempted { copy }
         | Note::Suspended { copy }
+        | Note::Discarded { copy }
         | Note::Cache(CacheNote::Placed { copy, .. } | CacheNote::Reached { copy })
         | Note::Bound { copy }
         | Note::Evicted { copy } => Some(copy),

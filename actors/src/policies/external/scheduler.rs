@@ -43,6 +43,8 @@ pub(super) struct ProgramRule {
     left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
+    /// Whether events have happened while the last decision was being taken.
+    is_late: bool,
     /// The decision that is being taken, with its request and answer.
     decided: Option<PendingDecision>,
     /// Tasks that have become ready since the program was asked, while its decision is being taken.
@@ -99,6 +101,7 @@ impl ProgramRule {
             suspends: external.suspend,
             left: None,
             is_due: false,
+            is_late: false,
             decided: None,
             ready: BTreeSet::new(),
         }
@@ -116,19 +119,25 @@ impl ProgramRule {
             && self.remove(copy, node).is_some()
         {
             let (job, task, node) = (copy.task.job.0, copy.task.index, layout.node_number(node));
-            self.events.push(&Event::Left { job, task, node });
+            self.add(&Event::Left { job, task, node });
         }
     }
 
     fn push(&mut self, event: &Event, fx: &Effects<'_>) {
         self.flush_left(fx.layout());
+        self.add(event);
+    }
+
+    fn add(&mut self, event: &Event) {
+        self.is_late |= self.decided.is_some();
         self.events.push(event);
     }
 
     /// Asks the program, and carries out its decision now or after the time that it takes.
     fn ask(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Some(program) = self.program.clone() else { return };
-        let request = self.events.request("", fx);
+        let about = if std::mem::take(&mut self.is_late) { "\"late\":true," } else { "" };
+        let request = self.events.request(about, fx);
         let Some((answer, line)) = program.ask(&request, Answer::read) else { return };
         let took = match (self.level, answer.took()) {
             (Level::Actor, Some(_)) => {
@@ -359,7 +368,7 @@ impl DispatchRule for ProgramRule {
     fn finished(&mut self, task: TaskId, last: bool, fx: &mut Effects<'_>) {
         let left = self.left.take().and_then(|(copy, node)| self.remove(copy, node));
         let node = left.map(|node| fx.layout().node_number(node));
-        self.events.push(&Event::Ended { job: task.job.0, task: task.index, node, last });
+        self.add(&Event::Ended { job: task.job.0, task: task.index, node, last });
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {

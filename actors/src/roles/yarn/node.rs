@@ -1,11 +1,11 @@
-//! YARN's node manager, which runs containers, reports its room with every heartbeat, and suspends and resumes on
-//! order.
+//! YARN's node manager, which runs containers, suspends and resumes them on order, and may report its room with
+//! heartbeats.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, NodeReport, Preemption, Row, TaskRange};
 use crate::roles::heartbeats::Heartbeats;
 
@@ -26,10 +26,8 @@ struct HeldCopy {
 enum Held {
     Idle,
     Running(HeldCopy),
-    /// The worker was ordered to suspend the copy and has not answered yet.
+    /// The worker was ordered to suspend the copy and has not answered yet. It answers before the node's next message.
     Leaving(HeldCopy),
-    /// The same, and the copy is not wanted any more.
-    Dropped,
 }
 
 /// A node manager.
@@ -40,8 +38,8 @@ pub struct ContainerNode {
     /// copies.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// Orders that overtook their copies, with their turns, or [`DROP`].
-    early: VecDeque<(CopyId, u32)>,
+    /// The newest order about each copy that it overtook: its turn, or [`DROP`].
+    early: BTreeMap<CopyId, u32>,
     /// `None` if the scheduler does not need to know the node's room.
     beats: Option<Heartbeats>,
 }
@@ -49,14 +47,14 @@ pub struct ContainerNode {
 /// The turn of an order after which a copy is not wanted any more.
 const DROP: u32 = u32::MAX;
 
-/// Capacity for early orders. Orders about ended copies are kept as well, so old orders are discarded.
-const EARLY: usize = 16;
+/// Capacity for early orders. Orders about ended copies are kept as well, so those about the oldest jobs are discarded.
+const EARLY: usize = 1024;
 
 impl ContainerNode {
     /// A node with `cores` containers and these heartbeats, if any.
     pub fn new(beats: Option<Heartbeats>, cores: u32) -> Self {
         let cores = vec![Held::Idle; cores as usize].into();
-        Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), early: VecDeque::new(), beats }
+        Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), early: BTreeMap::new(), beats }
     }
 
     /// Number of containers that fit beside the running ones.
@@ -120,16 +118,17 @@ impl ContainerNode {
         if self.holds(copy) {
             return;
         }
-        if self.early.len() == EARLY {
-            let _ = self.early.pop_front();
+        let newest = self.early.entry(copy).or_default();
+        *newest = turn.max(*newest);
+        if self.early.len() > EARLY {
+            let _ = self.early.pop_first();
         }
-        self.early.push_back((copy, turn));
     }
 
     fn holds(&self, copy: CopyId) -> bool {
         let of_core = |held: &Held| match *held {
             Held::Running(held) | Held::Leaving(held) => held.copy == copy,
-            Held::Idle | Held::Dropped => false,
+            Held::Idle => false,
         };
         self.cores.iter().any(of_core)
             || self.waiting.iter().chain(&self.suspended).any(|held| held.copy == copy)
@@ -139,9 +138,8 @@ impl ContainerNode {
     fn arrive(&mut self, row: Row, from: ActorId, fx: &mut Effects<'_>) {
         let Row { elsewhere, .. } = row;
         let copy = row.copy(0);
-        let turns = self.early.iter().filter(|early| early.0 == copy).map(|early| early.1);
-        let held = HeldCopy { copy, from, turn: turns.max().unwrap_or(0), left: None, elsewhere };
-        self.early.retain(|early| early.0 != copy);
+        let turn = self.early.remove(&copy).unwrap_or(0);
+        let held = HeldCopy { copy, from, turn, left: None, elsewhere };
         if held.turn == DROP {
             return;
         }
@@ -176,7 +174,7 @@ impl ContainerNode {
         }
         let running = self.cores.iter_mut().filter_map(|held| match held {
             Held::Running(held) => Some(held),
-            Held::Idle | Held::Leaving(_) | Held::Dropped => None,
+            Held::Idle | Held::Leaving(_) => None,
         });
         if let Some(held) = running.chain(&mut self.waiting).find(|held| known(held)) {
             held.turn = turn;
@@ -193,16 +191,19 @@ impl ContainerNode {
 
     /// Removes all copies for which `which` holds.
     fn remove(&mut self, which: impl Fn(&HeldCopy) -> bool, fx: &mut Effects<'_>) {
+        for held in self.waiting.iter().chain(&self.suspended) {
+            if which(held) && held.left.is_some() {
+                fx.note(Note::Discarded { copy: held.copy });
+            }
+        }
         self.waiting.retain(|held| !which(held));
         self.suspended.retain(|held| !which(held));
         for core in 0..self.cores.len() {
-            match self.cores[core] {
-                Held::Running(held) if which(&held) => {
-                    fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
-                    self.cores[core] = Held::Idle;
-                }
-                Held::Leaving(held) if which(&held) => self.cores[core] = Held::Dropped,
-                _ => {}
+            if let Held::Running(held) = self.cores[core]
+                && which(&held)
+            {
+                fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
+                self.cores[core] = Held::Idle;
             }
         }
         self.fill(fx);

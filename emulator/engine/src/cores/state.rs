@@ -106,14 +106,11 @@ impl Cores {
         due
     }
 
-    /// The time at which `core` has done `work` that it begins at `begin`, without regard to copies; [`Time::MAX`] if
-    /// never. Injections made later do not change it.
-    pub fn end_of(&self, core: u32, begin: Time, work: Span) -> Time {
-        if self.plain {
-            return begin + work;
-        }
-        let cursor = self.remembered(core, begin);
-        Time(self.work(core, cursor, WorkIntegral::new(begin.0, work), u64::MAX).at)
+    /// The time at which `core` has done `work` that it begins at `begin`, beside its copy and with these pauses;
+    /// [`Time::MAX`] if never. Injections made later do not change it.
+    pub fn end_of(&self, core: u32, begin: Time, work: Span, pauses: &[(Time, Time)]) -> Time {
+        let (cursor, rate) = (self.remembered(core, begin), CoreRate::of(self.table.speed(core)));
+        Time(self.integrate(core, cursor, rate, WorkIntegral::new(begin.0, work), u64::MAX, pauses).at)
     }
 
     /// Stops the copy on `core` and returns the work left, in time of a healthy reference core, rounded up to the
@@ -240,14 +237,21 @@ impl Cores {
 
     /// Advances `integral` until `limit`, or until no work is left. `cursor` is the stretch of the process of `core` in
     /// which the integral begins.
-    pub(super) fn work(
+    pub(super) fn work(&self, core: u32, cursor: Cursor, integral: WorkIntegral, limit: u64) -> WorkIntegral {
+        let pauses = self.pauses.after(self.table.node(core), Time(integral.at));
+        self.integrate(core, cursor, self.core_rate(core), integral, limit, pauses)
+    }
+
+    /// Advances `integral` at a rate until `limit`, or until no work is left, resting in pauses.
+    fn integrate(
         &self,
         core: u32,
         mut cursor: Cursor,
+        rate: CoreRate,
         mut integral: WorkIntegral,
         limit: u64,
+        pauses: &[(Time, Time)],
     ) -> WorkIntegral {
-        let rate = self.core_rate(core);
         let profile =
             self.profile.as_ref().and_then(|profile| Some((profile, profile.unit(&self.table, core)?)));
         let mut until = |integral: &mut WorkIntegral, limit: u64| {
@@ -261,16 +265,15 @@ impl Cores {
                 }
             }
         };
-        if !self.pauses.is_empty() {
-            for &(from, resumes) in self.pauses.after(self.table.node(core), Time(integral.at)) {
-                if from.0 >= limit || integral.done() {
-                    break;
-                }
-                let paused = from.0.max(integral.at);
-                until(&mut integral, paused);
-                if !integral.done() {
-                    integral.rest(resumes.0.min(limit));
-                }
+        let begin = integral.at;
+        for &(from, resumes) in pauses.iter().filter(|pause| pause.1.0 > begin) {
+            if from.0 >= limit || integral.done() {
+                break;
+            }
+            let paused = from.0.max(integral.at);
+            until(&mut integral, paused);
+            if !integral.done() {
+                integral.rest(resumes.0.min(limit));
             }
         }
         if !integral.done() && integral.at < limit {

@@ -344,6 +344,7 @@ impl PolicyMetric for CacheTracker<'_> {
             | Note::Finished { .. }
             | Note::Killed { .. }
             | Note::Suspended { .. }
+            | Note::Discarded { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }
             | Note::Planned { .. }

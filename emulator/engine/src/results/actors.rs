@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::distribution::nan_if_null;
 use crate::handling::RoleLoad;
 
-/// Share of the time from which a busy actor counts as overloaded.
-const OVERLOADED: f64 = 0.98;
+/// Wait, as a share of the run, and length of a queue above which an actor was overloaded.
+const OVERLOADED: (f64, u32) = (0.01, 20);
 
 /// Load of the actors of a role that take time for messages, as single servers with a queue. `handled` counts messages
 /// that take time; only they wait in `wait_s` and `queue`.
@@ -55,12 +55,13 @@ impl ActorLoad {
         }
     }
 
-    /// A note if the busiest actor of the role was overloaded.
-    pub fn overload(&self, role: &str) -> Option<String> {
+    /// A note if an actor of the role was overloaded in a run of `seconds`, all the time or for a while.
+    pub fn overload(&self, role: &str, seconds: f64) -> Option<String> {
         let Self { busiest, longest_wait_s, longest_queue, .. } = self;
-        (*busiest > OVERLOADED).then(|| {
+        let (wait, queue) = (OVERLOADED.0 * seconds, OVERLOADED.1);
+        (*longest_wait_s > wait && *longest_queue > queue).then(|| {
             format!(
-                "overload: the busiest {role} was busy for {:.1} % of the run; messages waited up to {longest_wait_s:.3} s, \
+                "the busiest {role} was busy for {:.1} % of the run; messages waited for up to {longest_wait_s:.3} s, \
                  {longest_queue} at a time: lower actors.handling or the rate of messages",
                 busiest * 100.0
             )

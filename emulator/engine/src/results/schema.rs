@@ -333,7 +333,7 @@ pub struct CopyCounts {
     /// Core time spent on all copies: useful, wasted and in progress. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
-    /// Number of suspensions of copies, which resume later with their progress.
+    /// Number of suspensions of copies, which keep their progress.
     #[serde(default)]
     pub suspensions: u64,
     /// Time from suspension to resumption of copies, summed.

@@ -259,8 +259,14 @@ impl Cluster {
     /// The groups of actors by kind, empty for kinds of auxiliary actors that only other policies have.
     fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
-        groups.number("client", Endpoint(0), layout.schedulers());
-        groups.number("scheduler", Endpoint(layout.schedulers()), layout.schedulers());
+        let schedulers = layout.schedulers();
+        for (kind, first) in [("client", 0), ("scheduler", schedulers)] {
+            if schedulers < self.schedulers {
+                groups.number_some(kind, Endpoint(first), schedulers);
+            } else {
+                groups.number(kind, Endpoint(first), schedulers);
+            }
+        }
         groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
         let kinds = PolicySpec::defaults().into_iter().map(|policy| policy.auxiliary());
         kinds.filter(|kind| !kind.is_empty()).for_each(|kind| groups.number_some(kind, Endpoint(0), 0));

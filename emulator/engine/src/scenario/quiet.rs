@@ -29,7 +29,8 @@ const SKEW: f64 = 2.0;
 
 /// The time without a copy after which a run of a point with these jobs is given up, once all jobs have arrived and all
 /// faults have healed; `None` for a point that cannot be run. It is at least a day. It covers the longest waits of
-/// policy and network, repeated as often in a row as messages can be lost, and all reservations claimed in vain.
+/// policy and network, repeated as often in a row as messages can be lost, all reservations claimed in vain, and all
+/// messages handled by one actor.
 pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     let network = &point.resolved.network;
     let machines = point.resolved.cluster.machines(&point.policy, 0);
@@ -55,7 +56,10 @@ pub(crate) fn longest(
     let trip = 2.0 * worst.mean_delay().min(delay.as_secs_f64());
     let workers = f64::from(machines.layout.workers().max(1));
     let in_vain = Span::from_secs_f64(SKEW * claims as f64 / workers * trip);
-    Some(SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain))
+    let slowest = point.resolved.actors.iter().flat_map(|actors| actors.handling.values());
+    let slowest = slowest.map(|time| time.mean()).fold(0.0, f64::max);
+    let handling = Span::from_secs_f64(SKEW * messages as f64 * slowest);
+    Some(SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain + handling))
 }
 
 /// Maximum number of failures in a row of a round of messages.

@@ -12,13 +12,13 @@
 use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Score, Span, Time};
 use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::Role;
-use volary_actors::machine::{Effect, Effects, Input};
+use volary_actors::machine::{Effect, Effects, Input, Timer};
 use volary_actors::message::{KINDS, Message};
 use volary_netem::Verdict;
 
 use super::event_loop::{ActorSlot, BroadcastEntry, BroadcastLog, Event, EventKind, LARGE, Stamp, no_copies};
 use super::executor::ExecutorState;
-use super::servers::{Handling, end_of};
+use super::servers::end_of;
 use super::{CoreExecutor, Observer, Parts, Shard};
 use crate::cores::{Change, Injection, Next};
 use crate::handling::RoleLoad;
@@ -40,10 +40,10 @@ impl<O: Observer> Shard<'_, O> {
         {
             // A client and its scheduler share a machine, but faults can pause each by itself.
             self.push(at, me, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) });
-        } else if self.servers.is_some() && self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to) {
-            // A client and its scheduler are servers of their own.
-            self.push(self.now, me, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) });
-        } else {
+        } else if self.parts.layout.endpoint(me) == self.parts.layout.endpoint(to)
+            // A client and its scheduler share a machine, and are servers of their own.
+            || !self.queue_at_server(to, input)
+        {
             self.local_queue.push_back((to, input));
         }
     }
@@ -339,52 +339,81 @@ impl<O: Observer> Shard<'_, O> {
 impl<O: Observer> Shard<'_, O> {
     /// Steps an actor with an input, at once or when it has handled this input and those before it.
     pub(super) fn handle_or_queue(&mut self, to: ActorId, input: Input) {
-        let Some(servers) = &self.servers else { return self.dispatch(to, input) };
+        if !self.queue_at_server(to, input) {
+            self.dispatch(to, input);
+        }
+    }
+
+    /// Queues an input at the server of its actor. Returns whether it has to wait or takes time.
+    pub(super) fn queue_at_server(&mut self, to: ActorId, input: Input) -> bool {
+        let Some(servers) = &mut self.servers else { return false };
         let kind = match &input {
             Input::Deliver { msg, .. } => Some(msg.kind()),
+            // What a scheduler decides at the end of an instant belongs to what it has handled in this instant.
+            Input::Fire(Timer::Settled) => return false,
             Input::Undelivered { .. } | Input::Fire(_) | Input::Down { .. } | Input::Up { .. } => None,
             Input::Start { .. }
             | Input::Done { .. }
             | Input::Halted { .. }
             | Input::Progress { .. }
-            | Input::Usage { .. } => {
-                return self.dispatch(to, input);
-            }
+            | Input::Usage { .. } => return false,
         };
-        let Some(handling) = servers.arrive(self.now, to, kind, self.parts.layout) else {
-            return self.dispatch(to, input);
-        };
-        let Handling { begin, work, node } = handling;
-        let (takes_time, work) = (work.is_some(), work.unwrap_or(Span::ZERO));
+        if !servers.arrive(self.now, to, input, kind, self.parts.layout) {
+            return false;
+        }
+        if servers.is_first(to) {
+            self.begin_handling(to);
+        }
+        true
+    }
+
+    /// Begins the first input in the queue of an actor, if there is one.
+    fn begin_handling(&mut self, actor: ActorId) {
+        let Self { servers: Some(servers), parts, now, .. } = self else { return };
+        let Some((work, node)) = servers.begin(*now, actor, parts.layout) else { return };
+        let pauses = parts.fabric.faults().pauses(parts.layout.endpoint(actor));
         let end = match node {
             Some(node) => {
-                let core = self.parts.layout.core_index(self.parts.layout.worker(node, 0));
-                self.parts.cores.end_of(core, begin, work)
+                let core = parts.layout.core_index(parts.layout.worker(node, 0));
+                parts.cores.end_of(core, *now, work, pauses)
             }
-            None => end_of(begin, work, self.parts.fabric.faults().pauses(self.parts.layout.endpoint(to))),
+            None => end_of(*now, work, pauses),
         };
-        if let Some(servers) = &mut self.servers {
-            servers.queue(self.now, to, takes_time, begin, end);
-        }
         // An actor whose processor never works again handles nothing.
         if end < Time::MAX {
-            self.push(end, to, Event { to, stamp: self.epoch(to), kind: EventKind::Handled(input) });
+            self.schedule_handled(end, actor);
         }
     }
 
-    /// Steps an actor with an input that it has handled, unless it has crashed since the input arrived.
-    pub(super) fn end_handling(&mut self, to: ActorId, stamp: Stamp, input: Input) {
-        if self.epoch(to) != stamp {
-            self.traffic.dropped += u64::from(matches!(input, Input::Deliver { .. }));
+    fn schedule_handled(&mut self, at: Time, actor: ActorId) {
+        self.push(at, actor, Event { to: actor, stamp: self.epoch(actor), kind: EventKind::Handled });
+    }
+
+    /// Steps an actor with the input that it has handled, unless it has crashed since, and begins the next one.
+    pub(super) fn end_handling(&mut self, actor: ActorId, stamp: Stamp) {
+        if self.epoch(actor) != stamp {
             return;
         }
-        if let Some(at) = self.resumes_at(to) {
-            return self.push(at, to, Event { to, stamp, kind: EventKind::Handled(input) });
+        if let Some(at) = self.resumes_at(actor) {
+            return self.schedule_handled(at, actor);
         }
-        if let Some(servers) = &mut self.servers {
-            servers.leave(to);
+        let now = self.now;
+        if let Some(input) = self.servers.as_mut().and_then(|servers| servers.end(now, actor)) {
+            self.dispatch(actor, input);
+            self.begin_handling(actor);
         }
-        self.dispatch(to, input);
+    }
+
+    /// Loses the inputs that wait at an actor in its crash.
+    pub(super) fn lose_queue(&mut self, actor: ActorId) {
+        let Self { servers: Some(servers), parts, now, traffic, .. } = self else { return };
+        for input in servers.crash(*now, actor) {
+            if let Input::Deliver { from, msg } = input
+                && !parts.layout.local(from, actor)
+            {
+                traffic.dropped += u64::from(!msg.is_fragment());
+            }
+        }
     }
 
     /// The load of actors that take time, by role; empty if they take none.

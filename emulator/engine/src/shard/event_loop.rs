@@ -2,7 +2,8 @@
 //!
 //! A [`Shard`] pops the next event, steps the machine concerned and turns its effects into events, until nothing is
 //! due. Events are ordered by (due time, source, source's count). Messages between actors of one node need neither
-//! network nor queue: they are delivered within the step, in the order in which they were sent.
+//! network nor queue: they are delivered within the step, in the order in which they were sent. Actors that take time
+//! for messages have queues of their own.
 //!
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a message; the
 //! shard only drops and rebuilds machines, and its failure detector reports both.
@@ -62,8 +63,8 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) enum EventKind {
     Input(Input),
-    /// The actor has handled an input that took time, or waited for one.
-    Handled(Input),
+    /// The actor has handled the first input in its queue.
+    Handled,
     /// A broadcast sent by the addressed actor reaches all other schedulers.
     Broadcast(Message),
     /// The endpoint crashes.
@@ -245,7 +246,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
         match event.kind {
             EventKind::Input(input) => self.handle_input(key.due, event.to, event.stamp, input),
-            EventKind::Handled(input) => self.end_handling(event.to, event.stamp, input),
+            EventKind::Handled => self.end_handling(event.to, event.stamp),
             EventKind::Broadcast(msg) => self.append_broadcast(event.to, msg),
             EventKind::Crash => self.crash(event.to),
             EventKind::CrashDetected => self.detect_crash(event.to),
@@ -264,7 +265,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         let what = match event.kind {
             EventKind::Input(Input::Deliver { .. }) => Due::Delivery { asked: event.stamp.as_delay() },
             EventKind::Input(Input::Done { .. }) | EventKind::Segment => Due::Work,
-            EventKind::Input(Input::Fire(_)) | EventKind::Handled(_) => Due::Timer,
+            EventKind::Input(Input::Fire(_)) | EventKind::Handled => Due::Timer,
             EventKind::Input(_) | EventKind::Broadcast(_) => return,
             EventKind::Crash | EventKind::CrashDetected | EventKind::Restart => return,
             EventKind::Pause | EventKind::Resume | EventKind::Share => return,
@@ -499,8 +500,6 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         EventKind::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
         EventKind::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
         EventKind::Input(_) => 0x300,
-        EventKind::Handled(Input::Deliver { msg, .. }) => 0xc00 + u64::from(msg.kind()),
-        EventKind::Handled(_) => 0xd00,
         EventKind::Broadcast(msg) => 0x700 + u64::from(msg.kind()),
         EventKind::Crash => 0x400,
         EventKind::CrashDetected => 0x500,
@@ -509,6 +508,7 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         EventKind::Resume => 0x900,
         EventKind::Segment => 0xa00,
         EventKind::Share => 0xb00,
+        EventKind::Handled => 0xc00,
     };
     key.due.0
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
@@ -606,9 +606,7 @@ impl<O: Observer> Shard<'_, O> {
         let stored = self.actors[actor.index()].machine.take().and_then(|mut machine| machine.stored());
         self.stored.extend(stored.map(|stored| (actor, stored)));
         self.actors[actor.index()].epoch += 1;
-        if let Some(servers) = &mut self.servers {
-            servers.crash(self.now, actor);
-        }
+        self.lose_queue(actor);
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
         for core in 0..self.parts.layout.cores(node) {
             let worker = self.parts.layout.worker(node, core);

@@ -1,7 +1,10 @@
 //! The actors of a shard as servers, where they take time for messages.
 
+use std::collections::VecDeque;
+
 use volary_actors::base::{ActorId, Address, Purpose, Span, Time};
 use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::Input;
 
 use crate::handling::{ActorsSection, Processor, ROLES, RoleLoad};
 
@@ -16,12 +19,24 @@ const fn role_of(role: Role) -> Option<(usize, u32)> {
     }
 }
 
+/// An input at the server of its actor.
+#[derive(Clone, Copy, Debug)]
+struct QueuedInput {
+    arrived: Time,
+    input: Input,
+    /// The time that it takes on a healthy processor; `None` if it only waits for others.
+    work: Option<Span>,
+}
+
 /// An actor as a server.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Server {
-    idle_at: Time,
-    /// Number of inputs that wait or are being handled.
-    queue: u32,
+    /// The inputs that wait, behind the one that is being handled.
+    queue: VecDeque<QueuedInput>,
+    /// Since when the first input is being handled.
+    since: Time,
+    /// Number of messages for which a time was drawn.
+    drawn: u64,
     load: RoleLoad,
 }
 
@@ -34,82 +49,102 @@ pub(super) struct Servers {
     servers: Vec<Server>,
 }
 
-/// The part of an input's way through the server of its actor that takes time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Handling {
-    /// When the actor begins with it.
-    pub(super) begin: Time,
-    /// The time that it takes on a healthy processor; `None` if it only waits for others.
-    pub(super) work: Option<Span>,
-    /// The node whose first core does the work; `None` for a healthy processor.
-    pub(super) node: Option<u32>,
-}
-
 impl Servers {
     pub(super) fn new(section: &ActorsSection, layout: &Layout, seed: u64) -> Self {
         let servers = vec![Server::default(); layout.endpoints() as usize];
         Self { section: section.clone(), seed, servers }
     }
 
-    /// An input that arrives at `now`, a message of `kind` or another input; `None` if it takes no time and nothing
-    /// waits before it.
+    /// Adds an input, a message of `kind` or another one, to the queue of its actor. Returns whether it was added; an
+    /// input that takes no time and has none before it is not. The first one in a queue has to be
+    /// [begun](Self::begin).
     pub(super) fn arrive(
-        &self,
+        &mut self,
         now: Time,
         to: ActorId,
+        input: Input,
         kind: Option<u8>,
         layout: &Layout,
-    ) -> Option<Handling> {
-        let (role, number) = role_of(layout.role(to))?;
-        let server = &self.servers[to.index()];
-        let work = kind.and_then(|kind| self.section.time(ROLES[role], kind)).map(|time| {
-            let address = Address::new(self.seed, Purpose::Handling).at(to.0.into()).at(server.load.handled);
+    ) -> bool {
+        let Some((role, _)) = role_of(layout.role(to)) else { return false };
+        let server = &mut self.servers[to.index()];
+        let time = kind.and_then(|kind| self.section.time(ROLES[role], kind));
+        let work = time.map(|time| {
+            let address = Address::new(self.seed, Purpose::Handling).at(to.0.into()).at(server.drawn);
+            server.drawn += 1;
             time.sample(&mut address.draw())
         });
-        if work.is_none() && server.queue == 0 {
-            return None;
+        if work.is_none() && server.queue.is_empty() {
+            return false;
         }
-        let node =
-            (self.section.on == Processor::Cores && ROLES[role] != "client").then(|| number % layout.nodes());
-        Some(Handling { begin: server.idle_at.max(now), work, node })
+        server.queue.push_back(QueuedInput { arrived: now, input, work });
+        server.load.longest_queue = server.load.longest_queue.max(server.queue.len() as u32);
+        true
     }
 
-    /// Queues an input until `end`.
-    pub(super) fn queue(&mut self, now: Time, to: ActorId, takes_time: bool, begin: Time, end: Time) {
-        let Server { idle_at, queue, load } = &mut self.servers[to.index()];
-        *idle_at = end;
-        *queue += 1;
-        load.longest_queue = load.longest_queue.max(*queue);
-        if takes_time {
-            let wait = begin.since(now).0;
-            load.handled += 1;
-            load.waited = load.waited.saturating_add(wait);
-            load.longest_wait = load.longest_wait.max(wait);
-            load.busy = load.busy.saturating_add(end.since(begin).0);
+    /// Whether an input waits behind no other one.
+    pub(super) fn is_first(&self, actor: ActorId) -> bool {
+        self.servers[actor.index()].queue.len() == 1
+    }
+
+    /// Begins the first input of a queue; returns the time that it takes on a healthy processor, and the node whose
+    /// first core does the work, if the processor is none of its own. `None` if the queue is empty.
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        actor: ActorId,
+        layout: &Layout,
+    ) -> Option<(Span, Option<u32>)> {
+        let server = &mut self.servers[actor.index()];
+        let QueuedInput { arrived, work, .. } = *server.queue.front()?;
+        server.since = now;
+        if work.is_some() {
+            let wait = now.since(arrived).0;
+            server.load.waited = server.load.waited.saturating_add(wait);
+            server.load.longest_wait = server.load.longest_wait.max(wait);
         }
+        let (role, number) = role_of(layout.role(actor))?;
+        let on_cores = self.section.on == Processor::Cores && ROLES[role] != "client";
+        Some((work.unwrap_or(Span::ZERO), on_cores.then(|| number % layout.nodes())))
     }
 
-    /// The first input in the queue of an actor has been handled.
-    pub(super) fn leave(&mut self, actor: ActorId) {
-        self.servers[actor.index()].queue -= 1;
+    /// Removes the first input of a queue, which has been handled.
+    pub(super) fn end(&mut self, now: Time, actor: ActorId) -> Option<Input> {
+        let server = &mut self.servers[actor.index()];
+        let QueuedInput { input, work, .. } = server.queue.pop_front()?;
+        if work.is_some() {
+            server.load.handled += 1;
+            server.load.busy = server.load.busy.saturating_add(now.since(server.since).0);
+        }
+        Some(input)
     }
 
-    /// The actor crashes, and its queue is lost.
-    pub(super) fn crash(&mut self, now: Time, actor: ActorId) {
-        let Server { idle_at, queue, load } = &mut self.servers[actor.index()];
-        load.busy -= idle_at.since(now).0.min(load.busy);
-        (*idle_at, *queue) = (now, 0);
+    /// The actor crashes, and its queue is lost; returns the inputs.
+    pub(super) fn crash(&mut self, now: Time, actor: ActorId) -> impl Iterator<Item = Input> {
+        let server = &mut self.servers[actor.index()];
+        if server.queue.front().is_some_and(|first| first.work.is_some()) {
+            server.load.busy = server.load.busy.saturating_add(now.since(server.since).0);
+        }
+        std::mem::take(&mut server.queue).into_iter().map(|queued| queued.input)
     }
 
-    /// The load of the actors until `now`, in the order of [`ROLES`].
+    /// The load of the actors until `now`, in the order of [`ROLES`]. Inputs that wait count with their waits so far.
     pub(super) fn loads(&self, now: Time, layout: &Layout) -> Vec<RoleLoad> {
         let mut loads = vec![RoleLoad::default(); ROLES.len()];
         for (actor, server) in (0..).map(ActorId).zip(&self.servers) {
             let Some((role, _)) = role_of(layout.role(actor)) else { continue };
-            // A server does not rest while inputs wait.
-            let backlog = server.idle_at.since(now).0;
-            let busy = server.load.busy.saturating_sub(backlog);
-            loads[role].add(&RoleLoad { busy, busiest: busy, backlog, ..server.load });
+            let mut load = server.load;
+            for (place, queued) in (0..).zip(&server.queue).filter(|(_, queued)| queued.work.is_some()) {
+                if place == 0 {
+                    load.busy = load.busy.saturating_add(now.since(server.since).0);
+                } else {
+                    let wait = now.since(queued.arrived).0;
+                    load.waited = load.waited.saturating_add(wait);
+                    load.longest_wait = load.longest_wait.max(wait);
+                }
+            }
+            load.busiest = load.busy;
+            loads[role].add(&load);
         }
         loads
     }

@@ -165,7 +165,7 @@ impl FinishedRun<'_> {
             (Some(certificate), cores)
         });
         let (fidelity, cores) = real.unwrap_or_default();
-        notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role)));
+        notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.makespan)));
         notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
-use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections};
+use volary_engine::results::{
+    ActorLoad, Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections,
+};
 
 use crate::number;
 use crate::stats::Interval;
@@ -242,6 +244,15 @@ impl CellGroup {
         let central = self.policies.iter().filter(|runs| unused(runs).is_some());
         let names: Vec<&str> = central.map(|runs| runs.policy.as_str()).collect();
         Some(format!("one central scheduler instead of {all}: {}", names.join(", ")))
+    }
+
+    /// The policies whose actors were overloaded by messages, in words, by their first runs.
+    pub fn overloads(&self) -> impl Iterator<Item = String> {
+        self.policies.iter().filter_map(|runs| runs.runs.first()).flat_map(|run| {
+            let Summary { policy, actors, makespan_s, .. } = &run.summary;
+            let of = move |(role, load): (&String, &ActorLoad)| load.overload(role, *makespan_s);
+            actors.iter().filter_map(of).map(move |said| format!("OVERLOAD: {policy}: {said}"))
+        })
     }
 
     /// The offered load in words; `None` if it is not known.

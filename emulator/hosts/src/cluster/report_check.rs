@@ -143,6 +143,7 @@ impl<'a> ReportCheck<'a> {
                 | Note::Preempted { copy: id }
                 | Note::Evicted { copy: id }
                 | Note::Suspended { copy: id }
+                | Note::Discarded { copy: id }
                 | Note::Bound { copy: id } => copy(id),
                 Note::Cache(note) => note.exists(layout, copy),
                 Note::Planned { .. } | Note::Enacted { .. } => true,

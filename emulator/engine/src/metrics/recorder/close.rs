@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use volary_actors::base::{JobId, Span, Time};
+use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 
 use super::super::{PolicyMetric, Recording};
@@ -96,6 +96,9 @@ impl Recorder<'_> {
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
     pub fn close(mut self, now: Time) -> Accounts {
         let (busy, stall) = (self.busy > 0, self.stall(now));
+        let off =
+            |copy: &CopyId, core: &Option<u32>| core.is_some() && self.fate_of(*copy) == CopyEnd::InProgress;
+        let suspended = self.suspended.iter().filter(|(copy, held)| off(copy, &held.core)).count();
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
@@ -117,6 +120,9 @@ impl Recorder<'_> {
         let rows = self.job_rows();
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
         let (mut notes, utilization) = (self.notes(stall), self.share(self.busy_s, makespan));
+        if suspended > 0 {
+            notes.push(format!("{suspended} tasks were suspended when the run ended"));
+        }
         let instant = rows.iter().filter(|row| row.response.is_finite() && row.slowdown().is_none()).count();
         if instant > 0 {
             notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));

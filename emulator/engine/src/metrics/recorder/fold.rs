@@ -53,7 +53,7 @@ impl Running {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
     /// The core on which it was suspended; `None` while it runs again, on that core or another core of its node.
-    core: Option<u32>,
+    pub(super) core: Option<u32>,
     first: Time,
     pub(super) spent: f64,
     at: Time,
@@ -208,12 +208,16 @@ impl<'a> Recorder<'a> {
                     return Err(format!("{copy} was suspended twice"));
                 }
             }
+            Note::Discarded { copy } if !suspended(copy) => {
+                return Err(format!("{copy} was given up, and was not suspended"));
+            }
             Note::Cache(note) => {
                 let (caches, _) = &self.metrics;
                 caches.check(note)?;
             }
             Note::Killed { .. }
             | Note::Resubmitted { .. }
+            | Note::Discarded { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }
             | Note::Planned { .. }
@@ -265,6 +269,12 @@ impl<'a> Recorder<'a> {
             }
             Note::Evicted { .. } => self.evicted += 1,
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
+            Note::Discarded { copy } => {
+                self.stopped_in_vain += 1;
+                if let Some(suspended) = self.suspended.remove(&copy) {
+                    self.copies.count(CopyEnd::Preempted, suspended.spent);
+                }
+            }
             Note::Cache(_)
             | Note::Bound { .. }
             | Note::Planned { .. }
@@ -384,7 +394,7 @@ impl<'a> Recorder<'a> {
 
     /// The fate of a copy that is open at the end of the run: preempted if another copy of its task has finished,
     /// otherwise in progress.
-    fn fate_of(&self, copy: CopyId) -> CopyEnd {
+    pub(super) fn fate_of(&self, copy: CopyId) -> CopyEnd {
         let needed = match &self.jobs[copy.task.job.index()] {
             Job::Open { done, .. } => !done.has(copy.task.index),
             Job::Pending | Job::Finished(_) | Job::Killed => false,

@@ -216,11 +216,13 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     writeln!(text, "[[policy]]\n{policy}").unwrap();
     let mut text = if dice.chance(20) { shared(dice, &text, evicts) } else { text };
     if dice.chance(15) {
-        let mut time = || format!("{{ exponential = {{ mean = {} }} }}", dice.span(1e-6, 5e-5));
-        let (scheduler, node) = (time(), time());
+        let mut time = |most| format!("{{ exponential = {{ mean = {} }} }}", dice.span(1e-6, most));
+        let roles = format!("scheduler = {}, node = {}, auxiliary = {}", time(5e-5), time(5e-5), time(5e-5));
+        // Jobs are few, so queues of these messages get long and end.
+        let (client, submit) = (time(0.01), time(0.3));
         let on = dice.pick(&["own", "cores"]);
-        write!(text, "[actors]\non = \"{on}\"\nhandling = {{ scheduler = {scheduler}, node = {node} }}\n")
-            .unwrap();
+        let table = format!("{{ {roles}, client = {client}, \"job.submit\" = {submit} }}");
+        write!(text, "[actors]\non = \"{on}\"\nhandling = {table}\n").unwrap();
     }
     text
 }
