@@ -28,7 +28,7 @@ use super::output::{print_folded, show};
 /// with others, unless --all-policies repeats the injection in them.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The profile file, as `volary profile show` reads it.
+    /// The name of a preset (`volary profile list`) or a profile file, as `volary profile show` reads it.
     profile: PathBuf,
     /// The run's hosts file; optional with --dry-run.
     #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]

@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use volary_actors::base::Span;
 use volary_engine::cores::show::Show;
 use volary_experiment::config;
+use volary_experiment::config::presets::{PRESETS, Preset};
 
 use super::output;
 
-/// Show interference profiles.
+/// Show interference profiles: presets, which are built in, and files.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -23,9 +25,15 @@ const MOST: f64 = 1e7;
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// List the presets: the profiles that experiments and commands can name without a file.
+    List {
+        /// Print the names and whole texts as JSON: sources, assumptions and keys.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the times at which a profile slows down each core in a run with this seed.
     Show {
-        /// The profile file.
+        /// The name of a preset, or a profile file.
         profile: PathBuf,
         /// Number of cores, or of nodes or racks if these are the scope of the profile.
         #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -43,15 +51,30 @@ enum Command {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let Command::Show { profile, cores, until, seed, json } = &options.command;
-    let profile = config::profile(profile)?;
-    let show = Show { units: *cores, until: *until, seed: *seed };
-    if show.until == Span::ZERO || show.size(&profile) > MOST {
-        return Err(anyhow!(
-            "--until {until}: {:.0} slots on {cores} cores are not between 1 and {MOST:e}\n  = help: show a shorter or \
-             longer time, or fewer cores",
-            show.size(&profile)
-        ));
+    match &options.command {
+        Command::List { json } => output::show(*json, list_json, list),
+        Command::Show { profile, cores, until, seed, json } => {
+            let profile = config::profile(profile)?;
+            let show = Show { units: *cores, until: *until, seed: *seed };
+            if show.until == Span::ZERO || show.size(&profile) > MOST {
+                return Err(anyhow!(
+                    "--until {until}: {:.0} slots on {cores} cores are not between 1 and {MOST:e}\n  = help: show a \
+                     shorter or longer time, or fewer cores",
+                    show.size(&profile)
+                ));
+            }
+            output::show(*json, || show.json(&profile), || show.text(&profile))
+        }
     }
-    output::show(*json, || show.json(&profile), || show.text(&profile))
+}
+
+/// The presets, a line each.
+fn list() -> String {
+    let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+    let line = |preset: &Preset| format!("{:width$}  {}\n", preset.name, preset.title());
+    PRESETS.iter().map(line).collect()
+}
+
+fn list_json() -> Value {
+    PRESETS.iter().map(|preset| json!({ "name": preset.name, "text": preset.text })).collect()
 }

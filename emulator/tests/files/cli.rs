@@ -244,6 +244,10 @@ plan p.toml | 2 | p.toml is an interference profile, not an experiment | p.toml:
 run e.toml --set cluster={topology="p.toml"} | 2 | p.toml is an interference profile, not a topology | --set:1:19
 run e.toml --set interference.profile=s.toml | 2 | s.toml is a topology, not an interference profile | --set:1:22
 profile show empty.toml | 2 | not exactly one process is named | empty.toml:1:1 | keep one of `bernoulli`, `markov`, `renewal`
+profile show azure-chache | 2 | cannot read azure-chache | it is no preset either; did you mean `azure-cache`?
+profile show bursts.tml | 2 | . has no similar file
+run e.toml --set interference.profile=azure-cach | 2 | --set:1:22 | did you mean `azure-cache`?
+plan e.toml --set interference.bernoulli={slot="1s",probability=1,slowdown=2} --set interference.profile=bursts | 2 | --set | has every key of `bernoulli`, so that nothing of `bursts` remains | interference={ profile = "bursts" }
 profile show p.tml | 2 | cannot read p.tml: No such file or directory (os error 2) | . has `p.toml`
 run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | `volary policies` lists all
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
@@ -346,6 +350,10 @@ schema experiment | "interarrival"
 schema results | "response_s"
 profile show p.toml --until 4s | throughput
 profile show p.toml --json | start_s
+profile show azure-cache --until 60s | speed over time: p0.1
+profile list | tail-at-scale      Servers of which
+profile list --json | It cannot say
+inject azure-cpu --dry-run | core 0
 topology show s.toml | 3 nodes
 trace describe t.tr | 2
 trace describe t.tr --html d.html | 2

@@ -34,7 +34,8 @@ pub enum ProfileError {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interference {
-    /// Path of a profile file with the same keys, relative to the file that names it.
+    /// Name of a preset, such as `azure-cache` (`volary profile list` has all), or path of a profile file with the same
+    /// keys, relative to the file that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PathBuf>,
     /// Each slot is degraded independently of all others.
@@ -77,7 +78,7 @@ pub struct Interference {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InjectionSpec {
-    /// A profile file, relative to the file that names it, or the keys of a profile: `{ bernoulli = { … } }`.
+    /// A preset, a profile file relative to the file that names it, or the keys of a profile: `{ bernoulli = { … } }`.
     #[schemars(schema_with = "file_or_keys")]
     pub profile: Interference,
     /// Nodes to which the injection applies, each with all of its cores.

@@ -10,6 +10,7 @@
 //! | [`config`] | the `[interference]` table and profile files, and their checks |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
+//! | [`summary`] | how slow the cores of a profile or a recording are, and for how long |
 //! | [`injection`] | another profile for some cores and a limited time, during a run or scheduled; its effect |
 //! | `trace` | files of observed bursts, and their mismatches with a run |
 //! | `profile` | the processes x_i(t) of each kind, stretch by stretch; a profile under a seed |
@@ -23,6 +24,7 @@ mod profile;
 mod shares;
 pub mod show;
 mod state;
+pub mod summary;
 pub mod table;
 mod trace;
 

@@ -7,6 +7,7 @@ use volary_actors::base::{DistributionSpec, Span, Time};
 use volary_netem::Windows;
 
 use super::profile::{AnyProcess, Runs};
+use super::summary::BurstSummary;
 use super::{Burst, CoreTable, Cores, Injection, Profile};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
@@ -108,20 +109,22 @@ impl Show {
         f64::from(self.units) * self.until.as_secs_f64() / profile.stretch_s()
     }
 
-    /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), followed by its bursts, and the throughput in
-    /// the long run and in the shown time.
+    /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), followed by its bursts, the throughput in
+    /// the long run and in the shown time, and a summary of the shown time.
     pub fn text(&self, profile: &Profile) -> String {
-        let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
+        let bursts = self.bursts(profile);
+        let summary = BurstSummary::of(&bursts, self.until.as_secs_f64());
+        let rows: Vec<_> = (0..).zip(bursts).collect();
         let until = Time(self.until.0);
         let mut text = format!("seed {}, ", self.seed);
         text.push_str(&rows_text(profile, profile.scope.name(), &rows, (Time::ZERO, until)));
-        let shown =
-            self.measured(profile).map_or_else(String::new, |x| format!("{:.2} % as shown", 100.0 * x));
+        let shown = format!("{:.2} % as shown", 100.0 * (1.0 - summary.work_lost));
         let known = profile.throughput().map_or_else(
             || "not known in closed form".into(),
             |x| format!("{:.2} % in the long run", 100.0 * x),
         );
         let _ = writeln!(text, "throughput of a core, healthy = 100 %: {known}; {shown}");
+        let _ = write!(text, "{summary}");
         text
     }
 
@@ -132,11 +135,9 @@ impl Show {
         rows_json(profile.scope.name(), &rows)
     }
 
-    /// Share of a healthy core's work that cores do in the shown time; `None` if nothing is shown.
-    pub fn measured(&self, profile: &Profile) -> Option<f64> {
-        let time = f64::from(self.units) * self.until.as_secs_f64();
-        let lost: f64 = self.bursts(profile).iter().map(|bursts| lost(bursts)).sum();
-        (time > 0.0).then(|| 1.0 - lost / time)
+    /// How slow units are in the shown time, and for how long.
+    pub fn summary(&self, profile: &Profile) -> BurstSummary {
+        BurstSummary::of(&self.bursts(profile), self.until.as_secs_f64())
     }
 
     /// The bursts of each unit.
@@ -355,8 +356,8 @@ mod tests {
             let profile = profile(text);
             let stated = profile.throughput().unwrap();
             assert!((stated - expected).abs() < 1e-5, "{text}: {stated}, worked out as {expected}");
-            let measured =
-                Show { units: 2_000, until: Span::from_secs(100), seed: 5 }.measured(&profile).unwrap();
+            let shown = Show { units: 2_000, until: Span::from_secs(100), seed: 5 };
+            let measured = 1.0 - shown.summary(&profile).work_lost;
             assert!((stated - measured).abs() < 0.01, "{text}: measured {measured}, stated {stated}");
         }
         assert_eq!(

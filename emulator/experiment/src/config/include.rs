@@ -22,10 +22,10 @@ use volary_netem::topology::Topology;
 
 use super::document::{Document, Key, Node, Texts, entries, put, read_text, table_mut};
 use super::error::{ConfigError, Text};
-use super::explain;
+use super::{explain, presets};
 use crate::files::Files;
 
-/// Replaces `interference.profile` by the keys of the file it names. Keys of the experiment file take precedence.
+/// Replaces `interference.profile` by the keys of the preset or file it names. Keys of the experiment file take precedence.
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
@@ -36,6 +36,21 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     let profile = read_profile(files, document, &span, &name)?;
     let Some(section) = document.root.get_mut("interference").and_then(table_mut) else { return Ok(()) };
     section.remove("profile");
+    let all = |known: &DeTable<'_>, of: &DeTable<'_>| of.keys().all(|key| known.contains_key(key));
+    let hidden = profile.iter().find(|(key, value)| {
+        match (value.get_ref(), section.get(*key).map(Spanned::get_ref)) {
+            (DeValue::Table(of), Some(DeValue::Table(known))) => all(known, of),
+            _ => false,
+        }
+    });
+    if let Some((process, _)) = hidden {
+        let (process, name) = (process.get_ref(), name.display());
+        let error =
+            format!("[interference] has every key of `{process}`, so that nothing of `{name}` remains");
+        return Err(document.error(&span, error).help(format!(
+            "remove `{process}` there, or replace the table: --set 'interference={{ profile = \"{name}\" }}'"
+        )));
+    }
     for (key, value) in profile {
         merge(section, key, value);
     }
@@ -69,7 +84,7 @@ pub fn injections(files: &Files, document: &mut Document<'_>) -> Result<(), Conf
     Ok(())
 }
 
-/// Reads a profile file that is named at a position. The path of its trace is made relative to the experiment file,
+/// Reads a preset, or a profile file, that is named at a position. The path of its trace is made relative to the experiment file,
 /// like other paths of the section.
 fn read_profile<'t>(
     files: &Files,
@@ -77,7 +92,9 @@ fn read_profile<'t>(
     span: &Range<usize>,
     name: &Path,
 ) -> Result<DeTable<'t>, ConfigError> {
-    let text = read_named(files, document, span, name)?;
+    let path = if presets::hold(files, name) { name.to_owned() } else { document.folder(span).join(name) };
+    let text = read_text(files, &path).map_err(|error| presets::suggested(error, name));
+    let text = text.map_err(|error| located(document, span, error))?;
     let file = text.name.clone();
     let mut profile = document.include(text)?;
     FileKind::Profile.expect_in(&profile, &file, document, span)?;
@@ -140,13 +157,15 @@ pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     Ok(())
 }
 
-/// Reads and checks a profile file without an experiment.
+/// Reads and checks a preset or a profile file without an experiment.
 ///
 /// # Errors
 /// When it, or a file it names, cannot be read, does not match [`Interference`], or is inconsistent.
 pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
     let (files, texts) = (Files::of_disk(), Texts::default());
-    let (document, table) = open::<Interference>(&texts, &files, path, FileKind::Profile)?;
+    presets::hold(&files, path);
+    let opened = open::<Interference>(&texts, &files, path, FileKind::Profile);
+    let (document, table) = opened.map_err(|error| presets::suggested(error, path))?;
     let folder = document.folder(&(0..0));
     table
         .load(&folder, |path| files.whole(path))

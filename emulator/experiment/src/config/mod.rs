@@ -21,6 +21,7 @@ mod explain;
 pub mod file;
 pub mod include;
 pub mod load;
+pub mod presets;
 pub mod reference;
 mod resolve;
 pub mod sweep;

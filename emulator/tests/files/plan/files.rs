@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use volary_experiment::config::presets::{PRESETS, Preset};
 use volary_experiment::config::{Experiment, Overrides, profile};
 
 use super::GOOD;
@@ -162,20 +163,24 @@ fn a_profile_can_be_read_without_an_experiment() {
 }
 
 #[test]
-fn shipped_profiles_degrade_cores_as_stated() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
+fn presets_degrade_cores_as_stated() {
     let mut expected = vec![
+        ("azure-cache", Some(0.71134)),
+        ("azure-cpu", Some(0.97574)),
         ("bursts", Some(0.925)),
+        ("bytedance", Some(0.94691)),
         ("calm", Some(1.0)),
+        ("greyhound-compute", Some(0.99970)),
+        ("greyhound-network", Some(0.99712)),
+        ("greyhound-scale", Some(0.99975)),
         ("heavy-tail", Some(0.94405)),
         ("markov", Some(0.925)),
         ("noisy-racks", Some(0.99375)),
         ("table1", None),
+        ("tail-at-scale", Some(0.9901)),
     ];
-    for entry in fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let profile = profile(&path).unwrap_or_else(|error| panic!("{error}"));
+    for Preset { name, .. } in PRESETS {
+        let profile = profile(Path::new(name)).unwrap_or_else(|error| panic!("{error}"));
         let place = expected.iter().position(|(known, _)| *known == name);
         let (_, throughput) = expected.remove(place.unwrap_or_else(|| panic!("{name} is not listed here")));
         match (profile.throughput(), throughput) {
