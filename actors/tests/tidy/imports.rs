@@ -53,6 +53,7 @@ volary_experiment::control: storage
 volary_experiment::cost:
 volary_experiment::fidelity: number stats
 volary_experiment::files: guard
+volary_experiment::fit: number
 volary_experiment::guard:
 volary_experiment::number:
 volary_experiment::parallel:

@@ -7,6 +7,7 @@
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`storage`] | the study directory and its files |
 //! | [`program`] | programs of policies in other languages, as child processes |
+//! | [`fit`] | models of recorded interference |
 //! | [`control`] | stop flag and observers of a study |
 //! | [`fidelity`] | how far a run in real time departed from the configuration |
 //! | [`codec`] | messages and records as bytes |
@@ -23,6 +24,7 @@ pub mod control;
 pub mod cost;
 pub mod fidelity;
 pub mod files;
+pub mod fit;
 pub mod guard;
 pub mod number;
 pub mod parallel;

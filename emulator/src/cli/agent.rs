@@ -137,14 +137,14 @@ fn allowed(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Parses a list of CPUs that this process may use; returns them in ascending order, without duplicates.
-fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
+pub(super) fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     let wrong = |_| format!("`{text}` is not a list of CPUs: write numbers and ranges, such as 0,2-5");
     let numbers: CoreSet = text.parse().map_err(wrong)?;
     let of = |cpu: u32| u16::try_from(cpu).map(CpuId).map_err(|_| format!("there is no CPU {cpu}"));
     let cpus: Box<[_]> = numbers.iter().map(of).collect::<Result<_, _>>()?;
     let free = free_cpus();
     if cpus.is_empty() {
-        return Err("an agent needs at least one CPU: write numbers and ranges, such as 0,2-5".to_owned());
+        return Err("name at least one CPU: write numbers and ranges, such as 0,2-5".to_owned());
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();

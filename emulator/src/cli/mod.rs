@@ -24,6 +24,8 @@ mod plot;
 mod policies;
 mod profile;
 mod progress;
+#[cfg(feature = "hosts")]
+mod record;
 mod replay;
 mod report;
 mod run;

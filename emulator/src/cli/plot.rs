@@ -69,23 +69,26 @@ fn kind(text: &str) -> Result<FigureKind, String> {
 
 /// The formats of figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Format {
+pub(super) enum Format {
     Svg,
     Pdf,
     Png,
 }
 
 impl Format {
-    fn of(path: &Path) -> anyhow::Result<Self> {
+    /// The format of a file that an option names.
+    pub(super) fn of(option: &str, path: &Path) -> anyhow::Result<Self> {
         match path.extension().and_then(|suffix| suffix.to_str()).map(str::to_lowercase).as_deref() {
             Some("svg") => Ok(Self::Svg),
             Some("pdf") => Ok(Self::Pdf),
             Some("png") => Ok(Self::Png),
-            _ => anyhow::bail!("--out {}: the name of a figure ends in .svg, .pdf or .png", path.display()),
+            _ => {
+                anyhow::bail!("{option} {}: the name of a figure ends in .svg, .pdf or .png", path.display())
+            }
         }
     }
 
-    fn bytes(self, picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
+    pub(super) fn bytes(self, picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
         match self {
             Self::Svg => Ok(picture.file(inches, Letters::Text).into_bytes()),
             Self::Pdf => pdf(picture, inches),
@@ -102,7 +105,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let number = options.number.as_deref().map(str::parse).transpose();
     let number = number.map_err(|why: String| anyhow::anyhow!("--number: {why}"))?;
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
-    let format = Format::of(&out)?;
+    let format = Format::of("--out", &out)?;
     let study = storage::load(&options.run)?;
     warn_of_gaps(&study)?;
     let inches = options.width.inches();
@@ -125,12 +128,12 @@ mod tests {
 
     #[test]
     fn the_suffix_selects_the_format() {
-        let of = |name: &str| Format::of(Path::new(name)).ok();
+        let of = |name: &str| Format::of("--out", Path::new(name)).ok();
         assert_eq!(
             (of("a.svg"), of("b/c.PDF"), of("d.x.png")),
             (Some(Format::Svg), Some(Format::Pdf), Some(Format::Png))
         );
-        let error = Format::of(Path::new("a.jpg")).unwrap_err().to_string();
+        let error = Format::of("--out", Path::new("a.jpg")).unwrap_err().to_string();
         assert!(error.contains("--out a.jpg") && error.contains(".svg, .pdf or .png"), "{error}");
     }
 }

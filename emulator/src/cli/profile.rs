@@ -1,15 +1,19 @@
 //! The `volary profile` command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use volary_actors::base::Span;
+use volary_engine::cores::Interference;
+use volary_engine::cores::config::BurstTrace;
 use volary_engine::cores::show::Show;
 use volary_experiment::config;
 use volary_experiment::config::presets::{PRESETS, Preset};
+use volary_experiment::files::Files;
+use volary_experiment::fit;
 
 use super::output;
 
@@ -30,6 +34,14 @@ enum Command {
         /// Print the names and whole texts as JSON: sources, assumptions and keys.
         #[arg(long)]
         json: bool,
+    },
+    #[cfg(feature = "hosts")]
+    Record(super::record::RecordOptions),
+    /// Fit the on/off model, gaps and bursts of random lengths in turn, to a trace of bursts. The output is a profile,
+    /// whose comment says how well it fits.
+    Fit {
+        /// The trace, as `[interference.trace]` takes it.
+        trace: PathBuf,
     },
     /// Show the times at which a profile slows down each core in a run with this seed.
     Show {
@@ -52,6 +64,18 @@ enum Command {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
+        #[cfg(feature = "hosts")]
+        Command::Record(options) => super::record::main(options),
+        Command::Fit { trace } => {
+            let table = BurstTrace { file: Some(trace.clone()), ..BurstTrace::default() };
+            let table = Interference { trace: Some(table), ..Interference::default() };
+            let profile = table.load(Path::new(""), |path| Files::of_disk().whole(path))?;
+            let model = fit::fit(&profile).map_err(|why| anyhow!("{}: {why}", trace.display()))?;
+            // The model must be one that experiments take.
+            model.profile()?;
+            output::print(&model.to_string())?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::List { json } => output::show(*json, list_json, list),
         Command::Show { profile, cores, until, seed, json } => {
             let profile = config::profile(profile)?;

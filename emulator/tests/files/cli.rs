@@ -1,9 +1,14 @@
 //! Tests of the binary through its streams, exit status and files.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::common::binary::{
-    EXPERIMENT, changed, expect, folder, forget, lacks, lines, refuses_all, results,
+    EXPERIMENT, changed, command, expect, expect_of, folder, forget, lacks, lines, refuses_all, results,
 };
 
 const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n";
@@ -248,6 +253,15 @@ profile show azure-chache | 2 | cannot read azure-chache | it is no preset eithe
 profile show bursts.tml | 2 | . has no similar file
 run e.toml --set interference.profile=azure-cach | 2 | --set:1:22 | did you mean `azure-cache`?
 plan e.toml --set interference.bernoulli={slot="1s",probability=1,slowdown=2} --set interference.profile=bursts | 2 | --set | has every key of `bernoulli`, so that nothing of `bursts` remains | interference={ profile = "bursts" }
+profile record --kernel none | 2 | expected `hash`, `memory` or `cache`
+profile record --cpus 9999 | 2 | CPU 9999 is not among those that this process may use
+profile record --window 1ms | 2 | --window 1ms: a window lasts from 10ms to the whole recording, 30s
+profile record --for 50ms | 2 | --window 100ms | the whole recording, 50ms
+profile record --for 1000d | 2 | over 10000000 windows | record a shorter time
+profile record --picture a.jpg | 2 | --picture a.jpg: the name of a figure ends in .svg, .pdf or .png
+profile fit t.csv | 2 | t.csv:1: | the header names the columns
+profile fit missing.csv | 2 | cannot read missing.csv
+profile fit few.csv | 2 | few.csv: 1 burst with 1 gap before them are too few | record for longer
 profile show p.tml | 2 | cannot read p.tml: No such file or directory (os error 2) | . has `p.toml`
 run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | `volary policies` lists all
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
@@ -305,6 +319,7 @@ fn bad_input_gives_status_2_and_an_explanation_on_stderr() {
     let kind = changed(EXPERIMENT, &[("random.makespan_s", "random.messages.by_kind.foo")]);
     fs::write(here.join("kind.toml"), kind).unwrap();
     fs::write(here.join("s.toml"), STAR).unwrap();
+    fs::write(here.join("few.csv"), "0 1 2 3\n").unwrap();
     fs::write(here.join("empty.toml"), "scope = \"node\"\n").unwrap();
     let without = EXPERIMENT.split("[[policy]]").next().unwrap();
     fs::write(here.join("none.toml"), without).unwrap();
@@ -381,6 +396,47 @@ fn commands_print_their_answers_on_stdout() {
         assert_eq!((lacks(&out, &row, 1), &*err), (Vec::new(), ""), "{args}\n{out}");
     }
     assert!(here.join("u.tr.gz").exists());
+}
+
+/// The command keeps the CPU busy, so that there is something to find.
+#[test]
+fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
+    let folder = folder();
+    let loops = "echo $$ > pid; for i in $(seq $(nproc)); do while :; do :; done & done; wait";
+    let arguments =
+        ["profile", "record", "--for", "600s", "--window", "50ms", "--picture", "p.svg", "--beside", loops];
+    let mut started = command(folder.path());
+    let mut child = started.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("recording for ") {
+        line.clear();
+        assert_ne!(err.read_line(&mut line).unwrap(), 0, "it ended before the recording");
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::INT).unwrap();
+    line.clear();
+    err.read_to_string(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{line}");
+    assert!(line.contains("interrupted after"), "{line}");
+    let shell: i32 = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
+    assert!(test_kill_process(Pid::from_raw(shell).unwrap()).is_err(), "the command goes on");
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(out.contains("work lost") && out.contains("others had the CPUs for"), "{out}");
+    assert!(fs::read_to_string(folder.path().join("p.svg")).unwrap().contains("Speed of CPUs"));
+    let lost = |text: &str| text.split("work lost ").nth(1).unwrap().lines().next().unwrap().to_owned();
+    let until = out.split(" to ").nth(1).unwrap().split(',').next().unwrap();
+    fs::write(folder.path().join("p.toml"), "trace.file = \"recorded.csv\"\n").unwrap();
+    let cpus = std::thread::available_parallelism().unwrap();
+    let shown = expect(folder.path(), &format!("profile show p.toml --until {until} --cores {cpus}"), 0).0;
+    assert_eq!(lost(&shown), lost(&out), "the trace loses as much work as was recorded");
+    // A command that fails leaves no trace.
+    let failing = ["profile", "record", "--beside", "exit 7", "--out", "f.csv"];
+    let said = expect_of(command(folder.path()).args(failing), 2).1;
+    assert!(said.contains("`exit 7` failed (exit status: 7)"), "{said}");
+    assert!(!folder.path().join("f.csv").exists());
 }
 
 #[test]

@@ -244,10 +244,13 @@ fn blocks(columns: &[(Time, Time)], bursts: &[Burst]) -> String {
     columns.iter().map(block).collect()
 }
 
+/// Limit on the bursts of a row that are listed.
+const LISTED: usize = 40;
+
 /// Writes bursts as `start–end ×slowdown`, broken into lines.
 fn list(text: &mut String, indent: usize, bursts: &[Burst]) {
     let mut width = 0;
-    for burst in bursts {
+    for burst in &bursts[..bursts.len().min(LISTED)] {
         let slowdown = (burst.slowdown * 1000.0).round() / 1000.0;
         let item = format!("{}–{} ×{slowdown}", burst.start, burst.end);
         let length = item.chars().count() + 2;
@@ -260,6 +263,9 @@ fn list(text: &mut String, indent: usize, bursts: &[Burst]) {
     }
     if width > 0 {
         text.push('\n');
+    }
+    if let Some(more) = bursts.len().checked_sub(LISTED + 1) {
+        let _ = writeln!(text, "{:indent$}and {} more", "", more + 1);
     }
 }
 
@@ -365,6 +371,15 @@ mod tests {
                 .throughput(),
             None
         );
+    }
+
+    #[test]
+    fn a_row_lists_forty_bursts_and_counts_the_others() {
+        let profile = profile("scripted = { slot = \"1s\", rows = [[1, 0]], slowdown = 2, repeat = true }");
+        let text =
+            |bursts: u64| Show { units: 1, until: Span::from_secs(2 * bursts), seed: 1 }.text(&profile);
+        assert!(text(40).contains("78s–79s ×2\nthroughput"), "{}", text(40));
+        assert!(text(42).contains("78s–79s ×2\n        and 2 more\n"), "{}", text(42));
     }
 
     #[test]

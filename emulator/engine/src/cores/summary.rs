@@ -32,7 +32,8 @@ impl BurstSummary {
     /// Summarizes the bursts of each unit, sorted by time, in `each_s` seconds.
     pub fn of(units: &[Vec<Burst>], each_s: f64) -> Self {
         let all = units.len() as f64 * each_s;
-        let share = |time: f64| if all > 0.0 { time / all } else { 0.0 };
+        // The sum of nothing is −0.
+        let share = |time: f64| if all > 0.0 { time.abs() / all } else { 0.0 };
         let mut speeds = Vec::new();
         let mut lengths = Vec::new();
         for bursts in units {

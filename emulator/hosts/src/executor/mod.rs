@@ -27,12 +27,14 @@
 //! | `shared` | the state that the threads of one core share |
 //! | `competitor` | the thread that interferes: its control law, and measurements of slots |
 //! | `calibration` | the kernels, and their speed on a CPU |
+//! | `recorder` | [`Recorder`]: measurements of the speed of CPUs |
 //! | `cpu` | CPUs, thread priorities, CPU clocks |
 
 mod calibration;
 mod competitor;
 mod cpu;
 mod real;
+mod recorder;
 mod shared;
 
 #[cfg(test)]
@@ -41,4 +43,5 @@ mod tests;
 pub use competitor::{CoreReading, SlotReading};
 pub use cpu::{BurnError, CpuId, free_cpus};
 pub use real::{Burners, RealExecutor, assign_cpus};
+pub use recorder::{CpuRecording, Recorder, SlowdownSample};
 pub use shared::DegradedSlot;

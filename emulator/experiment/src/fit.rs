@@ -1,0 +1,259 @@
+//! Fits of the on/off model, gaps and bursts of random lengths in turn, to a trace of bursts.
+
+use std::fmt;
+
+use statrs::distribution::{ContinuousCDF, Normal};
+use volary_engine::cores::config::TraceRow;
+use volary_engine::cores::{Interference, Profile, ProfileError};
+
+use crate::number::plural;
+
+/// Least number of bursts, and of gaps before them, from which a model can be told.
+const LEAST: usize = 20;
+/// Number of slowdowns of the model, each of an equal share of the degraded time.
+const SLOWDOWNS: usize = 20;
+
+/// A distribution of lengths, and how far it is from those of the trace.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LengthFit {
+    /// The distribution as a profile has it.
+    keys: String,
+    /// The name of the distribution.
+    name: &'static str,
+    /// Mean of the distribution, s.
+    mean_s: f64,
+    /// Largest difference between its distribution function and that of the trace (Kolmogorov–Smirnov).
+    distance: f64,
+    /// The distance that one of twenty samples of the distribution exceeds, if its parameters are fitted to the sample
+    /// (Lilliefors, for large samples).
+    chance: f64,
+}
+
+/// An on/off model of a trace.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnOffFit {
+    /// Number of units of the trace, their bursts, and the end of the trace, s.
+    observed: (usize, usize, f64),
+    gaps: LengthFit,
+    bursts: LengthFit,
+    slowdowns: Vec<f64>,
+    /// Share of degraded time, of the trace and of the model in the long run.
+    pub degraded: [f64; 2],
+    /// Share of lost work, of the trace and of the model in the long run.
+    pub work_lost: [f64; 2],
+}
+
+/// A burst as the model has it: its length in seconds, and the slowdown at which as much work is done.
+type Stretch = (f64, f64);
+
+/// Fits the model to a trace.
+///
+/// # Errors
+/// When the profile is no trace, or has too few bursts.
+pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
+    let Some(trace) = &profile.table.trace else {
+        return Err("only a trace can be fitted; the profile is a model already".to_owned());
+    };
+    let end = trace.rows.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
+    let (mut gaps, mut bursts, mut units, mut healthy) = (Vec::new(), Vec::<Stretch>::new(), 0, 0.0);
+    for rows in trace.rows.chunk_by(|a, b| a.unit == b.unit) {
+        units += 1;
+        let mut at = 0.0;
+        let slow: Vec<&TraceRow> = rows.iter().filter(|row| row.slowdown > 1.0).collect();
+        for burst in slow.chunk_by(|a, b| a.end == b.start) {
+            let start = burst.first().map_or(0.0, |row| row.start.as_secs_f64());
+            let length = |row: &&TraceRow| row.end.as_secs_f64() - row.start.as_secs_f64();
+            let all: f64 = burst.iter().map(length).sum();
+            let work: f64 = burst.iter().map(|row| length(row) / row.slowdown).sum();
+            gaps.extend((start > at).then_some(start - at));
+            bursts.push((all, all / work));
+            healthy += start - at;
+            at = start + all;
+        }
+        healthy += end - at;
+    }
+    if bursts.len() < LEAST || gaps.len() < LEAST {
+        return Err(format!(
+            "{} with {} before them are too few for a model, which needs {LEAST}; use the trace itself, or \
+             record for longer",
+            plural(bursts.len() as u64, "burst"),
+            plural(gaps.len() as u64, "gap")
+        ));
+    }
+    let lengths: Vec<f64> = bursts.iter().map(|(length, _)| *length).collect();
+    let slow: f64 = lengths.iter().sum();
+    let lost: f64 = bursts.iter().map(|(length, slowdown)| length * (1.0 - 1.0 / slowdown)).sum();
+    // The last gap of a unit has no end in the trace, but its time counts for the mean.
+    let (gap, burst) = (LengthFit::of(&gaps, healthy), LengthFit::of(&lengths, slow));
+    let slowdowns = slowdowns(&mut bursts, slow);
+    let speed = slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum::<f64>() / slowdowns.len() as f64;
+    let share = burst.mean_s / (gap.mean_s + burst.mean_s);
+    Ok(OnOffFit {
+        observed: (units, lengths.len(), end),
+        degraded: [slow / (slow + healthy), share],
+        work_lost: [lost / (slow + healthy), share * (1.0 - speed)],
+        gaps: gap,
+        bursts: burst,
+        slowdowns,
+    })
+}
+
+/// Slowdowns that are equally frequent in the degraded time.
+fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
+    bursts.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut passed = 0.0;
+    let mut all = Vec::new();
+    for (length, slowdown) in bursts {
+        passed += *length;
+        while all.len() < SLOWDOWNS && passed >= (all.len() as f64 + 0.5) / SLOWDOWNS as f64 * slow {
+            all.push(*slowdown);
+        }
+    }
+    all
+}
+
+impl LengthFit {
+    /// The distribution that is nearer to the lengths, of an exponential and a lognormal one; `all` is the time of these
+    /// lengths and of those without an end.
+    fn of(lengths: &[f64], all: f64) -> Self {
+        let mut sorted = lengths.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (count, root) = (sorted.len() as f64, (sorted.len() as f64).sqrt());
+        let mean = all / count;
+        let exponential = Self {
+            keys: format!("{{ exponential = {{ mean = \"{mean:.6}s\" }} }}"),
+            name: "exponential",
+            mean_s: mean,
+            distance: distance(&sorted, |x| 1.0 - (-x / mean).exp()),
+            chance: 1.094 / root,
+        };
+        let centre = sorted.iter().map(|x| x.ln()).sum::<f64>() / count;
+        let sigma = (sorted.iter().map(|x| (x.ln() - centre).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+        // Equal lengths have no spread.
+        let Ok(normal) = Normal::new(centre, sigma) else { return exponential };
+        let median = centre.exp();
+        let lognormal = Self {
+            keys: format!("{{ lognormal = {{ median = \"{median:.6}s\", sigma = {sigma:.4} }} }}"),
+            name: "lognormal",
+            mean_s: median * (sigma * sigma / 2.0).exp(),
+            distance: distance(&sorted, |x| normal.cdf(x.ln())),
+            chance: 0.895 / root,
+        };
+        let excess = |fit: &Self| fit.distance / fit.chance;
+        if excess(&lognormal) < excess(&exponential) { lognormal } else { exponential }
+    }
+
+    /// Whether the lengths may be a sample of the distribution.
+    pub fn fits(&self) -> bool {
+        self.distance <= self.chance
+    }
+}
+
+/// The largest difference between a distribution function and that of sorted values.
+fn distance(sorted: &[f64], function: impl Fn(f64) -> f64) -> f64 {
+    let count = sorted.len() as f64;
+    let differs = |(i, x): (usize, &f64)| {
+        let expected = function(*x);
+        (expected - i as f64 / count).abs().max((expected - (i + 1) as f64 / count).abs())
+    };
+    sorted.iter().enumerate().map(differs).fold(0.0, f64::max)
+}
+
+impl OnOffFit {
+    /// The model as a profile.
+    ///
+    /// # Errors
+    /// When its lengths are shorter than those of a profile may be.
+    pub fn profile(&self) -> Result<Profile, ProfileError> {
+        let parsed: Result<Interference, _> = toml::from_str(&self.to_string());
+        parsed.map_err(|error| ProfileError::Keys(error.to_string()))?.resolve()
+    }
+}
+
+/// The model as a profile file; the comment at its head says how well it fits.
+impl fmt::Display for OnOffFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (units, bursts, end) = self.observed;
+        writeln!(f, "# On/off model of a trace of {end:.1} s with {bursts} bursts on {units} units.")?;
+        for (what, fit) in [("Gaps", &self.gaps), ("Bursts", &self.bursts)] {
+            let LengthFit { name, mean_s, distance, chance, .. } = fit;
+            let verdict = if fit.fits() { "it fits" } else { "it does not fit" };
+            writeln!(
+                f,
+                "# {what}: {name}, {mean_s:.3} s on average: {verdict} (distance {distance:.3}; chance exceeds \
+                 {chance:.3} once in twenty times)."
+            )?;
+        }
+        let ([slow, slow_model], [lost, lost_model]) =
+            (self.degraded.map(|x| 100.0 * x), self.work_lost.map(|x| 100.0 * x));
+        writeln!(
+            f,
+            "# Degraded time: {slow:.2} % in the trace, {slow_model:.2} % in the model in the long run."
+        )?;
+        writeln!(f, "# Lost work: {lost:.2} %, {lost_model:.2} %.")?;
+        writeln!(
+            f,
+            "# Not in the model: units that slow down together, and long bursts that are deeper than short ones.\n"
+        )?;
+        let slowdowns = self.slowdowns.iter().map(|slowdown| format!("{slowdown:.3}")).collect::<Vec<_>>();
+        writeln!(f, "[renewal]\ngap = {}\nburst = {}", self.gaps.keys, self.bursts.keys)?;
+        writeln!(f, "slowdown.empirical.values = [{}]", slowdowns.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use volary_actors::base::Span;
+    use volary_engine::cores::show::Show;
+
+    use super::*;
+
+    /// A trace of what a model does on some units in some time.
+    fn trace(model: &str, units: u32, seconds: u64) -> Profile {
+        let profile = toml::from_str::<Interference>(model).unwrap().resolve().unwrap();
+        let show = Show { units, until: Span::from_secs(seconds), seed: 3 };
+        let rows = show.json(&profile);
+        let row = |row: &serde_json::Value| {
+            format!("{} {} {} {}\n", row["core"], row["start_s"], row["end_s"], row["slowdown"])
+        };
+        let mut text: String = rows.as_array().unwrap().iter().map(row).collect();
+        (0..units).for_each(|unit| text.push_str(&format!("{unit} {seconds} {} 1\n", seconds + 1)));
+        let text = text.into_bytes();
+        let table: Interference = toml::from_str("trace.file = \"t\"").unwrap();
+        table.load(Path::new(""), |_| Ok(text.into())).unwrap()
+    }
+
+    #[test]
+    fn the_model_of_a_trace_is_the_process_that_made_it() {
+        let model = "[renewal]\ngap.exponential.mean = \"2s\"\nburst.exponential.mean = \"500ms\"\n\
+                     slowdown.uniform = { low = 2, high = 6 }\n";
+        let found = fit(&trace(model, 20, 200)).unwrap();
+        assert!(found.gaps.fits() && found.bursts.fits() && found.gaps.name == "exponential", "{found}");
+        assert!((found.gaps.mean_s - 2.0).abs() < 0.1 && (found.bursts.mean_s - 0.5).abs() < 0.03, "{found}");
+        let stated = 1.0 - found.profile().unwrap().throughput().unwrap();
+        for lost in [found.work_lost[0], stated] {
+            assert!((found.work_lost[1] - lost).abs() < 0.01, "{lost}: {found}");
+        }
+        let skewed = model.replace(
+            "burst.exponential.mean = \"500ms\"",
+            "burst.lognormal = { median = \"200ms\", sigma = 1.2 }",
+        );
+        let found = fit(&trace(&skewed, 20, 200)).unwrap();
+        assert!(found.bursts.name == "lognormal" && found.bursts.fits(), "{found}");
+        let neither = model
+            .replace("burst.exponential.mean = \"500ms\"", "burst.empirical.values = [\"10ms\", \"1s\"]");
+        let found = fit(&trace(&neither, 20, 200)).unwrap();
+        assert!(!found.bursts.fits() && found.to_string().contains("it does not fit"), "{found}");
+    }
+
+    #[test]
+    fn a_trace_of_few_bursts_and_a_model_are_not_fitted() {
+        let model = "[renewal]\ngap = \"2s\"\nburst = \"500ms\"\nslowdown = 2\n";
+        let error = fit(&trace(model, 1, 20)).unwrap_err();
+        assert!(error.contains("too few") && error.contains("use the trace itself"), "{error}");
+        let error = fit(&toml::from_str::<Interference>(model).unwrap().resolve().unwrap()).unwrap_err();
+        assert!(error.contains("only a trace"), "{error}");
+    }
+}

@@ -1,0 +1,286 @@
+//! The recorder: it measures how fast CPUs do the work of a kernel, window by window.
+//!
+//! A thread on each CPU does the work of a kernel all the time, at the priority of any other program. Its speed in a
+//! window of real time, against the speed that it had per CPU time before, is the slowdown: it counts both the time in
+//! which others had the CPU and the time in which the CPU itself was slower, because of caches, memory or its clock.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{getpriority_process, setpriority_process};
+use volary_experiment::config::file::Kernel;
+
+use super::calibration::{CalibrationOptions, KernelLoad, calibrate};
+use super::cpu::{self, BurnError, CpuId, failed, thread_cpu_time};
+
+/// Work between looks at the clock.
+const CHUNK: Duration = Duration::from_micros(20);
+/// Time in which the speed before the recording is measured, after a calibration, window by window.
+const REFERENCE: Duration = Duration::from_secs(2);
+/// Share of the windows of that time that may be slower than the floor, by chance.
+const CHANCE: f64 = 0.05;
+
+/// A window of real time on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from: Instant,
+    until: Instant,
+    /// CPU time of the thread in the window.
+    cpu: Duration,
+    rounds: u64,
+}
+
+/// The speed of a CPU before the recording.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    /// Median of rounds per second of CPU time.
+    rounds_per_s: f64,
+    /// The slowdown of the slowest windows, per CPU time.
+    noise: f64,
+    /// Share of the time in which others had the CPU.
+    taken: f64,
+}
+
+/// The slowdown of a CPU in a window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SlowdownSample {
+    /// Start of the window, since the start of the recording.
+    pub from: Duration,
+    /// End of the window, which is the start of the next.
+    pub until: Duration,
+    /// Real time per work, against the CPU time per work before the recording; may be below 1.
+    pub slowdown: f64,
+}
+
+/// The recording of a CPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CpuRecording {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Samples in order of time, without gaps.
+    pub samples: Vec<SlowdownSample>,
+    /// Slowdowns that windows had before the recording; lower ones are no finding.
+    pub noise: f64,
+    /// Share of the time before the recording in which other programs had the CPU.
+    pub taken_before: f64,
+    /// Share of the recorded time in which other programs had the CPU.
+    pub taken: f64,
+}
+
+/// Threads on CPUs whose speed is known, and that wait for the start of the recording.
+#[derive(Debug)]
+pub struct Recorder {
+    threads: Vec<RecorderThread>,
+    stop: Arc<AtomicBool>,
+    /// The nice value of the threads.
+    nice: i32,
+}
+
+/// The thread on a CPU.
+#[derive(Debug)]
+struct RecorderThread {
+    cpu: CpuId,
+    reference: Reference,
+    /// Start and end of the recording.
+    go: Sender<(Instant, Instant)>,
+    handle: JoinHandle<Option<Vec<Window>>>,
+}
+
+impl Recorder {
+    /// Pins a thread to each CPU and measures the speeds of all CPUs at once, for four seconds; more on a busy machine.
+    ///
+    /// # Errors
+    /// Those of [`Burners::start`](super::Burners::start).
+    pub fn start(
+        kernel: Kernel,
+        cpus: &[CpuId],
+        window: Duration,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, BurnError> {
+        cpu::check(cpus)?;
+        let nice = usual_priority();
+        let (mut starts, mut waiting) = (Vec::new(), Vec::new());
+        for &cpu in cpus {
+            let (start, started) = channel();
+            let (send, measured) = channel();
+            let (go, ready) = channel();
+            let job = RecorderJob { kernel, cpu, window, stop: Arc::clone(stop) };
+            let work = move || job.run(&started, &send, &ready);
+            let handle = cpu::spawn(format!("record-{cpu}"), cpu, None, work)?;
+            starts.push(start);
+            waiting.push((cpu, measured, go, handle));
+        }
+        // All threads measure from now on.
+        drop::<Vec<Sender<()>>>(starts);
+        let mut threads = Vec::new();
+        for (cpu, measured, go, handle) in waiting {
+            let gone = |gone| failed("calibrate", cpu)(io::Error::other(gone));
+            let reference = measured.recv().map_err(gone)??;
+            threads.push(RecorderThread { cpu, reference, go, handle });
+        }
+        Ok(Self { threads, stop: Arc::clone(stop), nice })
+    }
+
+    /// The nice value at which CPUs are measured: 0, unless the process has a higher one and may not lower it.
+    pub const fn nice(&self) -> i32 {
+        self.nice
+    }
+
+    /// Records from now on for some time, or until `stop`, or until `over` says so.
+    ///
+    /// # Panics
+    /// When a thread has panicked.
+    pub fn record(self, lasting: Duration, mut over: impl FnMut() -> bool) -> Vec<CpuRecording> {
+        let origin = Instant::now();
+        let end = origin + lasting;
+        for thread in &self.threads {
+            // A thread that is gone has panicked, which is propagated below.
+            let _ = thread.go.send((origin, end));
+        }
+        while Instant::now() < end && !self.stop.load(Ordering::Relaxed) {
+            if over() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(Duration::from_millis(20).min(end.saturating_duration_since(Instant::now())));
+        }
+        self.threads.into_iter().map(|thread| thread.end(origin)).collect()
+    }
+}
+
+impl RecorderThread {
+    fn end(self, origin: Instant) -> CpuRecording {
+        let windows = self.handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let windows = windows.unwrap_or_default();
+        let Reference { rounds_per_s, noise, taken } = self.reference;
+        let sample = |window: &Window| SlowdownSample {
+            from: window.from.saturating_duration_since(origin),
+            until: window.until.saturating_duration_since(origin),
+            slowdown: rounds_per_s * (window.until - window.from).as_secs_f64() / window.rounds as f64,
+        };
+        let samples = windows.iter().map(sample).collect();
+        CpuRecording { cpu: self.cpu, samples, noise, taken_before: taken, taken: share_taken(&windows) }
+    }
+}
+
+/// The work of a thread.
+struct RecorderJob {
+    kernel: Kernel,
+    cpu: CpuId,
+    window: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl RecorderJob {
+    fn run(
+        self,
+        start: &Receiver<()>,
+        measured: &Sender<Result<Reference, BurnError>>,
+        go: &Receiver<(Instant, Instant)>,
+    ) -> Vec<Window> {
+        let mut load = KernelLoad::new(self.kernel);
+        // Nothing is sent: the channel closes when all threads have been spawned.
+        let _ = start.recv();
+        let options = CalibrationOptions::STANDARD;
+        let busy = |got| BurnError::Busy { cpu: self.cpu, got, wait: options.timeout };
+        let chunk = match calibrate(&mut load, options) {
+            Ok(calibration) => calibration.rounds(CHUNK),
+            Err(got) => {
+                // Fails if another CPU failed before.
+                let _ = measured.send(Err(busy(got)));
+                return Vec::new();
+            }
+        };
+        let now = Instant::now();
+        let before = self.windows(&mut load, chunk, now, now + REFERENCE);
+        let _ = measured.send(Ok(reference(&before)));
+        // Without a start there is nothing to record.
+        let Ok((from, until)) = go.recv() else { return Vec::new() };
+        self.windows(&mut load, chunk, from, until)
+    }
+
+    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work.
+    fn windows(&self, load: &mut KernelLoad, chunk: u64, mut from: Instant, until: Instant) -> Vec<Window> {
+        let mut windows = Vec::new();
+        let (mut rounds, mut cpu) = (0, thread_cpu_time());
+        while from < until && !self.stop.load(Ordering::Relaxed) {
+            load.burn(chunk);
+            rounds += chunk;
+            let now = Instant::now();
+            if now.saturating_duration_since(from) >= self.window {
+                let used = thread_cpu_time();
+                windows.push(Window { from, until: now, cpu: used.saturating_sub(cpu), rounds });
+                (from, cpu, rounds) = (now, used, 0);
+            }
+        }
+        windows
+    }
+}
+
+/// The reference of a CPU. Without windows, because the recording was stopped, it says nothing.
+fn reference(windows: &[Window]) -> Reference {
+    let speed = |window: &Window| window.rounds as f64 / window.cpu.as_secs_f64();
+    let mut speeds: Vec<f64> = windows.iter().map(speed).collect();
+    speeds.sort_by(f64::total_cmp);
+    let at = |share: f64| speeds.get((share * speeds.len() as f64) as usize).copied().unwrap_or(1.0);
+    Reference { rounds_per_s: at(0.5), noise: at(0.5) / at(CHANCE), taken: share_taken(windows) }
+}
+
+/// Share of the time in which the thread did not have the CPU.
+fn share_taken(windows: &[Window]) -> f64 {
+    let real: f64 = windows.iter().map(|window| (window.until - window.from).as_secs_f64()).sum();
+    let used: f64 = windows.iter().map(|window| window.cpu.as_secs_f64()).sum();
+    if real > 0.0 { (1.0 - used / real).max(0.0) } else { 0.0 }
+}
+
+/// Sets the nice value of this process to 0 if it is higher, and returns what it is then: lowering it needs a privilege.
+fn usual_priority() -> i32 {
+    let nice = getpriority_process(None).unwrap_or(0);
+    if nice > 0 && setpriority_process(None, 0).is_ok() { 0 } else { nice }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_the_median_by_cpu_time_and_its_noise_the_slowest_windows() {
+        let now = Instant::now();
+        let window = |rounds| Window {
+            from: now,
+            until: now + Duration::from_millis(200),
+            cpu: Duration::from_millis(100),
+            rounds,
+        };
+        let mut windows = vec![window(100); 18];
+        windows.extend([window(50), window(80)]);
+        let found = reference(&windows);
+        assert_eq!((found.rounds_per_s, found.taken), (1000.0, 0.5));
+        assert_eq!(found.noise, 100.0 / 80.0, "one window in twenty may be slower");
+    }
+
+    /// A thread that spins on the CPU of the recorder halves its speed, on any machine.
+    #[test]
+    fn a_busy_neighbour_is_recorded_and_an_end_keeps_what_there_is() {
+        let cpu = *cpu::free_cpus().last().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let window = Duration::from_millis(50);
+        let recorder = Recorder::start(Kernel::Hash, &[cpu], window, &stop).unwrap();
+        let spinning = Arc::new(AtomicBool::new(true));
+        let spins = Arc::clone(&spinning);
+        let spin = move || while spins.load(Ordering::Relaxed) {};
+        let spinner = cpu::spawn("spin".to_owned(), cpu, None, spin).unwrap();
+        let began = Instant::now();
+        let recordings =
+            recorder.record(Duration::from_secs(600), || began.elapsed() > Duration::from_secs(3));
+        spinning.store(false, Ordering::Relaxed);
+        spinner.join().unwrap();
+        let [CpuRecording { samples, taken, .. }] = &recordings[..] else { panic!("{recordings:?}") };
+        assert!(samples.len() > 3 && samples.windows(2).all(|pair| pair[0].until == pair[1].from));
+        let mean = samples.iter().map(|sample| sample.slowdown).sum::<f64>() / samples.len() as f64;
+        assert!(mean > 1.5 && *taken > 0.3, "slowdown {mean}, taken {taken}");
+    }
+}

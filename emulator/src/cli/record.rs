@@ -1,0 +1,410 @@
+//! The command `volary profile record`.
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process_group};
+use volary_actors::base::Span;
+use volary_engine::cores::Interference;
+use volary_engine::cores::config::{BurstTrace, TraceRow};
+use volary_engine::cores::show::Show;
+use volary_experiment::config::error::listed;
+use volary_experiment::config::file::Kernel;
+use volary_experiment::number::percent;
+use volary_hosts::executor::{CpuId, CpuRecording, Recorder, free_cpus};
+
+use super::output::{print_folded, print_note, write_file};
+
+/// Record the interference of this machine, as a trace that `[interference.trace]` takes: how much slower a kernel that
+/// is always busy gets on each CPU, alone or beside a command.
+///
+/// Speeds are measured for four seconds first, before the command starts, and count as healthy. Ctrl-C ends the
+/// recording, and what was recorded is kept.
+#[derive(Debug, Args)]
+pub(super) struct RecordOptions {
+    /// The CPUs, such as `0,2-5`; by default all that this process may use. The first is core 0 of the trace.
+    #[arg(long, value_name = "LIST", value_parser = super::agent::cpus)]
+    cpus: Option<Box<[CpuId]>>,
+    /// What the CPUs are measured with: `hash` is arithmetic, `memory` streams through memory, `cache` accesses a
+    /// mebibyte at random.
+    #[arg(long, value_name = "KERNEL", value_parser = kernel, default_value = "hash")]
+    kernel: Kernel,
+    /// Length of the recording.
+    #[arg(long = "for", value_name = "SPAN", default_value = "30s")]
+    lasting: Span,
+    /// Length of a sample, from 10ms.
+    #[arg(long, value_name = "SPAN", default_value = "100ms")]
+    window: Span,
+    /// A command for the shell that runs during the recording, and is ended with it.
+    #[arg(long, value_name = "COMMAND")]
+    beside: Option<String>,
+    /// The trace.
+    #[arg(long, value_name = "FILE", default_value = "recorded.csv")]
+    out: PathBuf,
+    /// Also draw the speed of each CPU over time, as .svg, .pdf or .png.
+    #[cfg(feature = "figures")]
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+/// Shortest window, in which a CPU's scheduler has switched between programs a few times.
+const SHORTEST: Span = Span::from_millis(10);
+/// Limit on the number of windows of all CPUs.
+const MOST: u64 = 10_000_000;
+/// Slowdowns below this are no finding: clocks of CPUs vary as much by themselves.
+const FLOOR: f64 = 1.1;
+/// Lost work below this share is no finding.
+const FOUND: f64 = 0.01;
+/// Share of the time before the recording in which other programs had the CPUs, from which it is said.
+const BUSY: f64 = 0.05;
+/// Time that a command has to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    let names = Kernel::BURNING.map(|kernel| kernel.to_string());
+    let found = Kernel::BURNING.into_iter().find(|kernel| kernel.to_string() == text);
+    found.ok_or_else(|| format!("expected {}", listed(names.iter().map(String::as_str))))
+}
+
+pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
+    let cpus = options.cpus.clone().unwrap_or_else(|| free_cpus().into());
+    let RecordOptions { lasting, window, .. } = options;
+    if *window < SHORTEST || window > lasting {
+        return Err(anyhow!(
+            "--window {window}: a window lasts from {SHORTEST} to the whole recording, {lasting}"
+        ));
+    }
+    if lasting.0 / window.0 * cpus.len() as u64 > MOST {
+        return Err(anyhow!(
+            "--for {lasting}: over {MOST} windows\n  = help: record a shorter time, or in longer windows"
+        ));
+    }
+    #[cfg(feature = "figures")]
+    let picture = options
+        .picture
+        .as_deref()
+        .map(|path| Ok::<_, anyhow::Error>((path, super::plot::Format::of("--picture", path)?)));
+    #[cfg(feature = "figures")]
+    let picture = picture.transpose()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))?;
+    let recorder = Recorder::start(options.kernel, &cpus, Duration::from_nanos(window.0), &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(anyhow!("interrupted before the recording began"));
+    }
+    let nice = recorder.nice();
+    print_note(&format!("recording for {lasting}; Ctrl-C ends it, and keeps what is recorded"))?;
+    let mut beside = options.beside.as_deref().map(Beside::start).transpose()?;
+    let mut ended = None;
+    let recordings = recorder.record(Duration::from_nanos(lasting.0), || {
+        ended = ended.or_else(|| beside.as_mut().and_then(Beside::ended));
+        ended.is_some()
+    });
+    drop(beside);
+    if let Some(status) = ended.filter(|status| !status.success()) {
+        let command = options.beside.as_deref().unwrap_or_default();
+        return Err(anyhow!("--beside: `{command}` failed ({status}), so that nothing is recorded"));
+    }
+    let found =
+        Findings::of(&recordings).ok_or_else(|| anyhow!("interrupted before the first window ended"))?;
+    for note in notes(options, &recordings, nice, ended.is_some()) {
+        print_note(&format!("note: {note}"))?;
+    }
+    #[cfg(feature = "figures")]
+    if let Some((path, format)) = picture {
+        write_file(path, &format.bytes(&figure(&recordings), 7.16)?)?;
+    }
+    if found.lost() < FOUND {
+        let (lost, floor) = (percent(found.lost()), found.floor);
+        print_folded(&format!(
+            "nothing found in {:.1} s: {lost} of the work was lost to slowdowns above {floor:.2}, less than 1 %; no trace \
+             is written\n{}",
+            found.until.as_secs_f64(),
+            unseen(options)
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    write_file(&options.out, found.trace(options, &cpus).as_bytes())?;
+    print_folded(&found.text(options)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command beside which CPUs are measured; its process group is ended when this is dropped.
+struct Beside(Child);
+
+impl Beside {
+    fn start(command: &str) -> anyhow::Result<Self> {
+        let child = Command::new("sh")
+            .args(["-c", command])
+            // Ctrl-C ends the recording, which ends the command.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(io::stderr())
+            .spawn()
+            .context("--beside: cannot start a shell")?;
+        Ok(Self(child))
+    }
+
+    /// The status of the command once it has ended.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        // A child that cannot be waited for is gone.
+        self.0.try_wait().unwrap_or_else(|_| Some(ExitStatus::from_raw(0)))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        let end = |signal| group.map(|group| kill_process_group(group, signal));
+        let asked = Instant::now();
+        // Fails if all processes of the group have ended.
+        let _ = end(Signal::TERM);
+        while self.ended().is_none() && asked.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = end(Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// What was recorded, as a trace.
+struct Findings {
+    rows: Vec<TraceRow>,
+    units: u32,
+    until: Span,
+    /// Slowdowns below this count as none.
+    floor: f64,
+    /// Share of the time in which others had the CPUs.
+    taken: f64,
+}
+
+impl Findings {
+    /// `None` without any window.
+    fn of(recordings: &[CpuRecording]) -> Option<Self> {
+        let floor = recordings.iter().map(|cpu| cpu.noise).fold(FLOOR, f64::max);
+        let span = |time: Duration| Span(time.as_nanos() as u64);
+        let until = recordings.iter().map(|cpu| cpu.samples.last().map(|sample| span(sample.until)));
+        // All CPUs are recorded to the same time; the last window of one may be missing.
+        let until = until.min().flatten()?;
+        let mut rows = Vec::new();
+        for (unit, cpu) in (0..).zip(recordings) {
+            for sample in &cpu.samples {
+                let (start, end) = (span(sample.from), span(sample.until).min(until));
+                let slowdown =
+                    if sample.slowdown < floor { 1.0 } else { (sample.slowdown * 1e3).round() / 1e3 };
+                if start < end {
+                    rows.push(TraceRow { unit, start, end, slowdown });
+                }
+            }
+        }
+        let taken = recordings.iter().map(|cpu| cpu.taken).sum::<f64>() / recordings.len() as f64;
+        Some(Self { rows, units: recordings.len() as u32, until, floor, taken })
+    }
+
+    /// Share of lost work.
+    fn lost(&self) -> f64 {
+        let length = |row: &TraceRow| row.end.as_secs_f64() - row.start.as_secs_f64();
+        let lost: f64 = self.rows.iter().map(|row| length(row) * (1.0 - 1.0 / row.slowdown)).sum();
+        lost / (f64::from(self.units) * self.until.as_secs_f64())
+    }
+
+    /// The file of the trace: a sample wherever the slowdown of a core changes, and one at its end.
+    fn trace(&self, options: &RecordOptions, cpus: &[CpuId]) -> String {
+        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        let mut text =
+            format!("# Recorded with the kernel {} in windows of {}", options.kernel, options.window);
+        if let Some(command) = &options.beside {
+            let _ = write!(text, ", beside: {}", command.replace('\n', " "));
+        }
+        let _ = write!(text, ".\n# Cores from 0 on are CPUs {}.\ntime,core,slowdown\n", cpus.join(", "));
+        for rows in self.rows.chunk_by(|a, b| a.unit == b.unit) {
+            let mut last = 0.0;
+            for row in rows.iter().filter(|row| std::mem::replace(&mut last, row.slowdown) != row.slowdown) {
+                let _ = writeln!(text, "{:.6},{},{}", row.start.as_secs_f64(), row.unit, row.slowdown);
+            }
+            let end = rows.last().map_or(Span::ZERO, |row| row.end);
+            let _ = writeln!(text, "{:.6},{},1", end.as_secs_f64(), rows[0].unit);
+        }
+        text
+    }
+
+    /// Picture, summary, and what the recording cannot say.
+    fn text(&self, options: &RecordOptions) -> anyhow::Result<String> {
+        let trace = BurstTrace { rows: self.rows.clone(), ..BurstTrace::default() };
+        let profile = Interference { trace: Some(trace), ..Interference::default() }.resolve()?;
+        let mut text = Show { units: self.units, until: self.until, seed: 0 }.text(&profile);
+        let (taken, floor, file) = (percent(self.taken), self.floor, options.out.display());
+        let _ = write!(
+            text,
+            "others had the CPUs for {taken} of the time; slowdowns below {floor:.2} count as none, as CPUs differ by so \
+             much by themselves\n{}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n",
+            unseen(options)
+        );
+        Ok(text)
+    }
+}
+
+/// What a recording cannot say.
+fn unseen(options: &RecordOptions) -> String {
+    format!(
+        "it cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and what happens to \
+         a program of another priority or one that sleeps at times: the kernel was always busy",
+        options.window
+    )
+}
+
+/// What makes a recording doubtful or shorter than asked.
+fn notes(options: &RecordOptions, recordings: &[CpuRecording], nice: i32, ended: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if nice > 0 {
+        notes.push(format!(
+            "the CPUs were measured at nice {nice}, as this process may not lower it: programs at nice 0 took more of \
+             them than from each other"
+        ));
+    }
+    let before = recordings.iter().map(|cpu| cpu.taken_before).fold(0.0, f64::max);
+    if before > BUSY {
+        notes.push(format!(
+            "other programs had up to {} of a CPU before the recording: where they also use caches or memory, the speed \
+             that counts as healthy is too low, and slowdowns are as well",
+            percent(before)
+        ));
+    }
+    if free_cpus().len() == 1 {
+        notes.push(
+            "there is one CPU here, which volary and everything else share: nothing can run beside the recorder without \
+             slowing it down"
+                .to_owned(),
+        );
+    }
+    if ended {
+        let end = recordings.iter().filter_map(|cpu| cpu.samples.last()).map(|sample| sample.until).max();
+        let end = end.unwrap_or_default().as_secs_f64();
+        notes.push(format!("the command ended after {end:.1} s, and the recording with it"));
+    } else if let Some(sample) = recordings.first().and_then(|cpu| cpu.samples.last())
+        && sample.until.as_nanos() < u128::from(options.lasting.0)
+    {
+        notes.push(format!(
+            "interrupted after {:.1} s; what was recorded is kept",
+            sample.until.as_secs_f64()
+        ));
+    }
+    notes
+}
+
+/// The speed of each CPU over time.
+#[cfg(feature = "figures")]
+fn figure(recordings: &[CpuRecording]) -> volary_report::chart::svg::Picture {
+    use volary_report::chart::line::{Plot, PlotAxis, Series};
+    use volary_report::chart::scale::{AxisScale, TickUnit};
+
+    let series = recordings.iter().enumerate().map(|(colour, cpu)| Series {
+        label: format!("CPU {}", cpu.cpu),
+        colour,
+        points: cpu.samples.iter().map(|sample| (sample.from.as_secs_f64(), 1.0 / sample.slowdown)).collect(),
+        steps: true,
+        ..Series::default()
+    });
+    let speed = PlotAxis::new("speed, before the recording = 1", AxisScale::Linear, TickUnit::Number);
+    Plot {
+        title: "Speed of CPUs".to_owned(),
+        x: PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds),
+        y: PlotAxis { range: Some((0.0, 1.2)), ..speed },
+        series: series.collect(),
+        size: (720.0, 300.0),
+    }
+    .picture()
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_hosts::executor::SlowdownSample;
+
+    use super::*;
+
+    fn options(words: &[&str]) -> RecordOptions {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: RecordOptions,
+        }
+        <Line as clap::Parser>::parse_from([&["record"], words].concat()).options
+    }
+
+    fn recording(cpu: u16, slowdowns: &[f64], noise: f64) -> CpuRecording {
+        let sample = |(i, slowdown): (u64, &f64)| SlowdownSample {
+            from: Duration::from_millis(100 * i),
+            until: Duration::from_millis(100 * (i + 1)),
+            slowdown: *slowdown,
+        };
+        let samples = (0..).zip(slowdowns).map(sample).collect();
+        CpuRecording { cpu: CpuId(cpu), samples, noise, taken_before: 0.0, taken: 0.0 }
+    }
+
+    #[test]
+    fn noise_is_no_finding_and_one_slow_sample_in_fifty_is() {
+        let mut quiet = [1.02, 0.97, 1.09, 1.0].repeat(25);
+        let found = |slowdowns: &[f64], noise| Findings::of(&[recording(0, slowdowns, noise)]).unwrap();
+        assert_eq!(found(&quiet, 1.03).lost(), 0.0);
+        quiet[7] = 1.3;
+        assert!(found(&quiet, 1.03).lost() < FOUND, "one in a hundred");
+        quiet[8..18].fill(1.3);
+        assert!(found(&quiet, 1.03).lost() > FOUND);
+        assert_eq!(found(&quiet, 1.31).lost(), 0.0, "the CPU varied as much before");
+        assert!(Findings::of(&[recording(0, &[], 1.0)]).is_none());
+    }
+
+    /// The trace has the share of lost work of the recording, and the text names what there is to know.
+    #[test]
+    fn the_trace_of_a_recording_loses_as_much_work() {
+        let slow = [2.0, 2.0, 1.0, 4.0, 1.05];
+        let recordings = [recording(3, &slow, 1.0), recording(5, &[1.0; 5], 1.0)];
+        let found = Findings::of(&recordings).unwrap();
+        assert!((found.lost() - (0.5 + 0.5 + 0.75) / 10.0).abs() < 1e-12, "{}", found.lost());
+        let asked = options(&["--beside", "make -j", "--kernel", "cache"]);
+        let text = found.trace(&asked, &[CpuId(3), CpuId(5)]);
+        assert!(
+            text.contains("kernel cache") && text.contains("beside: make -j") && text.contains("CPUs 3, 5"),
+            "{text}"
+        );
+        let rows = "time,core,slowdown\n0.000000,0,2\n0.200000,0,1\n0.300000,0,4\n0.400000,0,1\n0.500000,0,1\n\
+                    0.000000,1,1\n0.500000,1,1\n";
+        assert!(text.ends_with(rows), "{text}");
+        let table: Interference = Interference {
+            trace: Some(BurstTrace { file: Some("t".into()), ..BurstTrace::default() }),
+            ..Interference::default()
+        };
+        let profile = table.load(std::path::Path::new(""), |_| Ok(text.into_bytes().into())).unwrap();
+        let show = Show { units: 2, until: Span::from_millis(500), seed: 1 };
+        assert!((show.summary(&profile).work_lost - found.lost()).abs() < 1e-9);
+        let text = found.text(&asked).unwrap();
+        for part in
+            ["work lost 17.50 %", "cannot see bursts shorter than the 100ms", "[interference] trace = {"]
+        {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_doubtful_recording_is_annotated() {
+        let asked = options(&[]);
+        let mut one = recording(0, &[1.0; 300], 1.0);
+        let one_cpu = usize::from(free_cpus().len() == 1);
+        assert_eq!(notes(&asked, &[one.clone()], 0, false).len(), one_cpu, "nothing else to say");
+        one.samples.truncate(50);
+        one.taken_before = 0.4;
+        let notes = notes(&asked, &[one], 5, false).join("\n");
+        for part in ["at nice 5", "of a CPU before the recording", "interrupted after 5.0 s"] {
+            assert!(notes.contains(part), "{part} in\n{notes}");
+        }
+    }
+}
