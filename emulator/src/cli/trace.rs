@@ -8,19 +8,20 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use volary_actors::base::{Feature, JobId, Span};
 use volary_actors::predict::PredictorKind;
-use volary_engine::workload::{ColumnNames, Outcome, Trace};
+use volary_engine::workload::{ColumnNames, Outcome, Reading, Share, SizeBy, Trace, Zone};
 use volary_experiment::config::error::{did_you_mean, listed};
 use volary_experiment::files::Files;
 use volary_experiment::number::plural;
 use volary_experiment::workload::describe::{Description, TraceComparison, compare, describe};
 use volary_experiment::workload::predict::{Question, evaluate};
+use volary_experiment::workload::sources::{SOURCES, TraceOrigin, sources};
 use volary_experiment::workload::{self, Reference, Traces};
 
 use super::output::{print, print_exact, show, width, write_file};
 
 /// Describe, compare, predict or convert workload traces: .tr (one job per line: arrival_s num_tasks mean_s dur_1 …
-/// dur_n), .swf (Standard Workload Format) and .csv (a header, one row per job), plain or as .xz, .zst or .gz, and
-/// folders with Google's job_events of 2011 or Alibaba's batch_task.csv of 2018.
+/// dur_n), .swf (Standard Workload Format), tables with one row per job as .csv, .jsonl or .parquet, all plain or as
+/// .xz, .zst or .gz, and folders with Google's job_events of 2011 or Alibaba's batch_task.csv of 2018.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -39,9 +40,6 @@ enum Command {
         /// Boundary between short and long jobs.
         #[arg(long)]
         cutoff: Option<Span>,
-        /// Read only the first N jobs.
-        #[arg(long, value_name = "N")]
-        jobs: Option<u32>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -49,16 +47,13 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
         #[command(flatten)]
-        columns: ColumnArgs,
+        reading: ReadArgs,
     },
     /// Compare traces by the characteristics of Park's thesis (Table 3.1), with the numbers behind each characteristic.
     Compare {
         /// The traces; the folders of VOLARY_TRACES are also searched.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Read only the first N jobs of each trace.
-        #[arg(long, value_name = "N")]
-        jobs: Option<u32>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -66,7 +61,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
         #[command(flatten)]
-        columns: ColumnArgs,
+        reading: ReadArgs,
     },
     /// Predict the run time of each job from similar jobs, and measure the errors.
     Predict {
@@ -86,14 +81,11 @@ enum Command {
         /// Also evaluate parts of the trace separately.
         #[arg(long, value_name = "PART", value_parser = ["week"])]
         by: Option<String>,
-        /// Read only the first N jobs.
-        #[arg(long, value_name = "N")]
-        jobs: Option<u32>,
         /// Print JSON, with a line per trace.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        columns: ColumnArgs,
+        reading: ReadArgs,
     },
     /// Convert a trace to the .tr format, compressed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Sources are
     /// .tr, .swf and .csv files, compressed or not, and folders with Google's job_events or Alibaba's batch_task.csv.
@@ -106,42 +98,41 @@ enum Command {
         /// Replace the new file and the file of features if they exist.
         #[arg(long)]
         force: bool,
-        /// Read only the first N jobs.
-        #[arg(long, value_name = "N")]
-        jobs: Option<u32>,
         #[command(flatten)]
-        columns: ColumnArgs,
+        reading: ReadArgs,
+    },
+    /// Where public traces are published, with licence, checksum, the command that reads each, and what is lost.
+    Sources {
+        /// Name of one trace; all if absent.
+        name: Option<String>,
     },
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
-        Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
-            let description = describe(&read(file, *jobs, columns.of(file)?)?, *reference, *cutoff);
+        Command::Describe { file, reference, cutoff, json, html, reading } => {
+            let description = describe(&read(file, &reading.of(file)?)?, *reference, *cutoff);
             write_page(html.as_deref(), std::slice::from_ref(&description), None)?;
             let fitted = |width: usize| format!("{description:width$}");
             show(*json, || &description, || width().map_or_else(|| description.to_string(), fitted))
         }
-        Command::Compare { files, jobs, json, html, columns } => {
-            let columns = columns.of_files(files)?;
-            let described = files.iter().zip(columns);
-            let described =
-                described.map(|(file, columns)| Ok(describe(&read(file, *jobs, columns)?, None, None)));
+        Command::Compare { files, json, html, reading } => {
+            let described = files.iter().zip(reading.of_files(files)?);
+            let described = described.map(|(file, reading)| Ok(describe(&read(file, &reading)?, None, None)));
             let described = described.collect::<anyhow::Result<Vec<_>>>()?;
             let comparison = compare(&described);
             write_page(html.as_deref(), &described, Some(&comparison))?;
             show(*json, || &comparison, || comparison.to_string())
         }
-        Command::Predict { files, features, predictor, only, by, jobs, json, columns } => {
+        Command::Predict { files, features, predictor, only, by, json, reading } => {
             let question = Question {
                 predictor: *predictor,
                 features: features.clone(),
                 only_finished: only.is_some(),
                 by_week: by.is_some(),
             };
-            let columns = columns.of_files(files)?;
-            for (index, (file, columns)) in files.iter().zip(columns).enumerate() {
-                let trace = read(file, *jobs, columns)?;
+            for (index, (file, reading)) in files.iter().zip(reading.of_files(files)?).enumerate() {
+                let trace = read(file, &reading)?;
                 let evaluation = evaluate(&trace, &of_trace(&question, &trace)?);
                 match json {
                     true => print_exact(&serde_json::to_string(&evaluation)?)?,
@@ -150,8 +141,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Convert { file, to, force, jobs, columns } => {
-            let trace = read(file, *jobs, columns.of(file)?)?;
+        Command::Convert { file, to, force, reading } => {
+            let trace = read(file, &reading.of(file)?)?;
             for note in trace.notes() {
                 tracing::warn!("{note}");
             }
@@ -165,6 +156,20 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                 plural(tasks, "task"),
                 to.display()
             ))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Sources { name } => {
+            let text = match name {
+                None => sources(),
+                Some(name) => {
+                    let known = || SOURCES.iter().map(|source| source.name);
+                    let found = SOURCES.iter().find(|source| source.name == *name);
+                    found
+                        .with_context(|| format!("no trace is named `{name}`; choose {}", listed(known())))?
+                        .to_string()
+                }
+            };
+            print(text.trim_end())?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -233,29 +238,52 @@ fn feature(name: &str) -> Result<Feature, String> {
     })
 }
 
+/// A share in percent, such as `1%`.
+fn percent(text: &str) -> Result<Share, String> {
+    let share = text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok());
+    let share = share.and_then(|percent| Share::new(percent / 100.0));
+    share.ok_or_else(|| "write a share of the rows from 0% to 100%, such as 1%".to_owned())
+}
+
 fn predictor(name: &str) -> Result<PredictorKind, String> {
     let known = || PredictorKind::ALL.iter().map(|kind| kind.name());
     name.parse().map_err(|()| format!("no predictor is named `{name}`; choose {}", listed(known())))
 }
 
-fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow::Result<Trace> {
+fn read(file: &Path, reading: &Reading) -> anyhow::Result<Trace> {
     anyhow::ensure!(
         !file.is_dir() || workload::is_trace_folder(file),
         "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz; or a folder with Google's \
          job_events or Alibaba's batch_task.csv",
         file.display()
     );
-    let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
-    Ok(workload::read(&found, jobs, columns)?)
+    let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file);
+    let found = found.map_err(|error| match TraceOrigin::of(file) {
+        Some(known) => anyhow::anyhow!("{error}; {}", known.remedy()),
+        None => error.into(),
+    })?;
+    Ok(workload::read(&found, reading)?)
 }
 
-/// Options that name the columns of `.csv` files.
+/// Options that say how traces are read.
 #[derive(Debug, Args)]
-struct ColumnArgs {
-    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds. Times that are numbers count in the
-    /// unit at the end of the name (_s, _ms, _us, _ns, _min, _h, _d), in a stated unit (run=took:min), or else in
-    /// seconds. With several traces name the file, and repeat the option for each file that needs columns: --columns
-    /// a.csv:user=who,submit=at,run=took
+struct ReadArgs {
+    /// Read only the first N jobs of each trace.
+    #[arg(long, value_name = "N")]
+    jobs: Option<u32>,
+    /// Zone of dates that state none, such as UTC or Europe/Stockholm.
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<Zone>,
+    /// Number of a job's tasks in a .csv file: its gpus or cores, rounded up. Jobs without any are left out.
+    #[arg(long, value_name = "COLUMN")]
+    size: Option<SizeBy>,
+    /// Leave out malformed rows, at most this share of the rows, such as 1%. If absent they are errors.
+    #[arg(long, value_name = "N%", value_parser = percent, default_value = "0%", hide_default_value = true)]
+    skip_bad: Share,
+    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds, or the name of a known table, such
+    /// as philly. Times that are numbers count in the unit at the end of the name (_s, _ms, _us, _ns, _min, _h, _d), in
+    /// a stated unit (run=took:min), or else in seconds. With several traces name the file, and repeat the option for
+    /// each file that needs columns: --columns a.csv:user=who,submit=at,run=took
     #[arg(long = "columns", value_name = "[FILE:]LIST")]
     lists: Vec<FileColumns>,
 }
@@ -272,7 +300,7 @@ impl FromStr for FileColumns {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Meanings have no colon; folders and names of columns may have colons.
+        // Meanings and names of tables have no colon; folders and names of columns may have colons.
         let first = text.find('=').unwrap_or(text.len());
         let (file, list) = match text[..first].rfind(':') {
             Some(colon) => (Some(text[..colon].into()), &text[colon + 1..]),
@@ -282,18 +310,19 @@ impl FromStr for FileColumns {
     }
 }
 
-impl ColumnArgs {
-    /// The columns of each of `files`.
+impl ReadArgs {
+    /// How each of `files` is read.
     ///
     /// # Errors
     /// When the file of some columns is ambiguous, or a file has two lists.
-    fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
-        let mut found = vec![None; files.len()];
+    fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Reading>> {
+        let Self { jobs, zone, size, skip_bad, .. } = *self;
+        let mut found = vec![Reading { jobs, columns: None, zone, size, skip_bad }; files.len()];
         for list in &self.lists {
             let named = list.file_among(files)?;
             for at in (0..files.len()).filter(|&at| files[at] == *named) {
                 anyhow::ensure!(
-                    found[at].replace(&list.names).is_none(),
+                    found[at].columns.replace(list.names.clone()).is_none(),
                     "--columns: two lists are for {}; write one list",
                     named.display()
                 );
@@ -302,12 +331,12 @@ impl ColumnArgs {
         Ok(found)
     }
 
-    /// The columns of the only file.
+    /// How the only file is read.
     ///
     /// # Errors
     /// The errors of [`Self::of_files`].
-    pub(super) fn of(&self, file: &Path) -> anyhow::Result<Option<&ColumnNames>> {
-        Ok(self.of_files(&[file.to_owned()])?[0])
+    fn of(&self, file: &Path) -> anyhow::Result<Reading> {
+        Ok(self.of_files(&[file.to_owned()])?.swap_remove(0))
     }
 }
 
@@ -341,21 +370,30 @@ impl FileColumns {
 mod tests {
     use super::*;
 
-    fn args(lists: &[&str]) -> ColumnArgs {
-        ColumnArgs { lists: lists.iter().map(|list| list.parse().unwrap()).collect() }
+    fn args(lists: &[&str]) -> ReadArgs {
+        ReadArgs {
+            jobs: None,
+            zone: None,
+            size: None,
+            skip_bad: Share::NONE,
+            lists: lists.iter().map(|list| list.parse().unwrap()).collect(),
+        }
     }
 
     #[test]
     fn lists_of_columns_are_matched_to_files() {
         let files = ["a.csv", "b/c.csv", "d.tr"].map(PathBuf::from);
         let both = args(&["a.csv:user=x:y", "c.csv:user=z"]);
-        let [x, z] = ["user=x:y", "user=z"].map(|list| list.parse::<ColumnNames>().unwrap());
-        assert_eq!(both.of_files(&files).unwrap(), [Some(&x), Some(&z), None]);
-        assert_eq!(args(&["user=z"]).of(&files[0]).unwrap(), Some(&z));
+        let columns = |args: &ReadArgs, files: &[PathBuf]| -> Vec<Option<ColumnNames>> {
+            args.of_files(files).unwrap().into_iter().map(|reading| reading.columns).collect()
+        };
+        let [x, z] = ["user=x:y", "user=z"].map(|list| Some(list.parse::<ColumnNames>().unwrap()));
+        assert_eq!(columns(&both, &files), [x, z.clone(), None]);
+        assert_eq!(args(&["user=z"]).of(&files[0]).unwrap().columns, z);
         let twice = ["a.csv", "a.csv"].map(PathBuf::from);
-        assert_eq!(args(&["user=z"]).of_files(&twice).unwrap(), [Some(&z), Some(&z)]);
+        assert_eq!(columns(&args(&["user=z"]), &twice), [z.clone(), z.clone()]);
         let alike = ["b/a.csv", "a.csv"].map(PathBuf::from);
-        assert_eq!(args(&["a.csv:user=z"]).of_files(&alike).unwrap(), [None, Some(&z)], "the path is equal");
+        assert_eq!(columns(&args(&["a.csv:user=z"]), &alike), [None, z], "the path is equal");
         let alike = ["b/a.csv", "c/a.csv"].map(PathBuf::from);
         let error = args(&["a.csv:user=z"]).of_files(&alike).unwrap_err().to_string();
         assert!(

@@ -85,8 +85,13 @@ fn references() -> Vec<(&'static str, String)> {
 
 #[test]
 fn the_reference_is_what_the_program_prints() {
-    for (name, expected) in references() {
-        let path = root().join(format!("docs/src/reference/{name}.md"));
+    let sources = format!("{}\n", volary("trace sources").trim_end());
+    let page = fs::read_to_string(root().join("docs/src/trace-sources.md")).unwrap();
+    let (introduction, _) = page.split_once("\n## ").unwrap();
+    let pages = references().into_iter().map(|(name, text)| (format!("reference/{name}"), text));
+    for (name, expected) in pages.chain([("trace-sources".to_owned(), format!("{introduction}\n{sources}"))])
+    {
+        let path = root().join(format!("docs/src/{name}.md"));
         if std::env::var_os("VOLARY_UPDATE_DOCS").is_some() {
             fs::write(&path, &expected).unwrap();
         }
@@ -95,7 +100,7 @@ fn the_reference_is_what_the_program_prints() {
             (1..).zip(found.lines().zip(expected.lines())).find(|(_, (found, expected))| found != expected);
         assert!(
             found == expected,
-            "docs/src/reference/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs"
+            "docs/src/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs"
         );
     }
 }

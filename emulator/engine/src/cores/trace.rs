@@ -17,7 +17,7 @@ use volary_actors::base::Span;
 use super::config::{BurstTrace, SHORTEST, Scope, TraceRow};
 use super::profile::{AnyProcess, Bursts};
 use super::{CoreTable, Profile, ProfileError};
-use crate::workload::{cells, other_separator};
+use crate::workload::{cells, separator};
 
 /// A mismatch between a trace of bursts and a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -269,7 +269,7 @@ fn fields(line: &str) -> Fields<'_> {
     let content = line.split('#').next().unwrap_or_default();
     let unquoted = |field: &'_ str| -> String { field.trim().trim_matches('"').to_owned() };
     if content.contains(',') {
-        cells(content).collect()
+        cells(content, ',').collect()
     } else if content.trim().contains('\t') {
         content.split('\t').map(|field| unquoted(field).into()).collect()
     } else {
@@ -357,8 +357,8 @@ impl BurstColumns {
 
 /// The remedy for a line with an unknown separator.
 fn separated(line: &str) -> Option<String> {
-    let separator = other_separator(line)?;
-    Some(format!("; separate cells by commas, tabs or blanks, not by `{separator}`"))
+    let (_, name) = Some(separator(line)).filter(|(separator, _)| [';', '|'].contains(separator))?;
+    Some(format!("; separate cells by commas, tabs or blanks, not by {name}"))
 }
 
 fn number(name: &str, text: &str) -> Result<f64, String> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
+use super::read::{Reading, SizeBy, Zone};
 use super::slo::Slo;
 use super::usage::UsageSection;
 use super::work::Share;
@@ -266,10 +267,22 @@ following! {
     TraceSpec {
         /// The file, searched beside the experiment file, then in the folders of `VOLARY_TRACES`. A `.tr` file
         /// (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` file (Standard Workload Format) has one job per line.
-        /// A `.csv` file has a header and one row per job. All may be packed as `.xz`, `.zst` or `.gz`. `volary trace
-        /// convert` makes a `.tr` of Google's event tables, of Alibaba's batch tables, and of `.csv` files with other
-        /// columns.
+        /// A table (`.csv`, `.jsonl`, `.parquet`) has one row per job; the columns of many published tables are known.
+        /// All may be packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of Google's event tables,
+        /// of Alibaba's batch tables, and of tables with other columns.
         file: PathBuf,
+        /// Zone of dates that state none: a name of the IANA database, such as "UTC" or "Europe/Stockholm".
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        zone: Option<Zone>,
+        /// Column of a table whose number, rounded up, is the number of a job's tasks: "gpus" or "cores". Such jobs are
+        /// gangs, unless `gang` is false. Jobs without GPUs or cores are left out. If absent a job has the tasks or
+        /// nodes that the table states.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<SizeBy>,
+        /// Largest share of malformed rows, from 0 to 1, that are left out with a warning. If absent a malformed row is
+        /// an error.
+        #[serde(default = "no_share", skip_serializing_if = "is_no_share")]
+        skip_bad: Share,
         /// Generator that replaces a missing file; the run then warns about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fallback: Option<Model>,
@@ -279,13 +292,39 @@ following! {
 }
 
 impl TraceSpec {
+    /// How the file is read.
+    pub(super) fn reading(&self) -> Reading {
+        let Self { jobs, zone, size, skip_bad, .. } = *self;
+        Reading { jobs, columns: None, zone, size, skip_bad }
+    }
+
     /// The settings of the generator that replaces a missing file.
     pub fn like(&self) -> Like {
-        let Self { file: _, fallback: _, jobs, speedup, load, interarrival, cutoff, deadline_slack, .. } =
-            self.clone();
+        let Self {
+            file: _,
+            zone: _,
+            size: _,
+            skip_bad: _,
+            fallback: _,
+            jobs,
+            speedup,
+            load,
+            interarrival,
+            cutoff,
+            deadline_slack,
+            ..
+        } = self.clone();
         let Self { slo, gang, filter, pretrain, .. } = self.clone();
         Like { jobs, speedup, load, interarrival, cutoff, deadline_slack, slo, gang, filter, pretrain }
     }
+}
+
+const fn no_share() -> Share {
+    Share::NONE
+}
+
+fn is_no_share(share: &Share) -> bool {
+    *share == Share::NONE
 }
 
 /// A published trace whose distributions are known well enough to generate from.

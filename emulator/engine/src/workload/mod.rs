@@ -31,10 +31,12 @@ pub use config::{
 };
 pub use jobs::Workload;
 pub use plan::Site;
-pub use read::{ColumnNames, GOOGLE, Part, Reading, TASKS_UNKNOWN, ZONE};
-pub(crate) use read::{cells, other_separator};
+pub use read::{
+    ColumnNames, Features, GOOGLE, NoTraces, Part, Reading, SizeBy, TASKS_UNKNOWN, TraceSource, ZONE, Zone,
+};
+pub(crate) use read::{cells, separator};
 pub use slo::{PreferenceDraw, Slack, Slo};
-pub use trace::{Details, Format, NoTraces, Outcome, Trace, TraceJob, TraceSource, WorkloadError};
+pub use trace::{Details, Format, Outcome, Trace, TraceJob, WorkloadError};
 pub use usage::{LargestNode, Segment, UsageSection};
 pub use work::Share;
 

@@ -8,8 +8,9 @@ use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
 use super::drawn::{Addresses, Drawn, LikeJob, Means, Published, Shapes};
 use super::jobs::{Past, Workload};
+use super::read::TraceSource;
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
-use super::trace::{Format, Trace, TraceSource, WorkloadError};
+use super::trace::{Format, Trace, WorkloadError};
 use super::usage::{LargestNode, Uses};
 use super::work::{Demand, check_tasks, task_count};
 
@@ -224,7 +225,7 @@ impl Plan {
 
     fn trace(spec: &TraceSpec, service: &Service, traces: &dyn TraceSource) -> Result<Self, WorkloadError> {
         check_jobs("workload.trace", spec.jobs.unwrap_or(1))?;
-        let trace = match (traces.open(&spec.file, spec.jobs), spec.fallback) {
+        let trace = match (traces.open(&spec.file, &spec.reading()), spec.fallback) {
             (Err(WorkloadError::Missing { .. }), Some(model)) => return Self::stand_in(model, spec, service),
             (trace, _) => trace?,
         };
@@ -242,12 +243,17 @@ impl Plan {
                 spec.file.display()
             ));
         }
-        let plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        let mut plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        plan.gang |= spec.size.is_some() && spec.gang.is_none();
         if plan.gang && spec.gang.is_none() {
-            warnings.push(
-                "jobs are gangs, as in every .swf trace; workload.trace.gang = false makes their tasks independent"
-                    .to_owned(),
-            );
+            let why = if spec.size.is_some() {
+                "since `size` counts their tasks"
+            } else {
+                "as in every .swf trace"
+            };
+            warnings.push(format!(
+                "jobs are gangs, {why}; workload.trace.gang = false makes their tasks independent"
+            ));
         }
         Ok(Self { warnings, ..plan })
     }

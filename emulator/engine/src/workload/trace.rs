@@ -4,7 +4,6 @@
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use volary_actors::base::{Feature, JobId, Span, TaskId, Time};
 
@@ -22,25 +21,6 @@ pub enum Format {
     GoogleEvents,
     /// The batch tables of Alibaba's cluster trace of 2018.
     AlibabaTables,
-}
-
-/// Finds and parses traces.
-pub trait TraceSource {
-    /// The first `jobs` jobs of `file`, all if `None`.
-    ///
-    /// # Errors
-    /// [`WorkloadError::Missing`] if there is no such file; other errors when it cannot be read or is malformed.
-    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError>;
-}
-
-/// A trace source without traces.
-#[derive(Clone, Copy, Debug)]
-pub struct NoTraces;
-
-impl TraceSource for NoTraces {
-    fn open(&self, file: &Path, _: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
-        Err(WorkloadError::Missing { file: file.to_owned(), looked: Vec::new() })
-    }
 }
 
 /// A job of a trace.
@@ -299,6 +279,11 @@ impl Trace {
         self.columns.memory(job.index())
     }
 
+    /// GPUs of all tasks of a job together, above zero; `None` if the trace does not state them.
+    pub fn gpus(&self, job: JobId) -> Option<f32> {
+        self.columns.gpus(job.index())
+    }
+
     /// Whether the numbers of tasks come from the source.
     pub const fn counts_tasks(&self) -> bool {
         !self.jobs_only
@@ -347,7 +332,8 @@ impl Outcome {
     /// The outcome that a file states: as a letter (F K X E L), or as an event name of SLURM, MOAB or Google.
     pub(super) fn of(text: &str) -> Option<Self> {
         Some(match state(text).as_str() {
-            "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
+            "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "SUCCEED" | "SUCCEEDED"
+            | "TERMINATED" | "JOBEND" => Self::Finished,
             "X" | "FAIL" | "FAILED" | "FAILURE" | "NODE_FAIL" | "OUT_OF_MEMORY" | "BOOT_FAIL" => Self::Failed,
             "K" | "KILL" | "KILLED" | "CANCELLED" | "CANCELED" | "ABORTED" | "JOBCANCEL" | "REMOVED" => {
                 Self::Killed
@@ -361,8 +347,10 @@ impl Outcome {
 
     /// Whether a file says that the job had not ended when the file was written: by a state of SLURM or MOAB.
     pub(super) fn is_pending(text: &str) -> bool {
-        const PENDING: [&str; 14] = [
+        const PENDING: [&str; 16] = [
             "PENDING",
+            "WAITING",
+            "PROCESSING",
             "RUNNING",
             "SUSPENDED",
             "COMPLETING",
@@ -407,6 +395,8 @@ pub struct Details {
     pub cores: Option<f32>,
     /// Memory of all tasks of the job together, GiB.
     pub memory: Option<f32>,
+    /// GPUs of all tasks of the job together.
+    pub gpus: Option<f32>,
 }
 
 /// The details of all jobs, a column each. A column without values takes no memory, and rows without a value at the end
@@ -423,6 +413,8 @@ pub(super) struct Columns {
     cores: Vec<f32>,
     /// Memory of each job; zero if unknown.
     memory: Vec<f32>,
+    /// GPUs of each job; zero if unknown.
+    gpus: Vec<f32>,
 }
 
 impl Columns {
@@ -438,6 +430,7 @@ impl Columns {
         put(&mut self.outcomes, row, details.outcome.map(Some));
         put(&mut self.cores, row, details.cores);
         put(&mut self.memory, row, details.memory);
+        put(&mut self.gpus, row, details.gpus);
     }
 
     pub(super) fn feature(&self, row: usize, feature: Feature) -> u32 {
@@ -479,6 +472,11 @@ impl Columns {
         (memory > 0.0).then_some(memory)
     }
 
+    pub(super) fn gpus(&self, row: usize) -> Option<f32> {
+        let gpus = get(&self.gpus, row);
+        (gpus > 0.0).then_some(gpus)
+    }
+
     /// Puts the rows into the given order of their old indices.
     pub(super) fn reorder(&mut self, order: &[u32]) {
         self.features.iter_mut().for_each(|column| permute(column, order));
@@ -487,6 +485,7 @@ impl Columns {
         permute(&mut self.outcomes, order);
         permute(&mut self.cores, order);
         permute(&mut self.memory, order);
+        permute(&mut self.gpus, order);
     }
 }
 
@@ -514,9 +513,8 @@ fn permute<T: Copy + Default>(column: &mut Vec<T>, order: &[u32]) {
 pub enum WorkloadError {
     /// A trace that was not found.
     #[error(
-        "trace or data file `{}` was not found; looked for {}. Traces are published with the papers that use them and in the \
-         archives of Google (cluster-data), Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (LANL, \
-         TwoSigma: ftp.pdl.cmu.edu/pub/datasets/ATLAS); name the folder that holds yours in VOLARY_TRACES (colon-separated), put the file beside the experiment, or set \
+        "trace or data file `{}` was not found; looked for {}. `volary trace sources` lists where traces are published; name \
+         the folder that holds yours in VOLARY_TRACES (colon-separated), put the file beside the experiment, or set \
          `workload.trace.fallback` to a generator", .file.display(), list(.looked)
     )]
     Missing {

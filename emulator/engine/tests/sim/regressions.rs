@@ -8,7 +8,7 @@ use volary_actors::base::Span;
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
 use volary_engine::virtual_time::measure;
-use volary_engine::workload::{Trace, TraceSource, WorkloadError};
+use volary_engine::workload::{Reading, Trace, TraceSource, WorkloadError};
 use volary_engine::world::World;
 
 use crate::common::{parse, run};
@@ -17,8 +17,8 @@ use crate::common::{parse, run};
 struct Lines(&'static str);
 
 impl TraceSource for Lines {
-    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
-        Trace::parse(file, Cursor::new(self.0), jobs).map(Arc::new)
+    fn open(&self, file: &Path, reading: &Reading) -> Result<Arc<Trace>, WorkloadError> {
+        Trace::parse_with(file, Cursor::new(self.0), reading, Vec::new()).map(Arc::new)
     }
 }
 

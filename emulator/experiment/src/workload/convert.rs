@@ -111,6 +111,7 @@ struct Stated {
     outcomes: bool,
     cores: bool,
     memory: bool,
+    gpus: bool,
     waits: bool,
     /// Comments about the whole trace.
     marks: Vec<String>,
@@ -132,14 +133,15 @@ impl Stated {
             outcomes: trace.has_outcomes(),
             cores: (0..jobs as u32).any(|job| trace.cores(JobId(job)).is_some()),
             memory: (0..jobs as u32).any(|job| trace.memory(JobId(job)).is_some()),
+            gpus: (0..jobs as u32).any(|job| trace.gpus(JobId(job)).is_some()),
             waits: trace.unknown_waits() < jobs,
             marks: marks(trace),
         }
     }
 
-    const fn is_empty(&self) -> bool {
-        let others = [self.outcomes, self.cores, self.memory, self.waits];
-        self.features.is_empty() && self.marks.is_empty() && matches!(others, [false, false, false, false])
+    fn is_empty(&self) -> bool {
+        let others = [self.outcomes, self.cores, self.memory, self.gpus, self.waits];
+        self.features.is_empty() && self.marks.is_empty() && !others.contains(&true)
     }
 
     /// Writes comments about the trace, a header and one row per job. Unknown values are blank. Words of the source
@@ -166,6 +168,7 @@ impl Stated {
             (self.outcomes, "outcome"),
             (self.cores, "cores"),
             (self.memory, "memory"),
+            (self.gpus, "gpus"),
             (self.waits, "wait"),
         ];
         let others = others.into_iter().filter(|(stated, _)| *stated).map(|(_, name)| name);
@@ -190,6 +193,9 @@ impl Stated {
         if self.memory {
             cells.push(blank(trace.memory(job).map(|memory| memory.to_string())));
         }
+        if self.gpus {
+            cells.push(blank(trace.gpus(job).map(|gpus| gpus.to_string())));
+        }
         if self.waits {
             cells.push(blank(trace.wait(job).map(|wait| Seconds(wait.0).to_string())));
         }
@@ -203,7 +209,7 @@ mod tests {
 
     use proptest::prelude::*;
     use volary_actors::base::{Feature, Span, Time};
-    use volary_engine::workload::{Format, Outcome};
+    use volary_engine::workload::{Format, Outcome, Reading};
 
     use super::*;
     use crate::workload::read;
@@ -245,7 +251,7 @@ mod tests {
             let to = folder.path().join(name);
             std::fs::write(&to, "old").unwrap();
             write(&trace, &to, true).unwrap();
-            assert_eq!(jobs(&read(&to, None, None).unwrap()), jobs(&trace), "{name}");
+            assert_eq!(jobs(&read(&to, &Reading::default()).unwrap()), jobs(&trace), "{name}");
         }
         assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
@@ -267,7 +273,7 @@ mod tests {
         for (name, features) in [("b.tr", "b.features.csv"), ("c.tr.xz", "c.features.csv.xz")] {
             let to = folder.path().join(name);
             assert_eq!(write(&trace, &to, false).unwrap(), Some(folder.path().join(features)));
-            let again = read(&to, None, None).unwrap();
+            let again = read(&to, &Reading::default()).unwrap();
             assert_eq!(jobs(&again), jobs(&trace), "{name}");
             for job in 0..3 {
                 assert_eq!(details(&again, job), details(&trace, job), "{name}, job {job}");
@@ -283,7 +289,7 @@ mod tests {
             let trace = Trace::parse(Path::new("a.csv"), Cursor::new(text), None).unwrap();
             let to = folder.path().join(to);
             write(&trace, &to, false).unwrap();
-            (trace, read(&to, None, None).unwrap())
+            (trace, read(&to, &Reading::default()).unwrap())
         };
         let (plain, again) = rewritten("submit,run\n1,2\n2,3\n", "plain.tr");
         assert!(!plain.counts_tasks() && !again.counts_tasks());

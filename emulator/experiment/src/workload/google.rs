@@ -130,7 +130,7 @@ mod tests {
     use std::io::Write;
 
     use volary_actors::base::{Feature, JobId, Span, Time};
-    use volary_engine::workload::Outcome;
+    use volary_engine::workload::{Outcome, Reading};
 
     use super::*;
 
@@ -208,11 +208,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("part-00000-of-00500.csv");
         fs::write(&file, JOBS_0).unwrap();
-        let error = super::super::read(&file, None, None).unwrap_err().to_string();
+        let error = super::super::read(&file, &Reading::default()).unwrap_err().to_string();
         assert!(error.contains("`volary trace convert FOLDER X.tr`"), "{error}");
         // A table with a header may have any name.
         fs::write(&file, "arrival_s,ntasks,mean_s\n1,2,3\n").unwrap();
-        assert_eq!(super::super::read(&file, None, None).unwrap().jobs().len(), 1);
+        assert_eq!(super::super::read(&file, &Reading::default()).unwrap().jobs().len(), 1);
     }
 
     #[test]

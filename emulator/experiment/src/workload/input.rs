@@ -7,6 +7,7 @@ use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use volary_engine::workload::WorkloadError;
 
+use super::parquet::{self, ParquetLines};
 use crate::files::Files;
 
 /// Suffixes of plain and of compressed files.
@@ -18,10 +19,11 @@ pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, Workl
     files.stream(file).and_then(decompress).map_err(io)
 }
 
-/// The content of a file, decompressed if its first bytes say so; damage is an error of the kind `InvalidData`.
+/// The content of a file, decompressed if its first bytes say so, and of a Parquet file its rows in JSON. Damage is an
+/// error of the kind `InvalidData`.
 ///
 /// # Errors
-/// When the first bytes cannot be read.
+/// When the first bytes cannot be read, or a Parquet file is damaged.
 pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
     let mut magic = Vec::new();
     input.by_ref().take(6).read_to_end(&mut magic)?;
@@ -36,6 +38,9 @@ pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     // Spreadsheets write a byte order mark.
     if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
         text.consume(BYTE_ORDER_MARK.len());
+    }
+    if text.fill_buf()?.starts_with(parquet::MAGIC) {
+        return Ok(Box::new(BufReader::new(ParquetLines::new(text)?)));
     }
     Ok(Box::new(text))
 }

@@ -1,21 +1,21 @@
 //! The search for traces, and a cache of parsed traces: each file is parsed once and shared by all cells.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use volary_engine::workload::{ColumnNames, Format, Reading, Trace, TraceSource, WorkloadError};
+use volary_engine::workload::{Format, Reading, Trace, TraceSource, WorkloadError};
 
 use super::input::{PACKED, open};
 use super::{alibaba, google};
 use crate::files::Files;
 use crate::guard::guard;
 
-/// The key of the cache: a file, and the number of its jobs that are read.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
+/// A trace in the cache: a file, and how it was read.
+#[derive(Debug)]
+struct Parsed {
     file: PathBuf,
-    jobs: Option<u32>,
+    reading: Reading,
+    trace: Arc<Trace>,
 }
 
 /// Finds trace files and caches parsed traces.
@@ -23,7 +23,7 @@ struct Key {
 pub struct Traces {
     files: Files,
     folders: Vec<PathBuf>,
-    parsed: Mutex<BTreeMap<Key, Arc<Trace>>>,
+    parsed: Mutex<Vec<Parsed>>,
 }
 
 impl Traces {
@@ -57,26 +57,25 @@ impl Traces {
 }
 
 impl TraceSource for Traces {
-    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
-        let key = Key { file: self.find(file)?, jobs };
+    fn open(&self, file: &Path, reading: &Reading) -> Result<Arc<Trace>, WorkloadError> {
+        let file = self.find(file)?;
         // The lock is held while parsing: concurrent cells do not parse the same file twice.
         let mut parsed = guard(&self.parsed);
-        if let Some(trace) = parsed.get(&key) {
-            return Ok(Arc::clone(trace));
+        if let Some(known) = parsed.iter().find(|known| known.file == file && known.reading == *reading) {
+            return Ok(Arc::clone(&known.trace));
         }
-        let trace = Arc::new(load(&self.files, &key.file, jobs, None)?);
-        parsed.insert(key, Arc::clone(&trace));
+        let trace = Arc::new(load(&self.files, &file, reading)?);
+        parsed.push(Parsed { file, reading: reading.clone(), trace: Arc::clone(&trace) });
         Ok(trace)
     }
 }
 
-/// Reads the first `jobs` jobs of a file (all if `None`), and the features beside it. `columns` gives the meanings of
-/// the columns of a `.csv` file.
+/// Reads a trace as it is told, and the features beside it.
 ///
 /// # Errors
 /// When a file cannot be read, is damaged, malformed or empty.
-pub fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> Result<Trace, WorkloadError> {
-    load(&Files::of_disk(), file, jobs, columns)
+pub fn read(file: &Path, reading: &Reading) -> Result<Trace, WorkloadError> {
+    load(&Files::of_disk(), file, reading)
 }
 
 /// Whether a folder is a trace: a folder with Google's event tables, or with Alibaba's batch tables.
@@ -84,33 +83,23 @@ pub fn is_trace_folder(folder: &Path) -> bool {
     google::is_google(folder) || alibaba::is_alibaba(folder)
 }
 
-fn load(
-    files: &Files,
-    file: &Path,
-    jobs: Option<u32>,
-    columns: Option<&ColumnNames>,
-) -> Result<Trace, WorkloadError> {
-    let (of_google, of_alibaba) = (google::is_google(file), alibaba::is_alibaba(file));
-    if columns.is_some() && (of_google || of_alibaba || Format::of(file) == Some(Format::AlibabaTables)) {
-        let whose = if of_google { "Google" } else { "Alibaba" };
-        let why =
-            format!("--columns is for .csv files with a header; the columns of {whose}'s tables are fixed");
-        return Err(WorkloadError::Trace(format!("{}: {why}", file.display())));
+fn load(files: &Files, file: &Path, reading: &Reading) -> Result<Trace, WorkloadError> {
+    if google::is_google(file) {
+        reading.check(file, Format::GoogleEvents)?;
+        return google::read(files, file, reading.jobs);
     }
-    if of_google {
-        return google::read(files, file, jobs);
-    }
-    if of_alibaba {
-        return alibaba::read(files, file, jobs);
+    if alibaba::is_alibaba(file) {
+        reading.check(file, Format::AlibabaTables)?;
+        return alibaba::read(files, file, reading.jobs);
     }
     let features = features_of(files, file).into_iter().map(|name| {
         let input = open(files, &name)?;
         Ok((name, input))
     });
     let features = features.collect::<Result<_, WorkloadError>>()?;
-    let parsed = Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features });
+    let parsed = Trace::parse_with(file, open(files, file)?, reading, features);
     parsed.map_err(|error| {
-        let is_alone = matches!(error, WorkloadError::Trace(_)) && columns.is_none();
+        let is_alone = matches!(error, WorkloadError::Trace(_)) && reading.columns.is_none();
         if is_alone && google::is_part(file) {
             google::alone(file)
         } else if is_alone && alibaba::is_instances(file) {
@@ -147,6 +136,11 @@ mod tests {
     use super::super::input::decompress;
     use super::*;
 
+    /// Only the first job is read.
+    fn first_job() -> Reading {
+        Reading { jobs: Some(1), ..Reading::default() }
+    }
+
     fn with_file(name: &str, text: &str) -> (tempfile::TempDir, Traces) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -157,21 +151,21 @@ mod tests {
     #[test]
     fn a_trace_that_several_cells_use_is_parsed_once() {
         let (folder, traces) = with_file("a.tr", "10 1 2 2\n11 1 2 2\n");
-        let first = traces.open("a.tr".as_ref(), None).unwrap();
+        let first = traces.open("a.tr".as_ref(), &Reading::default()).unwrap();
         std::fs::write(folder.path().join("a.tr"), "garbage").unwrap();
-        assert!(Arc::ptr_eq(&first, &traces.open("a.tr".as_ref(), None).unwrap()));
-        assert!(traces.open("a.tr".as_ref(), Some(1)).is_err());
+        assert!(Arc::ptr_eq(&first, &traces.open("a.tr".as_ref(), &Reading::default()).unwrap()));
+        assert!(traces.open("a.tr".as_ref(), &first_job()).is_err());
     }
 
     #[test]
     fn the_error_for_a_missing_trace_lists_the_folders() {
         let (folder, traces) = with_file("a.tr", "");
-        let text = traces.open("b.tr.xz".as_ref(), None).unwrap_err().to_string();
+        let text = traces.open("b.tr.xz".as_ref(), &Reading::default()).unwrap_err().to_string();
         let beside = folder.path().join("b.tr.xz").display().to_string();
         for part in ["/nonexistent/b.tr.xz", &beside, "VOLARY_TRACES", "fallback", "published"] {
             assert!(text.contains(part), "{text}");
         }
-        let text = traces.open("/dev/zero".as_ref(), None).unwrap_err().to_string();
+        let text = traces.open("/dev/zero".as_ref(), &Reading::default()).unwrap_err().to_string();
         assert!(text.contains("pipe or device"), "{text}");
     }
 
@@ -183,13 +177,13 @@ mod tests {
         std::fs::write(folder.path().join("a.features.csv.gz"), &packed[1].1).unwrap();
         beside("a_meta.csv", "line,priority\n1,9\n2,9\n");
         beside("b_meta.csv", "unrelated");
-        let trace = traces.open("a.tr".as_ref(), None).unwrap();
+        let trace = traces.open("a.tr".as_ref(), &Reading::default()).unwrap();
         let of = |feature| [0, 1].map(|job| trace.feature(JobId(job), feature));
         assert_eq!((of(Feature::User), of(Feature::Priority)), ([1, 2], [1, 1]));
         // If the experiment reads one job, a longer file of features is accepted.
-        assert_eq!(traces.open("a.tr".as_ref(), Some(1)).unwrap().jobs().len(), 1);
+        assert_eq!(traces.open("a.tr".as_ref(), &first_job()).unwrap().jobs().len(), 1);
         beside("a_meta.csv", "line,priority\n1,9\n");
-        let error = read(&folder.path().join("a.tr"), None, None).unwrap_err().to_string();
+        let error = read(&folder.path().join("a.tr"), &Reading::default()).unwrap_err().to_string();
         assert!(error.contains("a_meta.csv: has 1 rows for the 2 jobs"), "{error}");
     }
 

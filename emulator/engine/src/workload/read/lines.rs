@@ -13,6 +13,7 @@ use volary_actors::base::Span;
 use super::super::trace::{Format, MOST_TASKS};
 use super::time::{SECONDS, TimeUnit};
 use crate::workload::trace::WorkloadError;
+use crate::workload::work::Share;
 
 /// Maximum length of a line, enough for a job of a few million tasks. Without a limit a compressed file could expand to
 /// one line that fills the memory.
@@ -22,15 +23,18 @@ const LONGEST: usize = 256 << 20;
 pub(super) struct Lines<'a> {
     file: &'a Path,
     input: Box<dyn BufRead>,
-    buffer: Vec<u8>,
+    /// The current line.
+    text: String,
     number: u64,
+    /// Lines with bytes that are not UTF-8, and the first of them.
+    not_utf8: (u64, u64),
     /// Whether the current line was only peeked at.
     peeked: bool,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(file: &'a Path, input: impl BufRead + 'static) -> Self {
-        Self { file, input: Box::new(input), buffer: Vec::new(), number: 0, peeked: false }
+        Self { file, input: Box::new(input), text: String::new(), number: 0, not_utf8: (0, 0), peeked: false }
     }
 
     /// The name of the file.
@@ -44,13 +48,13 @@ impl<'a> Lines<'a> {
             return Ok(None);
         }
         let at = At { file: self.file, line: self.number };
-        match std::str::from_utf8(&self.buffer) {
-            Ok(text) => Ok(Some(TraceLine { at, text: text.trim() })),
-            Err(_) => Err(at.wrong(
-                "is not text in UTF-8; if this is a trace in another encoding, convert it, for example with `iconv -f \
-                 latin1 -t utf-8`",
-            )),
-        }
+        // A tab at an end is the separator of an empty cell.
+        Ok(Some(TraceLine { at, text: self.text.trim_matches([' ', '\r']) }))
+    }
+
+    /// Makes the line that was read the next one again.
+    pub(super) const fn unread(&mut self) {
+        self.peeked = true;
     }
 
     /// The next line that is neither blank nor a comment.
@@ -86,12 +90,11 @@ impl<'a> Lines<'a> {
         if self.find(wanted)? { self.next() } else { Ok(None) }
     }
 
-    /// Peeks at the next line that is not blank and for which `wanted` holds; returns whether there is one. Skipped
-    /// lines, such as comments, may be in another encoding.
+    /// Peeks at the next line that is not blank and for which `wanted` holds; returns whether there is one.
     fn find(&mut self, mut wanted: impl FnMut(&str) -> bool) -> Result<bool, WorkloadError> {
         while std::mem::take(&mut self.peeked) || self.advance()? {
-            let text = String::from_utf8_lossy(&self.buffer);
-            if !text.trim().is_empty() && wanted(text.trim()) {
+            let text = self.text.trim();
+            if !text.is_empty() && wanted(text) {
                 self.peeked = true;
                 return Ok(true);
             }
@@ -106,7 +109,7 @@ impl<'a> Lines<'a> {
             format = match text {
                 _ if text.starts_with('#') => return false,
                 _ if text.starts_with(';') => Format::Swf,
-                _ if text.contains(',') => Format::Csv,
+                _ if text.starts_with('{') || text.contains([',', ';', '|']) => Format::Csv,
                 _ => Format::Tr,
             };
             true
@@ -114,8 +117,28 @@ impl<'a> Lines<'a> {
         Ok(format)
     }
 
+    /// Reads the next line. Bytes that are not UTF-8 become `�`, since names and comments may be in any encoding.
     fn advance(&mut self) -> Result<bool, WorkloadError> {
-        self.buffer.clear();
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        let read = self.read_line(&mut bytes)?;
+        self.text = String::from_utf8(bytes).unwrap_or_else(|error| {
+            let (lines, first) = self.not_utf8;
+            self.not_utf8 = (lines + 1, if lines == 0 { self.number } else { first });
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        });
+        Ok(read)
+    }
+
+    /// Remarks about the lines that were read.
+    pub(super) fn note(&self) -> Option<String> {
+        let (lines, first) = self.not_utf8;
+        (lines > 0).then(|| {
+            format!("lines with bytes that are not UTF-8, which are read as `�`: {lines}, the first is line {first}")
+        })
+    }
+
+    fn read_line(&mut self, bytes: &mut Vec<u8>) -> Result<bool, WorkloadError> {
+        bytes.clear();
         loop {
             let chunk = match self.input.fill_buf() {
                 Ok(chunk) => chunk,
@@ -129,14 +152,14 @@ impl<'a> Lines<'a> {
             if part.contains(&0) {
                 return Err(at.wrong("holds a zero byte, so the file is not text; is this a trace?"));
             }
-            if self.buffer.len() + part.len() > LONGEST {
+            if bytes.len() + part.len() > LONGEST {
                 return Err(at.wrong("is longer than 256 MiB; is this a trace?"));
             }
-            self.buffer.extend_from_slice(part);
+            bytes.extend_from_slice(part);
             let (taken, ends) = (part.len() + usize::from(end.is_some()), end.is_some() || chunk.is_empty());
             self.input.consume(taken);
             if ends {
-                let read = taken > 0 || !self.buffer.is_empty();
+                let read = taken > 0 || !bytes.is_empty();
                 self.number += u64::from(read);
                 return Ok(read);
             }
@@ -203,7 +226,7 @@ impl At<'_> {
         text: &str,
         unit: &TimeUnit,
     ) -> Result<f64, WorkloadError> {
-        let units = unit.plural;
+        let units = &unit.plural;
         let wrong = |why: String| Err(self.field(field, column, why));
         let Ok(number) = text.parse::<f64>() else {
             return wrong(format!("`{}` is not a number of {units}", short(text)));
@@ -225,7 +248,8 @@ impl At<'_> {
 
     /// A number of tasks, at least one and at most [`MOST_TASKS`].
     pub(super) fn count(self, field: usize, column: &str, text: &str) -> Result<u32, WorkloadError> {
-        text.parse::<u32>().ok().filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(|| {
+        let whole = whole(text).and_then(|count| u32::try_from(count).ok());
+        whole.filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(|| {
             self.field(
                 field,
                 column,
@@ -233,6 +257,12 @@ impl At<'_> {
             )
         })
     }
+}
+
+/// A whole number, which may be written with decimals that are zero.
+pub(super) fn whole(text: &str) -> Option<i64> {
+    let decimal = || text.parse().ok().filter(|number: &f64| number.fract() == 0.0 && number.abs() < 1e15);
+    text.parse().ok().or_else(|| decimal().map(|number| number as i64))
 }
 
 /// The beginning of a field, short enough for a message on a terminal.
@@ -268,9 +298,67 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Rows that are well-formed but describe no job, by reason.
+/// Rows that describe no job, by reason.
 #[derive(Debug, Default)]
 pub(super) struct Skipped(BTreeMap<&'static str, u64>);
+
+/// Rows that are malformed, if the reader may leave out some of them.
+#[derive(Debug)]
+pub(super) struct BadRows {
+    /// Largest share of the rows that may be left out.
+    most: Share,
+    rows: u64,
+    bad: u64,
+    /// The first errors.
+    first: Vec<String>,
+}
+
+impl BadRows {
+    /// Number of errors that are told.
+    const TOLD: usize = 10;
+
+    pub(super) const fn new(most: Share) -> Self {
+        Self { most, rows: 0, bad: 0, first: Vec::new() }
+    }
+
+    /// The result of a row; `None` if the row is malformed and left out.
+    ///
+    /// # Errors
+    /// The error of the row if no row may be left out.
+    pub(super) fn row<T>(&mut self, row: Result<T, WorkloadError>) -> Result<Option<T>, WorkloadError> {
+        self.rows += 1;
+        let why = match row {
+            Ok(row) => return Ok(Some(row)),
+            Err(WorkloadError::Trace(why)) => why,
+            Err(error) => return Err(error),
+        };
+        if self.most == Share::NONE {
+            let remedy =
+                "`--skip-bad 1%`, in an experiment `workload.trace.skip_bad = 0.01`, leaves out such rows";
+            return Err(WorkloadError::Trace(format!("{why}; {remedy}")));
+        }
+        self.bad += 1;
+        if self.first.len() < Self::TOLD {
+            self.first.push(why);
+        }
+        Ok(None)
+    }
+
+    /// A remark about the rows that were left out.
+    ///
+    /// # Errors
+    /// When they are more than the allowed share.
+    pub(super) fn finish(self, file: &Path) -> Result<Option<String>, WorkloadError> {
+        let Self { most, rows, bad, first } = self;
+        let others = if bad > first.len() as u64 { "; …" } else { "" };
+        let told = format!("malformed rows, of {rows}: {bad} ({}{others})", first.join("; "));
+        if bad as f64 > most.part() * rows as f64 {
+            let why = format!("{told}; these are more than --skip-bad {} %", 100.0 * most.part());
+            return Err(WorkloadError::Trace(format!("{}: {why}; is this the right file?", file.display())));
+        }
+        Ok((bad > 0).then(|| format!("left out as --skip-bad allows, {told}")))
+    }
+}
 
 impl Skipped {
     pub(super) fn count(&mut self, reason: &'static str) {
@@ -299,7 +387,7 @@ impl<'a, const COLUMNS: usize> Cells<'a, COLUMNS> {
     pub(super) fn of(line: TraceLine<'a>) -> Result<Self, WorkloadError> {
         let mut texts = [const { Cow::Borrowed("") }; COLUMNS];
         let mut count = 0;
-        for cell in cells(line.text) {
+        for cell in cells(line.text, ',') {
             if let Some(text) = texts.get_mut(count) {
                 *text = cell;
             }
@@ -323,18 +411,18 @@ impl<'a, const COLUMNS: usize> Cells<'a, COLUMNS> {
     }
 }
 
-/// The cells of a row, trimmed. A cell in quotes may hold commas; two quotes in such a cell stand for one quote.
-pub(crate) fn cells(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+/// The cells of a row, trimmed. A cell in quotes may hold separators; two quotes in such a cell stand for one quote.
+pub(crate) fn cells(text: &str, separator: char) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
-        let text = rest?.trim_start();
+        let text = rest?.trim_start_matches(' ');
         if let Some(quoted) = text.strip_prefix('"')
             && let Some(end) = closing(quoted)
         {
-            rest = quoted[end + 1..].split_once(',').map(|(_, rest)| rest);
+            rest = quoted[end + 1..].split_once(separator).map(|(_, rest)| rest);
             return Some(quoted[..end].replace("\"\"", "\"").trim().to_owned().into());
         }
-        let (cell, tail) = match text.split_once(',') {
+        let (cell, tail) = match text.split_once(separator) {
             Some((cell, tail)) => (cell, Some(tail)),
             None => (text, None),
         };
@@ -355,9 +443,14 @@ fn closing(quoted: &str) -> Option<usize> {
     }
 }
 
-/// The separator of the cells of a line in place of commas, as some spreadsheets and databases write it.
-pub(crate) fn other_separator(text: &str) -> Option<char> {
-    [';', '|'].into_iter().find(|&separator| !text.contains(',') && text.contains(separator))
+/// The separators of cells, with their names.
+const SEPARATORS: [(char, &str); 4] = [(',', "commas"), (';', "`;`"), ('|', "`|`"), ('\t', "tabs")];
+
+/// The separator that splits a header into the most cells, with its name.
+pub(crate) fn separator(header: &str) -> (char, &'static str) {
+    let [first, others @ ..] = SEPARATORS;
+    let cells = |separator| cells(header, separator).count();
+    others.into_iter().fold(first, |best, other| if cells(other.0) > cells(best.0) { other } else { best })
 }
 
 #[cfg(test)]
@@ -366,10 +459,20 @@ mod tests {
 
     #[test]
     fn cells_are_split_at_commas_outside_of_quotes() {
-        let split = |text| cells(text).map(|cell| cell.into_owned()).collect::<Vec<_>>();
+        let split = |text| cells(text, ',').map(|cell| cell.into_owned()).collect::<Vec<_>>();
         assert_eq!(split("a, b ,,c"), ["a", "b", "", "c"]);
         assert_eq!(split(r#""a, b","say ""x""",c"#), ["a, b", "say \"x\"", "c"]);
         assert_eq!(split(r#""never closed,b"#), ["\"never closed", "b"]);
         assert_eq!(split(""), [""]);
+        assert_eq!(cells("a;\"b;c\"", ';').collect::<Vec<_>>(), ["a", "b;c"]);
+    }
+
+    #[test]
+    fn the_separator_is_that_of_the_most_cells() {
+        for (header, found) in
+            [("a", ','), ("a,b;c,d", ','), ("a;b,c;d", ';'), ("a|b|c|", '|'), ("a\tb", '\t')]
+        {
+            assert_eq!(separator(header).0, found, "{header}");
+        }
     }
 }

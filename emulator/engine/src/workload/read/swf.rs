@@ -5,13 +5,15 @@
 //! ran, jobs whose submit time, run time or processors are unknown (−1), and the partial executions (status 2 to 4)
 //! that the format lists below the summary line of a checkpointed job. A job that was cancelled while it ran was
 //! killed. User, group, program, queue or partition, and requested time are features; a group is a class. Submit times
-//! count from `UnixStartTime` of the header; with `TimeZone`, its seconds east of Greenwich, they are dates.
+//! count from `UnixStartTime` of the header; with `TimeZoneString`, or `TimeZone` in seconds east of Greenwich, they
+//! are dates. Fields behind the 18 are counted and told.
 
 use volary_actors::base::{Feature, Span, Time};
 
 use super::super::trace::{MOST_TASKS, Trace};
-use super::lines::{Lines, Skipped, TraceLine, short};
+use super::lines::{self, BadRows, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, Words};
+use super::time::Zone;
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 const COLUMNS: usize = 18;
@@ -50,14 +52,23 @@ const FEATURES: [(usize, &str, Feature); 6] = [
 ];
 
 /// Reads up to `limit` jobs.
-pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
+pub(super) fn read(
+    lines: &mut Lines<'_>,
+    trace: &mut Trace,
+    limit: usize,
+    zone: Option<Zone>,
+    bad: &mut BadRows,
+) -> Result<Skipped, WorkloadError> {
     let (mut skipped, mut words) = (Skipped::default(), Words::default());
     let mut clock = HeaderClock::default();
-    let mut start = None;
+    let (mut start, mut extra) = (None, ExtraFields::default());
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row_with_comments(';', |said| clock.note(said))? else { break };
-        let start = *start.get_or_insert_with(|| clock.start());
-        let row = row(line, &mut words)?;
+        if start.is_none() && extra.is_header(line) {
+            continue;
+        }
+        let start = *start.get_or_insert_with(|| clock.start(zone));
+        let Some(row) = bad.row(row(line, &mut words, &mut extra))? else { continue };
         let reason = match row.status {
             5 if row.run <= 0.0 => Some("cancelled before they ran"),
             2..=4 => Some("partial executions of a job listed above"),
@@ -70,13 +81,8 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             skipped.count(reason);
             continue;
         }
-        let tasks =
-            u32::try_from(row.tasks()).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
-                let (column, name) =
-                    if row.processors > 0 { (5, "processors used") } else { (8, "processors requested") };
-                line.at.field(column, name, format!("{} processors are too many", row.tasks()))
-            })?;
-        let arrival = Time(Span::from_secs_f64(row.submit).0.saturating_add(start));
+        let tasks = row.tasks() as u32;
+        let arrival = Time(Span::from_secs_f64(row.submit).0.saturating_add(start.0));
         trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks);
         let details = Details {
             features: row.features,
@@ -89,20 +95,60 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
                 _ => None,
             },
             cores: Some(tasks as f32),
-            memory: None,
+            ..Details::default()
         };
         trace.detail(trace.jobs().len() - 1, &details);
     }
-    match (clock.unix, clock.zone) {
-        (Some(_), Some(zone)) => trace.mark_dated(zone),
-        (Some(_), None) => trace.note(
-            "UnixStartTime is not used, since the header has no TimeZone: hours count from the first second of the file; \
-             a line `; TimeZone: SECONDS`, east of Greenwich, makes them hours of the day"
+    match start.and_then(|(_, zone)| zone) {
+        Some(zone) => trace.mark_dated(zone),
+        None if clock.unix.is_some() => trace.note(
+            "UnixStartTime is not used, since the header has no TimeZoneString: hours count from the first second of the \
+             file; --zone Europe/Stockholm, in an experiment `workload.trace.zone`, makes them hours of the day"
                 .into(),
         ),
-        (None, _) => {}
+        None => {
+            let why = "the header has no UnixStartTime, so that times are no dates";
+            zone.into_iter().for_each(|zone| trace.note(format!("the zone {zone} is not used: {why}")));
+        }
     }
+    extra.note().into_iter().for_each(|note| trace.note(note));
     Ok(skipped)
+}
+
+/// Fields behind the 18 of the format, which are not read.
+#[derive(Default)]
+struct ExtraFields {
+    /// Names of all fields, if the first row has them.
+    names: Vec<String>,
+    /// Largest number of fields of a row.
+    most: usize,
+    /// Number of rows with such fields, and those of the first.
+    rows: u64,
+    first: Vec<String>,
+}
+
+impl ExtraFields {
+    /// Whether a line has names of fields in place of numbers.
+    fn is_header(&mut self, line: TraceLine<'_>) -> bool {
+        let mut fields = line.text.split_ascii_whitespace();
+        let is_header = fields.clone().count() >= COLUMNS
+            && fields.all(|field| field.starts_with(|c: char| c.is_ascii_alphabetic()));
+        if is_header {
+            self.names = line.text.split_ascii_whitespace().map(short).collect();
+        }
+        is_header
+    }
+
+    /// A remark that names the fields.
+    fn note(self) -> Option<String> {
+        let Self { names, most, rows, first } = self;
+        let which = match names.get(COLUMNS..) {
+            Some(names) if !names.is_empty() => names.join(", "),
+            _ => format!("in the first such row {}", first.join(" ")),
+        };
+        let told = "rows with fields behind the 18 of the format, which are not read";
+        (rows > 0).then(|| format!("{told}: {rows}, with up to {most} fields ({which})"))
+    }
 }
 
 /// The clock of submit times, as the header states it.
@@ -112,6 +158,8 @@ struct HeaderClock {
     unix: Option<i64>,
     /// Time zone of the file, in seconds east of Greenwich.
     zone: Option<i64>,
+    /// Time zone of the file by its name, which the format prefers.
+    named: Option<Zone>,
 }
 
 impl HeaderClock {
@@ -122,20 +170,24 @@ impl HeaderClock {
         match name.trim().to_ascii_lowercase().as_str() {
             "unixstarttime" => self.unix = self.unix.or_else(number).filter(|&unix| unix > 0),
             "timezone" => self.zone = self.zone.or_else(number).filter(|zone| zone.abs() <= 14 * 3600),
+            "timezonestring" => self.named = self.named.or_else(|| value.trim().parse().ok()),
             _ => {}
         }
     }
 
-    /// Nanoseconds of the local Unix clock at second zero; zero if that is not known.
-    fn start(&self) -> u64 {
-        let local = self.unix.zip(self.zone).and_then(|(unix, zone)| unix.checked_add(zone));
-        local
-            .and_then(|local| u64::try_from(local).ok())
-            .map_or(0, |local| local.saturating_mul(1_000_000_000))
+    /// Nanoseconds of the local Unix clock at second zero, and its seconds east of Greenwich; zero and `None` if these
+    /// are not known. A zone that the user states counts before those of the header.
+    fn start(&self, zone: Option<Zone>) -> (u64, Option<i64>) {
+        let of = |unix| zone.or(self.named).and_then(|zone| zone.offset(unix)).or(self.zone);
+        let local = self.unix.and_then(|unix| {
+            let zone = of(unix)?;
+            Some((u64::try_from(unix.checked_add(zone)?).ok()?.saturating_mul(1_000_000_000), zone))
+        });
+        local.map_or((0, None), |(start, zone)| (start, Some(zone)))
     }
 }
 
-fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
+fn row(line: TraceLine<'_>, words: &mut Words, extra: &mut ExtraFields) -> Result<Row, WorkloadError> {
     let unknown = [0; Feature::ALL.len()];
     let mut row = Row {
         submit: -1.0,
@@ -158,6 +210,7 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
             8 => row.requested = whole(line, 8, "processors requested", text)?,
             9 => row.limit = decimal(line, 9, "requested time", text)?,
             11 => row.status = whole(line, 11, "status", text)?,
+            _ if column > COLUMNS && extra.rows == 0 => extra.first.push(short(text)),
             _ => {}
         }
         let feature = FEATURES.iter().find(|(known, ..)| *known == column);
@@ -173,6 +226,13 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
         let why = format!("has {} of the {COLUMNS} columns of the Standard Workload Format", fields.taken());
         return Err(line.at.wrong(why));
     }
+    if row.tasks() > i64::from(MOST_TASKS) {
+        let (column, name) =
+            if row.processors > 0 { (5, "processors used") } else { (8, "processors requested") };
+        return Err(line.at.field(column, name, format!("{} processors are too many", row.tasks())));
+    }
+    extra.most = extra.most.max(fields.taken());
+    extra.rows += u64::from(fields.taken() > COLUMNS);
     Ok(row)
 }
 
@@ -186,11 +246,10 @@ fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> 
     if is_unknown { Ok(-1.0) } else { line.at.seconds(field, column, text) }
 }
 
-/// A whole number, which may be written with decimals that are zero.
+/// A whole number.
 fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
-    let decimal = || text.parse().ok().filter(|number: &f64| number.fract() == 0.0 && number.abs() < 1e15);
-    let number = text.parse().ok().or_else(|| decimal().map(|number| number as i64));
-    number.ok_or_else(|| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
+    let wrong = || line.at.field(field, column, format!("`{}` is not a whole number", short(text)));
+    lines::whole(text).ok_or_else(wrong)
 }
 
 /// A number; −1 stands for an unknown number, and requested times may have a fraction.

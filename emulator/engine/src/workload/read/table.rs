@@ -1,12 +1,17 @@
-//! Columns of `.csv` files: the meanings of their names, their cells, and the numbering of their words.
+//! Tables: their headers, the cells of their rows, and the numbering of their words. The rows of a table are lines of
+//! cells below a header, or JSON objects, a line each.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use volary_actors::base::{Feature, Span};
 
-use super::lines::{At, TraceLine, cells, short};
-use super::time::{SECONDS, TimeUnit, instant};
+use super::columns::{Column, ColumnNames, ColumnSet, Meaning, Named, SECOND_CHOICE, meaning};
+use super::lines::{At, TraceLine, cells, separator, short};
+use super::sets;
+use super::time::{Dated, SECONDS, Zone, instant, length};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
@@ -15,191 +20,52 @@ pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
 /// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
 
-/// The meaning of a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
-    Submit,
-    Start,
-    End,
-    Run,
-    Wait,
-    Tasks,
-    Nodes,
-    Cores,
-    /// Memory of all tasks of a job, GiB.
-    Memory,
-    /// CPU of a task, as a share of Google's largest machine.
-    GoogleCpu,
-    /// Memory of a task, as a share of the memory of Google's largest machine.
-    GoogleMemory,
-    Outcome,
-    /// Number of the job that the row is about, from one.
-    Line,
-    Feature(Feature),
-}
-
-/// Names that `--columns` knows, and that headers may use as they are.
-const NAMES: [(&str, Meaning); 21] = [
-    ("submit", Meaning::Submit),
-    ("start", Meaning::Start),
-    ("end", Meaning::End),
-    ("run", Meaning::Run),
-    ("wait", Meaning::Wait),
-    ("tasks", Meaning::Tasks),
-    ("nodes", Meaning::Nodes),
-    ("cores", Meaning::Cores),
-    ("memory", Meaning::Memory),
-    ("outcome", Meaning::Outcome),
-    ("line", Meaning::Line),
-    ("user", Meaning::Feature(Feature::User)),
-    ("name", Meaning::Feature(Feature::Name)),
-    ("lname", Meaning::Feature(Feature::LogicalName)),
-    ("queue", Meaning::Feature(Feature::Queue)),
-    ("application", Meaning::Feature(Feature::Application)),
-    ("priority", Meaning::Feature(Feature::Priority)),
-    ("class", Meaning::Feature(Feature::Class)),
-    ("size", Meaning::Feature(Feature::Size)),
-    ("requested", Meaning::Feature(Feature::Requested)),
-    ("hour", Meaning::Feature(Feature::Hour)),
-];
-
-impl Meaning {
-    const fn is_time(self) -> bool {
-        matches!(self, Self::Submit | Self::Start | Self::End | Self::Run | Self::Wait)
-    }
-
-    /// Name of the meaning in `--columns`, or the only heading with this meaning.
-    fn name(self) -> &'static str {
-        let named = |names: &[(&'static str, Self)]| {
-            names.iter().find(|(_, meaning)| *meaning == self).map(|(name, _)| *name)
-        };
-        named(&NAMES).or_else(|| named(&HEADINGS)).unwrap_or_default()
-    }
-}
-
-/// Headings of published files: the job level of the simulators' traces, the tables derived from Google's trace, and
-/// the ATLAS repository of LANL.
-const HEADINGS: [(&str, Meaning); 22] = [
-    ("arrival_s", Meaning::Submit),
-    ("ntasks", Meaning::Tasks),
-    ("ntasks_SYNTHETIC", Meaning::Tasks),
-    ("mean_s", Meaning::Run),
-    ("submit_ms", Meaning::Submit),
-    ("delay_ms", Meaning::Wait),
-    ("sched_delay_ms", Meaning::Wait),
-    ("run_ms", Meaning::Run),
-    ("job_end", Meaning::Outcome),
-    ("sched_class", Meaning::Feature(Feature::Class)),
-    ("cpu_req", Meaning::GoogleCpu),
-    ("ram_req", Meaning::GoogleMemory),
-    ("user_ID", Meaning::Feature(Feature::User)),
-    ("group_ID", Meaning::Feature(Feature::Queue)),
-    ("submit_time", Meaning::Submit),
-    ("start_time", Meaning::Start),
-    ("end_time", Meaning::End),
-    ("wallclock_limit", Meaning::Feature(Feature::Requested)),
-    ("job_status", Meaning::Outcome),
-    ("node_count", Meaning::Nodes),
-    ("tasks_requested", Meaning::Tasks),
-    ("logical_name", Meaning::Feature(Feature::LogicalName)),
-];
-
-/// Headings of OpenTrinity, used where no other column has their meaning.
-const SECOND_CHOICE: [(&str, Meaning); 2] =
-    [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
-
-/// The user's names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ColumnNames(Vec<(Meaning, String)>);
-
-impl std::str::FromStr for ColumnNames {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || NAMES.map(|(name, _)| name).join(", ");
-        let pair = |part: &str| -> Result<(Meaning, String), String> {
-            let (name, column) = part.split_once('=').ok_or_else(|| {
-                format!("`{part}` is not a pair; write for example user=user_ID,submit=submit_time")
-            })?;
-            let (_, meaning) = NAMES
-                .into_iter()
-                .find(|(known, _)| *known == name.trim())
-                .ok_or_else(|| format!("`{}` is not a known column: {}", name.trim(), known()))?;
-            Ok((meaning, column.trim().to_owned()))
-        };
-        let mut pairs: Vec<(Meaning, String)> = Vec::new();
-        for part in text.split(',') {
-            let (meaning, column) = pair(part)?;
-            if let Some((_, other)) = pairs.iter().find(|(known, _)| *known == meaning) {
-                let name = meaning.name();
-                return Err(format!("`{name}` is given twice, as `{other}` and `{column}`; name one column"));
-            }
-            pairs.push((meaning, column));
-        }
-        Ok(Self(pairs))
-    }
-}
-
-/// A column that is read.
-struct Column {
-    meaning: Meaning,
-    /// Position of the column in a row, from zero.
-    index: usize,
-    name: String,
-    /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.
-    unit: Result<&'static TimeUnit, String>,
-}
-
-/// A column's name and the unit behind a colon, as `--columns run=took:min` states it.
-fn split_unit(name: &str) -> Option<(&str, &'static TimeUnit)> {
-    let (name, unit) = name.rsplit_once(':')?;
-    Some((name.trim_end(), TimeUnit::called(unit.trim())?))
-}
-
 /// Limit on the columns of a file: a compressed header of commas must not fill the memory.
 const MOST_COLUMNS: usize = 4096;
 
-/// The header of a file.
+/// The header of a table.
 pub(super) struct Header {
     columns: Vec<Column>,
     /// Number of columns of the file.
     width: usize,
+    /// What separates the cells of a row; `None` if rows are JSON objects.
+    separator: Option<(char, &'static str)>,
     /// The names as the file has them, for errors.
     names: String,
     /// Whether this is the header of the job table derived from Google's trace.
     is_google: bool,
+    /// The known table whose columns these are.
+    set: Option<&'static ColumnSet>,
+    zone: Option<Zone>,
 }
 
 impl Header {
-    /// The columns of a header, by `names` or by the names of published files.
-    pub(super) fn new(line: TraceLine<'_>, names: Option<&ColumnNames>) -> Result<Self, WorkloadError> {
-        let cells: Vec<String> =
-            cells(line.text).take(MOST_COLUMNS + 1).map(|cell| cell.into_owned()).collect();
+    /// The columns of a header, by `names`, or by those of a known table, or by the known headings. Dates without a
+    /// zone are in `zone`.
+    pub(super) fn new(
+        line: TraceLine<'_>,
+        names: Option<&ColumnNames>,
+        zone: Option<Zone>,
+    ) -> Result<Self, WorkloadError> {
+        let separator = (!line.text.starts_with('{')).then(|| separator(line.text));
+        let cells: Vec<String> = match separator {
+            Some((by, _)) => cells(line.text, by).take(MOST_COLUMNS + 1).map(Cow::into_owned).collect(),
+            None => object(line)?.into_iter().map(|(key, _)| key).collect(),
+        };
         if cells.len() > MOST_COLUMNS {
             return Err(line.at.wrong(format!("the header has more than {MOST_COLUMNS} columns")));
         }
         let all = cells.join(", ");
-        let column = |meaning, index: usize| {
-            let name = cells[index].clone();
-            let unit = TimeUnit::of(&name);
-            Column { meaning, index, name, unit }
-        };
+        let column = |meaning, index: usize| Column::new(meaning, index, &cells[index]);
+        let of_set = if names.is_none() { sets::of_header(&cells) } else { None };
+        let names_of_columns = names.or(of_set.as_ref());
         let mut columns: Vec<Column> = Vec::new();
-        if let Some(ColumnNames(names)) = names {
-            for (meaning, name) in names {
-                let stated = split_unit(name).filter(|_| cells.iter().all(|cell| cell != name));
-                let mut column =
-                    column(*meaning, named(line, &cells, stated.map_or(name, |(name, _)| name))?);
-                if let Some((_, unit)) = stated {
-                    if !meaning.is_time() {
-                        let (name, word) = (short(name), meaning.name());
-                        let why =
-                            format!("--columns {word}={name}: only times have a unit; leave the unit out");
-                        return Err(line.at.wrong(why));
-                    }
-                    column.unit = Ok(unit);
+        if let Some(names) = names_of_columns {
+            for named in &names.named {
+                let is_new = columns.iter().all(|column| column.meaning != named.meaning);
+                if is_new && (!named.is_optional || named.is_in(&cells)) {
+                    columns.push(named_column(line, &cells, named)?);
                 }
-                columns.push(column);
             }
         } else {
             // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
@@ -217,8 +83,30 @@ impl Header {
                 columns.extend(index.filter(|_| is_free).map(|index| column(meaning, index)));
             }
         }
-        let is_google = names.is_none() && is_google(&cells);
-        Ok(Self { columns, width: cells.len(), names: brief(&all), is_google })
+        let is_google = names_of_columns.is_none() && is_google(&cells);
+        let set = names_of_columns.and_then(|names| names.set);
+        Ok(Self { columns, width: cells.len(), separator, names: brief(&all), is_google, set, zone })
+    }
+
+    /// Whether rows are JSON objects, so that the first line is a row too.
+    pub(super) const fn is_json(&self) -> bool {
+        self.separator.is_none()
+    }
+
+    /// Whether dates without a zone have one.
+    pub(super) const fn zone(&self) -> Option<Zone> {
+        self.zone
+    }
+
+    /// Remarks about how the table is read: its kind, separators, long units.
+    pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
+        let set = self.set.map(|set| {
+            let assumed = if set.note.is_empty() { String::new() } else { format!("; {}", set.note) };
+            format!("the columns are those of `{}`{assumed}", set.name)
+        });
+        let other = self.separator.filter(|(by, _)| *by != ',' && self.width > 1);
+        let separated = other.map(|(_, name)| format!("cells are separated by {name}"));
+        [set, separated, self.long_units()].into_iter().flatten()
     }
 
     /// Whether this is the header of the job table derived from Google's trace, where jobs submitted before the trace
@@ -238,7 +126,7 @@ impl Header {
 
     /// Whether the header has no known column.
     pub(super) fn is_empty(&self) -> bool {
-        self.columns.iter().all(|column| column.meaning == Meaning::Line)
+        self.columns.iter().all(|column| matches!(column.meaning, Meaning::Line | Meaning::Job))
     }
 
     /// The names as the file has them.
@@ -247,7 +135,7 @@ impl Header {
     }
 
     /// The columns of times that are read in minutes, hours or days, for a remark: `min` may stand for a minimum.
-    pub(super) fn long_units(&self) -> Option<String> {
+    fn long_units(&self) -> Option<String> {
         let read = |column: &Column| {
             let unit =
                 column.unit.as_ref().ok().filter(|unit| column.meaning.is_time() && unit.ns > SECONDS.ns)?;
@@ -255,7 +143,7 @@ impl Header {
         };
         let read: Vec<_> = self.columns.iter().filter_map(read).collect();
         (!read.is_empty())
-            .then(|| format!("numbers are read by the names of their columns: {}", read.join(", ")))
+            .then(|| format!("numbers are read by the units of their columns: {}", read.join(", ")))
     }
 
     /// The columns of features.
@@ -270,14 +158,20 @@ impl Header {
     /// of a row with more cells cannot be assigned to columns.
     pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> Result<TableRow<'a>, WorkloadError> {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
+        let Some((separator, name)) = self.separator else {
+            let mut object = object(line)?;
+            for (text, column) in texts.iter_mut().zip(&self.columns) {
+                *text = object.get_mut(&column.name).map(json_cell).unwrap_or_default().into();
+            }
+            return Ok(TableRow { at: line.at, header: self, texts });
+        };
         let mut count = 0;
-        for (index, cell) in cells(line.text).enumerate() {
+        for (index, cell) in cells(line.text, separator).enumerate() {
             count = index + 1;
             if index >= self.width && !cell.is_empty() {
-                let why = "put quotes around a cell that holds a comma";
-                return Err(line
-                    .at
-                    .wrong(format!("has more than the {} fields of the header; {why}", self.width)));
+                let width = self.width;
+                let why = format!("put quotes around a cell that holds {name}");
+                return Err(line.at.wrong(format!("has more than the {width} fields of the header; {why}")));
             }
             for (text, _) in texts.iter_mut().zip(&self.columns).filter(|(_, column)| column.index == index) {
                 text.clone_from(&cell);
@@ -292,14 +186,6 @@ impl Header {
     }
 }
 
-/// The meaning of a column's name.
-fn meaning(name: &str, is_derived: bool) -> Option<Meaning> {
-    if name == "end" && is_derived {
-        return Some(Meaning::Outcome);
-    }
-    HEADINGS.iter().chain(&NAMES).find(|(known, _)| *known == name).map(|&(_, meaning)| meaning)
-}
-
 /// Whether these are the headings of the table of jobs derived from Google's trace.
 fn is_google(cells: &[String]) -> bool {
     let has = |names: &[&str]| cells.iter().any(|cell| names.contains(&cell.as_str()));
@@ -309,8 +195,52 @@ fn is_google(cells: &[String]) -> bool {
         && has(&["class", "sched_class"])
 }
 
+/// The keys and values of a row that is a JSON object.
+fn object(line: TraceLine<'_>) -> Result<Map<String, Value>, WorkloadError> {
+    serde_json::from_str(line.text).map_err(|error| {
+        let why = "a table in JSON has one object in each line; `jq -c .[]` writes those of an array";
+        line.at.wrong(format!("is not a JSON object ({error}); {why}"))
+    })
+}
+
+/// The text of a value; objects and arrays are blank.
+fn json_cell(value: &mut Value) -> String {
+    match value {
+        Value::String(text) => std::mem::take(text),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+    }
+}
+
+/// The column that a pair of `--columns` names.
+fn named_column(line: TraceLine<'_>, cells: &[String], named: &Named) -> Result<Column, WorkloadError> {
+    let (meaning, name) = (named.meaning, &*named.column);
+    let stated = name.rsplit_once(':').filter(|(column, _)| {
+        let is_cell = |name: &str| cells.iter().any(|cell| cell == name);
+        !is_cell(name) && is_cell(column.trim_end())
+    });
+    let Some((name, unit)) = stated.map(|(name, unit)| (name.trim_end(), unit.trim())) else {
+        return Ok(Column::new(meaning, position(line, cells, name)?, name));
+    };
+    let mut column = Column::new(meaning, position(line, cells, name)?, name);
+    if column.set_unit(unit) {
+        return Ok(column);
+    }
+    let units = if meaning.is_time() {
+        "units of times are s, ms, us, ns, min, h, d and lengths such as 30ms"
+    } else if meaning == Meaning::Memory {
+        "units are bytes, kib, mib, gib, tib, kb, mb, gb, tb, for each task mib/task"
+    } else if matches!(meaning, Meaning::Cores | Meaning::Gpus) {
+        "units are milli and percent, for each task percent/task"
+    } else {
+        "leave it out"
+    };
+    let (word, name, unit) = (meaning.name(), short(name), short(unit));
+    Err(line.at.wrong(format!("--columns {word}={name}:{unit}: `{unit}` is no unit of `{word}`; {units}")))
+}
+
 /// The position of the only column of that name.
-fn named(line: TraceLine<'_>, cells: &[String], name: &str) -> Result<usize, WorkloadError> {
+fn position(line: TraceLine<'_>, cells: &[String], name: &str) -> Result<usize, WorkloadError> {
     let mut found = cells.iter().enumerate().filter(|(_, cell)| *cell == name).map(|(index, _)| index);
     match (found.next(), found.next()) {
         (Some(index), None) => Ok(index),
@@ -361,32 +291,53 @@ pub(super) struct Instant {
     pub(super) ns: u64,
     /// Seconds east of Greenwich, if the time is a date.
     pub(super) zone: Option<i64>,
+    /// Whether the date occurs twice, at a change of clocks.
+    pub(super) is_repeated: bool,
 }
 
 impl TableRow<'_> {
-    /// The column of a meaning and its text, unless it is blank or −1, which stands for unknown in numeric columns.
+    /// The column of a meaning and its text, unless that stands for unknown: blank, −1 or a word for nothing.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
+        const UNKNOWN: [&str; 7] = ["unknown", "none", "null", "nan", "nat", "n/a", "\\n"];
         let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
         let text: &str = &self.texts[at];
-        let is_unknown = text.is_empty() || meaning != Meaning::Outcome && text.parse() == Ok(-1.0);
+        let is_word = || UNKNOWN.iter().any(|word| text.eq_ignore_ascii_case(word));
+        let is_unknown =
+            text.is_empty() || meaning != Meaning::Outcome && (text.parse() == Ok(-1.0) || is_word());
         (!is_unknown).then_some((&self.header.columns[at], text))
     }
 
-    /// A length of time.
+    /// A length of time: a number, or a clock such as `1-06:53:00`.
     pub(super) fn span(&self, meaning: Meaning) -> Result<Option<Span>, WorkloadError> {
-        self.cell(meaning).map(|(column, text)| self.number(column, text).map(Span)).transpose()
+        let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
+        match length(text) {
+            Some(seconds) => Ok(Some(Span::from_secs(seconds))),
+            None => self.number(column, text).map(|ns| Some(Span(ns))),
+        }
     }
 
-    /// A point of time: a number or a date with a zone.
+    /// A point of time: a number, or a date with a zone.
     pub(super) fn instant(&self, meaning: Meaning) -> Result<Option<Instant>, WorkloadError> {
         let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
         let is_date = text.contains(':') || text.matches('-').count() > 1;
         if !is_date {
-            return Ok(Some(Instant { ns: self.number(column, text)?, zone: None }));
+            return Ok(Some(Instant { ns: self.number(column, text)?, zone: None, is_repeated: false }));
         }
-        let (ns, zone) =
-            instant(text).map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
-        Ok(Some(Instant { ns, zone: Some(zone) }))
+        let Dated { ns, zone, is_repeated } = instant(text, self.header.zone)
+            .map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
+        Ok(Some(Instant { ns, zone: Some(zone), is_repeated }))
+    }
+
+    /// Whether the job was there before the clock of a table that tells such jobs by times below zero.
+    pub(super) fn is_earlier(&self) -> bool {
+        let is_negative = |text: &str| text.parse().is_ok_and(|number: f64| number < 0.0);
+        self.header.set.is_some_and(|set| set.begins_earlier)
+            && self.cell(Meaning::Submit).is_some_and(|(_, text)| is_negative(text))
+    }
+
+    /// Whether the row is a step of a job of another row.
+    pub(super) fn is_step(&self) -> bool {
+        self.cell(Meaning::Job).is_some_and(|(_, text)| text.contains('.'))
     }
 
     /// A number of tasks, nodes or processors.
@@ -413,16 +364,13 @@ impl TableRow<'_> {
                     self.feature(&self.header.columns[at], feature, text, words)?;
             }
         }
-        let cpu = |share: f32| share * CORES_OF_GOOGLE_MACHINE * tasks as f32;
-        details.cores = match self.decimal(Meaning::Cores)? {
-            None => self.decimal(Meaning::GoogleCpu)?.map(cpu),
-            cores => cores,
+        let google = |meaning, capacity: f32| {
+            Ok::<_, WorkloadError>(self.decimal(meaning)?.map(|share| share * capacity * tasks as f32))
         };
-        let memory = |share: f32| share * GIB_OF_GOOGLE_MACHINE * tasks as f32;
-        details.memory = match self.decimal(Meaning::Memory)? {
-            None => self.decimal(Meaning::GoogleMemory)?.map(memory),
-            memory => memory,
-        };
+        let amount = |meaning| self.amount(meaning, tasks);
+        details.cores = amount(Meaning::Cores)?.or(google(Meaning::GoogleCpu, CORES_OF_GOOGLE_MACHINE)?);
+        details.memory = amount(Meaning::Memory)?.or(google(Meaning::GoogleMemory, GIB_OF_GOOGLE_MACHINE)?);
+        details.gpus = amount(Meaning::Gpus)?;
         Ok(details)
     }
 
@@ -457,6 +405,13 @@ impl TableRow<'_> {
                        of SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
             self.wrong(column, &format!("`{}` {why}", short(text)))
         })
+    }
+
+    /// Cores, GPUs or GiB of all tasks of the job together.
+    pub(super) fn amount(&self, meaning: Meaning, tasks: u32) -> Result<Option<f32>, WorkloadError> {
+        let Some((column, _)) = self.cell(meaning) else { return Ok(None) };
+        let factor = if column.is_each { column.scale * f64::from(tasks) } else { column.scale };
+        Ok(self.decimal(meaning)?.map(|number| (f64::from(number) * factor) as f32))
     }
 
     fn decimal(&self, meaning: Meaning) -> Result<Option<f32>, WorkloadError> {
@@ -528,54 +483,5 @@ impl WordNumbers {
     /// The number of a word that appeared.
     pub(super) fn known(&self, word: &str) -> Option<u32> {
         self.0.get(word).copied()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_columns_state_their_unit() {
-        let units = |name: &str| TimeUnit::of(name).map(|unit| unit.plural);
-        for (names, unit) in [
-            (
-                &[
-                    "took",
-                    "elapsed",
-                    "at",
-                    "mean_s",
-                    "submit_time",
-                    "job_arrival_stamp",
-                    "runSeconds",
-                    "",
-                    "_",
-                ][..],
-                "seconds",
-            ),
-            (&["run_ms", "duration (msec)", "runMs", "RUN.MILLIS"], "milliseconds"),
-            (&["run_us", "run_µs", "run_μs"], "microseconds"),
-            (&["run_ns", "ns"], "nanoseconds"),
-            (&["duration_min", "duration-Minutes", "DurationMin", "minutes"], "minutes"),
-            (&["walltime_h", "hrs"], "hours"),
-            (&["age_days"], "days"),
-        ] {
-            for name in names {
-                assert_eq!(units(name), Ok(unit), "{name}");
-            }
-        }
-        for (name, end) in [("run_ticks", "ticks"), ("run_avg", "avg"), ("jobLength", "length")] {
-            assert_eq!(units(name), Err(end.to_owned()), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_on_the_command_line_are_checked() {
-        assert!("user=user_ID,submit=at".parse::<ColumnNames>().is_ok());
-        let error = "usr=user_ID".parse::<ColumnNames>().unwrap_err();
-        assert!(error.contains("`usr`") && error.contains("lname"), "{error}");
-        assert!("user".parse::<ColumnNames>().unwrap_err().contains("is not a pair"));
-        let error = "user=a,submit=b,user=c".parse::<ColumnNames>().unwrap_err();
-        assert!(error.contains("`user` is given twice, as `a` and `c`"), "{error}");
     }
 }

@@ -3,25 +3,34 @@
 use volary_actors::base::{Span, Time};
 
 use super::super::trace::Trace;
-use super::lines::{Lines, Skipped, TraceLine};
+use super::lines::{BadRows, Lines, Skipped, TraceLine};
 use crate::workload::trace::WorkloadError;
 
 /// Reads up to `limit` jobs.
-pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
-    let mut durations = Vec::new();
+pub(super) fn read(
+    lines: &mut Lines<'_>,
+    trace: &mut Trace,
+    limit: usize,
+    bad: &mut BadRows,
+) -> Result<Skipped, WorkloadError> {
+    let (mut durations, mut skipped) = (Vec::new(), Skipped::default());
     let mut other_means = OtherMeans::default();
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row('#')? else { break };
         durations.clear();
         let number = line.text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         let words = trace.jobs().is_empty() && !number;
-        let (arrival, mean) =
-            job(line, &mut durations).map_err(|error| if words { other_format(error) } else { error })?;
+        let job = job(line, &mut durations).map_err(|error| if words { other_format(error) } else { error });
+        let Some(job) = bad.row(job)? else { continue };
+        let Some((arrival, mean)) = job else {
+            skipped.count("without a run time");
+            continue;
+        };
         other_means.count(line, mean, &durations);
         trace.push(arrival, mean, &durations).map_err(|why| line.at.wrong(why))?;
     }
     other_means.note().into_iter().for_each(|note| trace.note(note));
-    Ok(Skipped::default())
+    Ok(skipped)
 }
 
 /// Lines whose stated mean differs from the mean of their durations.
@@ -75,14 +84,22 @@ fn other_format(error: WorkloadError) -> WorkloadError {
     ))
 }
 
-fn job(line: TraceLine<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), WorkloadError> {
+/// Arrival and mean of a job; `None` if its mean or a duration is −1, which stands for unknown.
+fn job(line: TraceLine<'_>, durations: &mut Vec<f32>) -> Result<Option<(Time, Span)>, WorkloadError> {
     let mut fields = line.fields();
     let at = line.at;
+    let known = |field, column, text: &str| match text.parse() == Ok(-1.0) {
+        true => Ok(None),
+        false => at.seconds(field, column, text).map(Some),
+    };
     let arrival = at.seconds(1, "arrival_s", fields.need("arrival_s")?)?;
     let tasks = at.count(2, "num_tasks", fields.need("num_tasks")?)?;
-    let mean = at.seconds(3, "mean_task_duration_s", fields.need("mean_task_duration_s")?)?;
+    let mean = known(3, "mean_task_duration_s", fields.need("mean_task_duration_s")?)?;
+    let mut is_unknown = false;
     while let Some(text) = fields.take() {
-        durations.push(at.seconds(fields.taken(), "task duration", text)? as f32);
+        let duration = known(fields.taken(), "task duration", text)?;
+        is_unknown |= duration.is_none();
+        durations.push(duration.unwrap_or_default() as f32);
     }
     if durations.len() != tasks as usize {
         let why = format!(
@@ -92,6 +109,6 @@ fn job(line: TraceLine<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), Wo
         );
         return Err(at.wrong(why));
     }
-    let arrival = Span::from_secs_f64(arrival);
-    Ok((Time(arrival.0), Span::from_secs_f64(mean)))
+    let mean = mean.filter(|_| !is_unknown);
+    Ok(mean.map(|mean| (Time(Span::from_secs_f64(arrival).0), Span::from_secs_f64(mean))))
 }

@@ -29,6 +29,9 @@ pub struct Description {
     pub fan_out: Quantiles,
     /// Number of cores per job, if the trace states it.
     pub cores: Option<Quantiles>,
+    /// Number of GPUs per job, over the jobs that have some; absent if the trace states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<Quantiles>,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
     /// Duration of the longest task of each job, s.

@@ -31,7 +31,8 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         offered_cores: if arrivals.span_s > 0.0 { work_s / arrivals.span_s } else { 0.0 },
         counts_tasks: trace.counts_tasks(),
         fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
-        cores: cores(trace),
+        cores: amounts(trace, |job| trace.cores(job)),
+        gpus: amounts(trace, |job| trace.gpus(job)),
         mean_s: Quantiles::of(trace.jobs().iter().map(|job| job.mean.as_secs_f64())),
         duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
         task_s: task_durations(trace),
@@ -90,11 +91,10 @@ fn task_durations(trace: &Trace) -> Quantiles {
     Quantiles::weighted((0..trace.jobs().len()).flat_map(of))
 }
 
-/// Cores per job, over the jobs that state cores.
-fn cores(trace: &Trace) -> Option<Quantiles> {
-    let cores: Vec<f64> =
-        (0..).map(JobId).take(trace.jobs().len()).filter_map(|job| trace.cores(job)).map(f64::from).collect();
-    (!cores.is_empty()).then(|| Quantiles::of(cores))
+/// An amount per job, over the jobs that state it.
+fn amounts(trace: &Trace, of: impl Fn(JobId) -> Option<f32>) -> Option<Quantiles> {
+    let stated: Vec<f64> = (0..).map(JobId).take(trace.jobs().len()).filter_map(of).map(f64::from).collect();
+    (!stated.is_empty()).then(|| Quantiles::of(stated))
 }
 
 /// Deviations |duration / mean − 1| of every task, over jobs with durations per task.
@@ -117,7 +117,7 @@ fn sizes(trace: &Trace, each: &[Measured]) -> Option<Sizes> {
         of_size.entry(size.to_bits()).or_default().push(measured.longest);
     }
     of_size.retain(|_, durations| durations.len() > 1);
-    let known = trace.counts_tasks() || cores(trace).is_some();
+    let known = trace.counts_tasks() || amounts(trace, |job| trace.cores(job)).is_some();
     (known && !of_size.is_empty()).then(|| {
         let cov: Vec<f64> =
             of_size.values().map(|durations| Quantiles::of(durations.iter().copied()).cov()).collect();

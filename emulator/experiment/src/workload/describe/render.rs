@@ -181,11 +181,13 @@ fn distributions(d: &Description, width: Option<usize>) -> String {
     ];
     let known = |name: &str| match name {
         "cores per job" => d.cores.is_some(),
+        "GPUs per job" => d.gpus.is_some(),
         name => d.counts_tasks || !of_tasks.contains(&name),
     };
     let rows = [
         ("tasks per job", &d.fan_out),
         ("cores per job", &d.cores.unwrap_or_default()),
+        ("GPUs per job", &d.gpus.unwrap_or_default()),
         ("mean task duration, s", &d.mean_s),
         ("job duration, s", &d.duration_s),
         ("task duration, s", &d.task_s),
@@ -429,6 +431,14 @@ mod tests {
 
     fn described(name: &str, text: String) -> Description {
         describe(&Trace::parse(Path::new(name), std::io::Cursor::new(text), None).unwrap(), None, None)
+    }
+
+    #[test]
+    fn gpus_are_described_where_a_trace_states_them() {
+        let text = described("a.csv", "submit,run,gpus\n1,2,4\n2,3,0\n3,3,2\n".into()).to_string();
+        let row = text.lines().find(|line| line.contains("GPUs per job")).unwrap();
+        assert_eq!(row.split_whitespace().nth(3), Some("3"), "jobs without GPUs do not count: {text}");
+        assert!(!described("a.csv", "submit,run\n1,2\n".into()).to_string().contains("GPUs"));
     }
 
     fn finding(comparison: &TraceComparison, name: &str, trace: usize) -> TraceFinding {

