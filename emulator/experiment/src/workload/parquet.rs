@@ -148,12 +148,13 @@ fn json(field: &Field, kind: TimeKind) -> Value {
 
 /// Damage as the kind `InvalidData`, and compressions that are not built in with a remedy.
 fn failed(error: ParquetError) -> io::Error {
-    if let ParquetError::NYI(why) = &error {
+    let why = error.to_string();
+    if matches!(error, ParquetError::NYI(_)) || why.contains("Disabled feature") {
         let remedy =
             "write the file with snappy, gzip or zstd, for example with `pandas.DataFrame.to_parquet`";
         return io::Error::new(ErrorKind::Unsupported, format!("{why}; {remedy}"));
     }
-    io::Error::new(ErrorKind::InvalidData, error.to_string())
+    io::Error::new(ErrorKind::InvalidData, why)
 }
 
 #[cfg(test)]

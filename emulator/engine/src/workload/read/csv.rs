@@ -230,12 +230,14 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.
     zone: Option<Option<i64>>,
-    /// Number of dates that occur twice, at a change of clocks.
+    /// Number of dates that state no zone, and of dates that occur twice, at a change of clocks.
+    assumed: u64,
     repeated: u64,
 }
 
 impl Clock {
     fn local(&mut self, row: &TableRow<'_>, at: Instant) -> Result<Time, WorkloadError> {
+        self.assumed += u64::from(at.is_assumed);
         self.repeated += u64::from(at.is_repeated);
         match (*self.zone.get_or_insert(at.zone), at.zone) {
             (None, None) => Ok(Time(at.ns)),
@@ -254,7 +256,8 @@ impl Clock {
             times => format!("; {times} of them occur twice, at a change of clocks, and count as the first"),
         };
         Some(match self.zone {
-            Some(Some(_)) => format!("dates without a zone are in {zone}{twice}"),
+            Some(Some(_)) if self.assumed > 0 => format!("dates without a zone are in {zone}{twice}"),
+            Some(Some(_)) => format!("the zone {zone} is not used, since dates state their own"),
             Some(None) | None => format!("the zone {zone} is not used, since times are numbers"),
         })
     }

@@ -291,6 +291,8 @@ pub(super) struct Instant {
     pub(super) ns: u64,
     /// Seconds east of Greenwich, if the time is a date.
     pub(super) zone: Option<i64>,
+    /// Whether a date states no zone.
+    pub(super) is_assumed: bool,
     /// Whether the date occurs twice, at a change of clocks.
     pub(super) is_repeated: bool,
 }
@@ -321,11 +323,16 @@ impl TableRow<'_> {
         let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
         let is_date = text.contains(':') || text.matches('-').count() > 1;
         if !is_date {
-            return Ok(Some(Instant { ns: self.number(column, text)?, zone: None, is_repeated: false }));
+            return Ok(Some(Instant {
+                ns: self.number(column, text)?,
+                zone: None,
+                is_assumed: false,
+                is_repeated: false,
+            }));
         }
-        let Dated { ns, zone, is_repeated } = instant(text, self.header.zone)
+        let Dated { ns, zone, is_assumed, is_repeated } = instant(text, self.header.zone)
             .map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
-        Ok(Some(Instant { ns, zone: Some(zone), is_repeated }))
+        Ok(Some(Instant { ns, zone: Some(zone), is_assumed, is_repeated }))
     }
 
     /// Whether the job was there before the clock of a table that tells such jobs by times below zero.

@@ -71,6 +71,8 @@ pub(super) struct Dated {
     pub(super) ns: u64,
     /// Seconds east of Greenwich.
     pub(super) zone: i64,
+    /// Whether the date states no zone.
+    pub(super) is_assumed: bool,
     /// Whether a change of clocks gives the same date to a second, later time.
     pub(super) is_repeated: bool,
 }
@@ -124,7 +126,7 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
     let start = start.and_utc();
     let seconds = u64::try_from(start.timestamp()).map_err(|_| format!("lies before 1970; {FORM}"))?;
     let ns = seconds * 1_000_000_000 + u64::from(start.timestamp_subsec_nanos());
-    Ok(Dated { ns, zone, is_repeated })
+    Ok(Dated { ns, zone, is_assumed: at.is_none(), is_repeated })
 }
 
 /// The time of day of `06:53` or `06:53:00.25`.
@@ -318,7 +320,8 @@ mod tests {
             ("2021-10-31 02:30:00Z", "Europe/Stockholm", 1_635_647_400, 0, false),
         ] {
             let ns = seconds * 1_000_000_000;
-            assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_repeated }), "{text}");
+            let is_assumed = !text.ends_with('Z');
+            assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_assumed, is_repeated }), "{text}");
         }
         let why = at("2021-03-28 02:30:00", "Europe/Stockholm").unwrap_err();
         assert!(why.contains("no time in Europe/Stockholm"), "{why}");

@@ -94,7 +94,8 @@ fn a_zone_is_for_dates_that_state_none() {
     assert!(notes.contains("in Europe/Stockholm; 1 of them occur twice"), "{notes}");
     let error = complaint("a.csv", text);
     assert!(error.contains("a.csv:2") && error.contains("--zone UTC"), "{error}");
-    for (name, text) in [("a.csv", "submit,run\n1,2\n"), ("a.swf", SWF)] {
+    let own = "submit,run\n2021-10-31T01:30:00Z,5\n";
+    for (name, text) in [("a.csv", "submit,run\n1,2\n"), ("a.csv", own), ("a.swf", SWF)] {
         let notes = with_reading(name, text, &stockholm).unwrap().notes().join("; ");
         assert!(notes.contains("the zone Europe/Stockholm is not used"), "{notes}");
     }
