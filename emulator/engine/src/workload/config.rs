@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
-use super::read::{Reading, SizeBy, Zone};
+use super::read::{ColumnNames, Reading, SizeBy, Zone};
 use super::slo::Slo;
 use super::usage::UsageSection;
 use super::work::Share;
@@ -271,6 +271,10 @@ following! {
         /// All may be packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of Google's event tables,
         /// of Alibaba's batch tables, and of tables with other columns.
         file: PathBuf,
+        /// Columns of a table, as `--columns` of `volary trace` names them: "submit=at,run=took:min,gpus=n", or the
+        /// name of a known table such as "philly". If absent the header must have known names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        columns: Option<ColumnNames>,
         /// Zone of dates that state none: a name of the IANA database, such as "UTC" or "Europe/Stockholm".
         #[serde(default, skip_serializing_if = "Option::is_none")]
         zone: Option<Zone>,
@@ -295,25 +299,12 @@ impl TraceSpec {
     /// How the file is read.
     pub(super) fn reading(&self) -> Reading {
         let Self { jobs, zone, size, skip_bad, .. } = *self;
-        Reading { jobs, columns: None, zone, size, skip_bad }
+        Reading { jobs, columns: self.columns.clone(), zone, size, skip_bad }
     }
 
     /// The settings of the generator that replaces a missing file.
     pub fn like(&self) -> Like {
-        let Self {
-            file: _,
-            zone: _,
-            size: _,
-            skip_bad: _,
-            fallback: _,
-            jobs,
-            speedup,
-            load,
-            interarrival,
-            cutoff,
-            deadline_slack,
-            ..
-        } = self.clone();
+        let Self { jobs, speedup, load, interarrival, cutoff, deadline_slack, .. } = self.clone();
         let Self { slo, gang, filter, pretrain, .. } = self.clone();
         Like { jobs, speedup, load, interarrival, cutoff, deadline_slack, slo, gang, filter, pretrain }
     }

@@ -364,6 +364,11 @@ fn gpus_of_a_trace_are_the_tasks_of_gangs() {
     assert!(!build("skip_bad = 0.5\ngang = false").unwrap().is_gang(JobId(0)));
     let error = build("").unwrap_err().to_string();
     assert!(error.contains("p.csv:4: field 1 (timestamp)") && error.contains("skip_bad"), "{error}");
+    let columns = "columns = \"submit=timestamp,run=num_gpus:h,gpus=duration\"";
+    let named = build(&format!("skip_bad = 0.5\ngang = false\n{columns}")).unwrap();
+    assert_eq!((named.tasks(jobs[0]), named.longest(jobs[0])), (66, Span::from_secs(4 * 3600)));
+    let error = toml::from_str::<TraceSpec>("file = \"p.csv\"\ncolumns = \"usr=u\"").unwrap_err().to_string();
+    assert!(error.contains("`usr` is not a known column"), "{error}");
     let error = toml::from_str::<TraceSpec>("file = \"p.csv\"\nzone = \"CEST\"").unwrap_err().to_string();
     assert!(error.contains("`CEST` is no time zone; write UTC"), "{error}");
 }

@@ -1,6 +1,10 @@
 //! Columns of tables: the meanings of their names, as headings of published files and as `--columns` states them, and
 //! their units.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 use volary_actors::base::Feature;
 
 use super::time::{TimeUnit, words};
@@ -128,7 +132,8 @@ pub(super) const SECOND_CHOICE: [(&str, Meaning); 2] =
 
 /// Names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`, or those of a known table, such as
 /// `--columns philly`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ColumnNames {
     pub(super) named: Vec<Named>,
     pub(super) set: Option<&'static ColumnSet>,
@@ -205,6 +210,27 @@ impl ColumnNames {
             pairs.push(pair);
         }
         Ok(Self { named: pairs, set: None })
+    }
+}
+
+impl From<ColumnNames> for String {
+    /// The text that reads back as these columns.
+    fn from(columns: ColumnNames) -> Self {
+        let pair = |named: &Named| format!("{}={}", named.meaning.name(), named.column);
+        let pairs = || columns.named.iter().map(pair).collect::<Vec<_>>().join(",");
+        columns.set.map_or_else(pairs, |set| set.name.to_owned())
+    }
+}
+
+impl JsonSchema for ColumnNames {
+    fn schema_name() -> Cow<'static, str> {
+        "ColumnNames".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "columns of a table, such as \"submit=at,run=took:min,user=who\", or the name of a known table",
+            "type": "string"
+        })
     }
 }
 

@@ -168,7 +168,7 @@ fn require(
     };
     Err(line.at.wrong(format!(
         "the header names no column {lacking}; it has {}. Say which column is which: `volary trace describe` and \
-         `convert`, which makes a .tr file of it, take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN",
+         `convert`, which makes a .tr file of it, take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN; in an experiment `workload.trace.columns`",
         header.names(),
     )))
 }

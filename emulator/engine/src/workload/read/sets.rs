@@ -135,6 +135,14 @@ pub(super) fn bare_header(file: &Path) -> Option<&'static str> {
     SETS.iter().filter_map(|set| set.bare).find(|(file, _)| *file == stem).map(|(_, header)| header)
 }
 
+impl TryFrom<String> for ColumnNames {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl ColumnSet {
     fn columns(&'static self) -> Option<ColumnNames> {
         let named = |list: &str, is_optional| -> Option<Vec<Named>> {
@@ -173,7 +181,9 @@ mod tests {
 
     #[test]
     fn names_on_the_command_line_are_checked() {
-        assert!("user=user_ID,submit=at".parse::<ColumnNames>().is_ok());
+        for text in ["user=user_ID,submit=at,run=took:min", "philly"] {
+            assert_eq!(String::from(text.parse::<ColumnNames>().unwrap()), text);
+        }
         let error = "usr=user_ID".parse::<ColumnNames>().unwrap_err();
         assert!(error.contains("`usr`") && error.contains("lname"), "{error}");
         assert!("user=a,b".parse::<ColumnNames>().unwrap_err().contains("`b` is not a pair"));
