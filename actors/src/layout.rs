@@ -4,7 +4,13 @@
 //! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
 //! of its node manager; every other actor has an endpoint of its own, with its own number.
 
+mod group;
+
+use std::sync::Arc;
+
 use crate::base::{ActorId, Amount, Endpoint, Span};
+
+pub use self::group::{GossipGroup, Neighbours, Origin};
 
 /// The role of an actor; its number counts the actors of the same role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +53,7 @@ impl Sharing {
 }
 
 /// The actors of a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Layout {
     schedulers: u32,
     nodes: u32,
@@ -64,6 +70,8 @@ pub struct Layout {
     request: Option<Span>,
     /// Number of kinds of nodes, at least one.
     kinds: u8,
+    /// The group of nodes that spreads updates, in a run without jobs.
+    gossip: Option<Arc<GossipGroup>>,
 }
 
 impl Layout {
@@ -80,6 +88,7 @@ impl Layout {
             sharing: None,
             request: None,
             kinds: 1,
+            gossip: None,
         };
         layout.with_cores(cores).with_auxiliaries(auxiliaries)
     }
@@ -164,6 +173,17 @@ impl Layout {
     pub fn with_kinds(mut self, kinds: u8) -> Self {
         self.kinds = kinds.max(1);
         self
+    }
+
+    /// Makes the nodes a group that spreads updates.
+    pub fn with_gossip(mut self, group: GossipGroup) -> Self {
+        self.gossip = Some(Arc::new(group));
+        self
+    }
+
+    /// The group of nodes that spreads updates; `None` in a run with jobs.
+    pub const fn gossip(&self) -> Option<&Arc<GossipGroup>> {
+        self.gossip.as_ref()
     }
 
     /// Number of kinds of nodes: 1 if no job has a preference.

@@ -9,7 +9,7 @@
 //! | [`base`] | time, ids, addressed randomness, distributions |
 //! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |
 //! | [`message`] | the messages, in files of related protocols |
-//! | [`layout`] | roles and endpoints of actors |
+//! | [`layout`] | roles and endpoints of actors; the members of a gossip group |
 //! | [`catalog`] | descriptions of jobs |
 //! | [`predict`] | predictors of run times |
 //! | [`roles`] | client, worker, the standard node manager, job tables |

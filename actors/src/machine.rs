@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, TaskId, Time};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
-use crate::message::Message;
+use crate::message::{Message, Update};
 
 /// An actor: a state machine that reacts to one input at a time. It measures nothing itself: it asks for work, timers
 /// and progress, and receives the answers as inputs.
@@ -289,6 +289,11 @@ pub enum Note {
         expected: Span,
         /// The job's run time, on nodes that it prefers.
         run: Span,
+    },
+    /// An actor of a gossip group has an update from now on; its origin is the first.
+    Informed {
+        /// The update.
+        update: Update,
     },
     /// The program of a policy in another language recorded a value.
     Value {

@@ -49,6 +49,8 @@ pub enum Purpose {
     Usage = 15,
     /// The time that an actor takes for its n-th message.
     Handling = 16,
+    /// The graph of the members of a gossip group.
+    Topology = 17,
 }
 
 /// Folds a seed, a purpose and ids into the state of a [`Draw`].
@@ -112,6 +114,11 @@ impl Rng {
     /// The state of the stream: a SplitMix64 with this seed continues it.
     pub const fn state(&self) -> u64 {
         self.0
+    }
+
+    /// A short stream for one draw from a distribution.
+    pub fn draw(&mut self) -> Draw {
+        Address(self.next()).draw()
     }
 
     /// A uniform integer below `bound`, which must be positive; without bias (Lemire's method).

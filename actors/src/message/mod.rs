@@ -14,6 +14,7 @@ mod protocol;
 mod registry;
 mod report;
 mod slice;
+mod spread;
 
 #[path = "../policies/murmuration/messages.rs"]
 mod murmuration;
@@ -37,3 +38,4 @@ pub use self::protocol::Run;
 pub use self::registry::{KINDS, Message, kind_name, kinds};
 pub use self::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
 pub use self::slice::{Preemption, Slice, SliceWork};
+pub use self::spread::{Spread, Update};

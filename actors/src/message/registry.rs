@@ -13,6 +13,7 @@ use super::probe::{Probe, Share, Steal};
 use super::protocol::{Protocol, Run};
 use super::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
 use super::slice::{Preemption, Slice};
+use super::spread::Spread;
 use crate::base::{ActorId, Class, JobId};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
@@ -124,6 +125,8 @@ messages! {
     Usage(UsageReport),
     /// Node → scheduler: throttling and eviction on shared nodes.
     Contention(Contention),
+    /// Member → member: updates without jobs.
+    Spread(Spread),
     /// The messages of policies in other crates.
     Custom(Custom),
 }

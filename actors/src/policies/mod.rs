@@ -19,6 +19,7 @@ pub mod eagle;
 pub mod external;
 pub mod full_repetition;
 pub mod gang;
+pub mod gossip;
 pub mod hadoop2;
 pub mod hawk;
 pub mod hedged;

@@ -87,6 +87,8 @@ pub enum Caches {
 pub struct Traits<'a> {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
     pub central_jobs: CentralJobs,
+    /// Whether this policy spreads updates among nodes, in runs without jobs.
+    pub gossips: bool,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
     /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.
@@ -142,7 +144,7 @@ pub trait Policy: Parameters {
     const ABOUT: &'static str;
 
     /// Sets of parameters that randomised tests run, each an inline TOML table. A test replaces `#` by a number of
-    /// servers between 1 and the number of nodes. Empty for a policy that does not run without a program.
+    /// servers between 1 and the number of nodes. Empty for a policy that runs no jobs, or none without a program.
     const VARIANTS: &'static [&'static str];
 
     /// The optional behaviour of this policy.

@@ -27,7 +27,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Whether the policy runs without a program of its user.
+    /// Whether the policy runs jobs, without a program of its user.
     pub const fn runs_alone(&self) -> bool {
         !self.variants.is_empty()
     }
@@ -245,6 +245,10 @@ ours! {
     "mantri" => super::mantri::Mantri,
     "dolly" => super::dolly::Dolly,
     "hedged" => super::hedged::Hedged,
+    "push" => super::gossip::Push,
+    "pull" => super::gossip::Pull,
+    "push-pull" => super::gossip::PushPull,
+    "flood" => super::gossip::Flood,
     "external" => super::external::External,
 }
 

@@ -12,6 +12,7 @@
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |
+//! | [`gossip`] | a member of a group that spreads updates, and its source |
 //! | [`heartbeats`] | the times of a node's heartbeats |
 //! | [`planning`] | a central scheduler that decides in cycles which jobs run, all tasks of a job together |
 //! | [`task_queue`] | a central queue of tasks |
@@ -33,6 +34,7 @@ pub mod backlog;
 pub mod client;
 pub mod dispatcher;
 pub mod early_binding;
+pub mod gossip;
 pub mod heartbeats;
 pub mod job_table;
 pub mod las;

@@ -33,7 +33,7 @@ fn every_policy_is_registered_tested_and_listed() {
     let entries = fs::read_dir(root().join("actors/src/policies")).unwrap();
     let stem = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let mut stems: BTreeSet<String> = entries.map(|entry| stem(entry.unwrap().path())).collect();
-    stems.retain(|stem| !["mod", "policy", "registry", "spec"].contains(&stem.as_str()));
+    stems.retain(|stem| !["mod", "policy", "registry", "spec", "gossip"].contains(&stem.as_str()));
     for stem in &stems {
         // The name of a module cannot begin with a digit.
         let name = if stem == "three_sigma" { "3sigma".to_owned() } else { stem.replace('_', "-") };
@@ -46,7 +46,15 @@ fn every_policy_is_registered_tested_and_listed() {
             || oracles.contains(&format!("\"{name} = {{"));
         assert!(row, "{name} has no row in emulator/engine/tests/sim/oracles.rs");
     }
-    assert_eq!(stems.len(), volary_actors::policies::PolicySpec::cards().len());
+    // Policies that gossip run no jobs: they share a file, a page, and experiments with their closed forms.
+    let page = fs::read_to_string(root().join("docs/src/gossip.md")).unwrap();
+    let gossiping = registry.lines().filter_map(|line| line.trim().strip_suffix(","));
+    let gossiping = gossiping.filter_map(|line| line.split_once(" => super::gossip::"));
+    let names: Vec<&str> = gossiping.map(|(name, _)| name.trim_matches('"')).collect();
+    for name in &names {
+        assert!(page.contains(&format!("| `{name}` |")), "{name} has no row on the page of gossip");
+    }
+    assert_eq!(stems.len() + names.len(), volary_actors::policies::PolicySpec::cards().len());
 }
 
 /// Number of lines of the comment at the head of an experiment file: question, command, answer, and section of the

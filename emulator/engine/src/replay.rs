@@ -390,12 +390,12 @@ enum ReplayRecorder<'a> {
 
 impl<'a> ReplayRecorder<'a> {
     fn new(world: &'a World, config: &RunConfig, shards: u16, real_time: bool) -> Self {
-        let recorder = world.recorder(config.recording);
+        let (recorder, limit) = (world.recorder(config.recording), world.limit(config.until));
         if real_time {
             let heals_at = world.faults().heals_at();
-            Self::Real(Box::new(Aggregator::new(recorder, shards as usize, config.until, heals_at)))
+            Self::Real(Box::new(Aggregator::new(recorder, shards as usize, limit, heals_at)))
         } else {
-            let until = config.until.map(|span| Time::ZERO + span);
+            let until = limit.map(|span| Time::ZERO + span);
             Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
         }
     }

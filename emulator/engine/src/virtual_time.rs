@@ -72,7 +72,7 @@ pub fn measure_with(
     // Each receiver of a broadcast handles it by itself if that takes time.
     let parts = Parts { shared: parts.actors.is_none(), ..parts };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
-    let end = drive(&mut shard, config.until, progress)?;
+    let end = drive(&mut shard, world.limit(config.until), progress)?;
     shard.read_broadcasts();
     let counters = Counters::of(&shard);
     let (recorder, mut observer) = shard.observer;

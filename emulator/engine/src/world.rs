@@ -17,7 +17,7 @@ use crate::results::Measured;
 use crate::scenario::quiet::{SHORTEST, longest};
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
-use crate::workload::{TraceSource, Workload};
+use crate::workload::{Gossip, TraceSource, Workload};
 
 /// The reason why a scenario has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -177,8 +177,17 @@ impl World {
 
     /// The time without a copy after which a run is given up, once all jobs have arrived and all faults have healed.
     pub fn longest_quiet(&self) -> Span {
+        if let Some(gossip) = self.point.resolved.workload.gossip() {
+            return gossip.lasts();
+        }
         // A network that does not fit this cluster is refused before anything runs.
         longest(&self.point, &self.workload, &self.machines, &self.faults).unwrap_or(SHORTEST)
+    }
+
+    /// The emulated time limit of a run: `until` of the experiment, or the end of a run without jobs.
+    pub fn limit(&self, until: Option<Span>) -> Option<Span> {
+        let lasts = self.point.resolved.workload.gossip().map(Gossip::lasts);
+        until.into_iter().chain(lasts).min()
     }
 
     /// The fault schedule.
@@ -227,7 +236,8 @@ impl World {
 
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
-        let mut recording = Recording { quiet: self.longest_quiet(), ..recording };
+        let gossip = self.point.resolved.workload.gossip().map(Gossip::measured);
+        let mut recording = Recording { quiet: self.longest_quiet(), gossip, ..recording };
         if let Caches::Snapshots { nodes, .. } = self.point.policy.traits().caches {
             (recording.cached_nodes, recording.snapshots) = (Some(self.layout().nodes_in(nodes)), true);
         }

@@ -199,8 +199,12 @@ pub fn measure(
         mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
         world,
     });
-    let mut aggregator =
-        Aggregator::new(shared.world.recorder(run.recording()), shards as usize, run.until, heals_at);
+    let mut aggregator = Aggregator::new(
+        shared.world.recorder(run.recording()),
+        shards as usize,
+        shared.world.limit(run.until),
+        heals_at,
+    );
     let (send, receive) = bounded(REPORTS);
     let awake = Attempt::begin(run.keeps_awake());
     let arbiters = launch(&shared, shards, &send)?;

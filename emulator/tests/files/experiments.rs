@@ -73,6 +73,19 @@ fn pigeon_and_kairos_keep_their_worked_examples() {
 }
 
 #[test]
+fn gossip_keeps_its_closed_forms_in_small_groups() {
+    assert_claims(&small("gossip/closed-forms-information.toml", &[]), &[]);
+    assert_claims(&small("gossip/closed-forms-handling.toml", &[]), &[]);
+    for (name, set, claims) in [
+        ("rounds", "cluster.nodes=10", "10 members: 6.047"),
+        ("clocks", "cluster.nodes=10", "10 members: 5.092"),
+        ("age", "cluster.nodes=8", "8 members, "),
+    ] {
+        assert_claims(&small(&format!("gossip/closed-forms-{name}.toml"), &[set]), &[claims]);
+    }
+}
+
+#[test]
 fn straggler_experiments_keep_their_claims_on_backups() {
     let experiment = small("stragglers/speculation.toml", &["workload.synthetic.jobs=200"]);
     assert_claims(&experiment, &["long and severe bursts: policies", "LATE has", "clones for all"]);

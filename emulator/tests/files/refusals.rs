@@ -351,3 +351,41 @@ fn a_gang_that_fits_nowhere_is_refused_under_any_seed() {
     }
     assert!(!here.join("runs").exists());
 }
+
+/// A table like [`IMPOSSIBLE`], for an experiment without jobs.
+const IMPOSSIBLE_GOSSIP: &str = r#"
+workload.gossip.topology={edges={values=[[0,1],[2,3]]}} | not connected | no path joins members 0 and 2 | add edges
+workload.gossip.topology={edges={values=[[0,5]]}} | 0–5 names a member above 4 | between members 0 to 4
+workload.gossip.topology={regular=3} | no graph was found | an even one for an odd number of members
+workload.gossip.topology={edges={file="none.txt"}} | cannot read none.txt
+workload.gossip.topology={edges={file="odd.txt"}} | odd.txt:2 | the two members
+workload.gossip.topology={edges={file="split.txt"}} | no path joins members 0 and 2
+workload.gossip.updates.every=0s | a microsecond or longer | every = "1s"
+workload.gossip.updates.at={member=5} | no member 5 | members are 0 to 4
+workload.gossip.duration=0s | nothing would be measured
+policy.push.fan_out=5 | no member has 5 neighbours | write 4 or less
+policy.push.period=0s | period: must be 1us or longer
+policy=[{sparrow={}}] | schedules jobs | write push, pull, push-pull or flood
+workload={yahoo-like={}} | spreads updates and runs no jobs | [workload.gossip]
+cluster.cores=2 | about jobs | leave the key out
+cluster.schedulers=2 | its source
+service.demand=1s | no copies | leave [service] out
+interference.bernoulli={slot="1s",probability=0.1,slowdown=2} | slows cores down | pause
+"#;
+
+#[test]
+fn gossip_that_cannot_run_is_refused_with_a_remedy() {
+    let folder = folder();
+    let here = folder.path();
+    let text = "title = \"g\"\n[cluster]\nnodes = 5\n[workload.gossip]\nupdates = { every = \"1s\" }\n\
+                duration = \"10s\"\n[[policy]]\npush = {}\n";
+    fs::write(here.join("g.toml"), text).unwrap();
+    fs::write(here.join("odd.txt"), "0 1\n1 to 2\n").unwrap();
+    fs::write(here.join("split.txt"), "# a comment\n0 1\n2,3\n").unwrap();
+    for row in IMPOSSIBLE_GOSSIP.trim().lines() {
+        let set = row.split(" | ").next().unwrap();
+        let (_, err) = expect_of(command(here).args(["plan", "g.toml", "--set", set]), 2);
+        assert_eq!(lacks(&err, row, 1), Vec::<&str>::new(), "{row}\n{err}");
+        assert!(err.contains("help: "), "{row}\n{err}");
+    }
+}

@@ -141,6 +141,7 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Planned { .. }
         | Note::Enacted { .. }
         | Note::Predicted { .. }
+        | Note::Informed { .. }
         | Note::Value { .. }
         | Note::Unexpected { .. } => None,
     }

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::results::Spread;
+use crate::results::{DeliveryTimes, Spread};
 
 /// Numbers counted in millionths. Quantiles keep three significant digits; mean and maximum are exact.
 #[derive(Debug)]
@@ -10,13 +10,14 @@ pub(super) struct Gauge {
     histogram: Histogram<u64>,
     sum: f64,
     weight: f64,
+    min: f64,
     max: f64,
 }
 
 impl Gauge {
     pub(super) fn new() -> Self {
         let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
-        Self { histogram, sum: 0.0, weight: 0.0, max: f64::NEG_INFINITY }
+        Self { histogram, sum: 0.0, weight: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 
     /// Adds a number with a weight. Negative numbers enter the quantiles as zero.
@@ -24,7 +25,7 @@ impl Gauge {
         let _ = self.histogram.record_n((value.max(0.0) * 1e6) as u64, u64::from(weight)); // grows as needed
         self.sum += value * f64::from(weight);
         self.weight += f64::from(weight);
-        self.max = self.max.max(value);
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
     }
 
     /// Sum of the weights.
@@ -40,7 +41,20 @@ impl Gauge {
         if self.weight == 0.0 {
             return Spread::UNMEASURED;
         }
-        let at = |q| (self.histogram.value_at_quantile(q) as f64 * 1e-6).min(self.max);
+        let at = |q| self.at(q);
         Spread { mean: self.mean(), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: self.max }
+    }
+
+    pub(super) fn delays(&self) -> DeliveryTimes {
+        if self.weight == 0.0 {
+            return DeliveryTimes::UNMEASURED;
+        }
+        let at = |q| self.at(q);
+        let (mean, p50, p90, p95, p99) = (self.mean(), at(0.5), at(0.9), at(0.95), at(0.99));
+        DeliveryTimes { mean, min: self.min, p50, p90, p95, p99, max: self.max }
+    }
+
+    fn at(&self, q: f64) -> f64 {
+        (self.histogram.value_at_quantile(q) as f64 * 1e-6).clamp(self.min, self.max)
     }
 }

@@ -7,12 +7,14 @@
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | `staleness` | staleness of the caches of schedulers |
+//! | `dissemination` | deliveries, coverage and ages of updates that spread among members |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
 //! | [`placements`] | times at which tasks were bound to nodes |
 //! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
 //! | `values` | values that the programs of policies in other languages record |
 
 pub mod aggregator;
+mod dissemination;
 mod gauge;
 pub mod placements;
 pub mod planning;

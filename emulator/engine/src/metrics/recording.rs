@@ -3,6 +3,7 @@
 use volary_actors::base::Span;
 
 use crate::scenario::quiet::SHORTEST;
+use crate::workload::MeasuredPart;
 
 /// The data recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ pub struct Recording {
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
     pub snapshots: bool,
+    /// The measured part of a run without jobs, in which updates spread.
+    pub gossip: Option<MeasuredPart>,
     /// The time without a copy after which the run is given up, once all jobs have arrived and all faults have healed.
     pub quiet: Span,
 }
@@ -57,6 +60,7 @@ impl Default for Recording {
             slowdown_bound: Self::SLOWDOWN_BOUND,
             cached_nodes: None,
             snapshots: false,
+            gossip: None,
             quiet: SHORTEST,
         }
     }

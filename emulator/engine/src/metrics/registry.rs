@@ -4,6 +4,7 @@ use volary_actors::layout::Layout;
 use volary_netem::Faults;
 
 use super::CacheTracker;
+use super::dissemination::SpreadTracker;
 use super::placements::Binder;
 use super::planning::PlanCounter;
 use super::recording::Recording;
@@ -11,7 +12,8 @@ use super::values::ValueGauges;
 use crate::workload::Workload;
 
 /// The metrics of all policies.
-pub type PolicyMetrics<'a> = (CacheTracker<'a>, (Binder<'a>, (PlanCounter, ValueGauges)));
+pub type PolicyMetrics<'a> =
+    (CacheTracker<'a>, (Binder<'a>, (PlanCounter, (ValueGauges, SpreadTracker<'a>))));
 
 /// Creates the metrics of all policies; `seed` is the seed of the run.
 pub fn policy_metrics<'a>(
@@ -22,5 +24,6 @@ pub fn policy_metrics<'a>(
     seed: u64,
 ) -> PolicyMetrics<'a> {
     let caches = CacheTracker::new(layout, workload, faults, recording, seed);
-    (caches, (Binder::new(workload), (PlanCounter::default(), ValueGauges::default())))
+    let spread = SpreadTracker::new(layout, recording.gossip);
+    (caches, (Binder::new(workload), (PlanCounter::default(), (ValueGauges::default(), spread))))
 }

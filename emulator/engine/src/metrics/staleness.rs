@@ -350,6 +350,7 @@ impl PolicyMetric for CacheTracker<'_> {
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
+            | Note::Informed { .. }
             | Note::Value { .. }
             | Note::Unexpected { .. } => {}
         }

@@ -69,6 +69,24 @@ numbers! {
         p99,
     }
 
+    /// Mean, bounds, and four percentiles of three significant digits.
+    DeliveryTimes {
+        /// Mean of the values.
+        mean,
+        /// Minimum of the values.
+        min,
+        /// Median of the values.
+        p50,
+        /// 90th percentile.
+        p90,
+        /// 95th percentile.
+        p95,
+        /// 99th percentile.
+        p99,
+        /// Maximum of the values.
+        max,
+    }
+
     /// Mean, three percentiles of three significant digits, and maximum.
     Spread {
         /// Mean of the values.

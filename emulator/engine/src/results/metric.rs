@@ -83,15 +83,18 @@ pub enum ColumnGroup {
     Cost,
     /// Staleness of caches.
     Staleness,
+    /// Spread of updates among members.
+    Gossip,
 }
 
 impl ColumnGroup {
     /// All groups, with their titles.
-    pub const ALL: [(Self, &'static str); 4] = [
+    pub const ALL: [(Self, &'static str); 5] = [
         (Self::Response, "Response times of jobs"),
         (Self::Service, "Slowdown, waits and deadlines"),
         (Self::Cost, "Core time and messages"),
         (Self::Staleness, "Staleness of caches"),
+        (Self::Gossip, "Spread of updates"),
     ];
 }
 
@@ -187,7 +190,8 @@ fn of_busy(summary: &Summary, core_s: f64) -> f64 {
 
 /// A number for each submitted task.
 fn per_task(summary: &Summary, count: u64) -> f64 {
-    count as f64 / summary.tasks.submitted as f64
+    let tasks = summary.tasks.submitted;
+    if tasks > 0 { count as f64 / tasks as f64 } else { f64::NAN }
 }
 
 impl Summary {
@@ -223,7 +227,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 76] = [
+pub static METRICS: [Metric; 85] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -397,6 +401,27 @@ pub static METRICS: [Metric; 76] = [
     Metric::new("staleness.conflicts", Share, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.conflicts))
         .means("share of decisions for a node that another scheduler had chosen without this one knowing")
         .column(ColumnGroup::Staleness, "conflicts"),
+    Metric::new("gossip.coverage", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.coverage))
+        .means("share of updates and members where the member had the update by the end of the run")
+        .column(ColumnGroup::Gossip, "coverage").ranked(25).compared(),
+    Metric::new("gossip.complete", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.complete))
+        .means("share of the updates that every member had by the end of the run").column(ColumnGroup::Gossip, "complete"),
+    Metric::new("gossip.delivery_s.p50", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.delivery_s.p50))
+        .means("median time from an update until a member had it").column(ColumnGroup::Gossip, "delivery p50").ranked(26).compared(),
+    Metric::new("gossip.delivery_s.p95", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.delivery_s.p95))
+        .means("95th percentile of the time from an update until a member had it")
+        .column(ColumnGroup::Gossip, "delivery p95").compared(),
+    Metric::new("gossip.delivery_s.max", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.delivery_s.max))
+        .means("longest time from an update until a member had it").column(ColumnGroup::Gossip, "delivery max"),
+    Metric::new("gossip.full_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.full_s.mean))
+        .means("mean time from an update until every member had it").column(ColumnGroup::Gossip, "full").ranked(27).compared(),
+    Metric::new("gossip.version_age.mean", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.version_age.mean))
+        .means("mean number of updates of an origin that a member lacks")
+        .column(ColumnGroup::Gossip, "updates lacking").ranked(28).compared(),
+    Metric::new("gossip.age_of_information_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.age_of_information_s.mean))
+        .means("mean time since the newest update that a member has arose").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
+    Metric::new("gossip.messages", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.messages))
+        .means("messages sent, per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
 ];
 
 #[cfg(test)]

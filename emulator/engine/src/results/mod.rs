@@ -25,7 +25,7 @@ pub use certificate::{
 pub use claims::{ClaimResult, ClaimsLine, Origin, Tally, Tolerance, Verdict};
 pub use cores::CoreRow;
 pub use deadlines::{Deadlines, GoodputHours};
-pub use distribution::{Brief, Distribution, Spread, percentile};
+pub use distribution::{Brief, DeliveryTimes, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected, ScheduledSpan};
 pub use interference::InterferenceMet;
@@ -33,8 +33,8 @@ pub use metric::{
     Better, ColumnGroup, METRICS, Metric, Reading, TableColumn, Unit, censored_sections, is_censored,
 };
 pub use policy::{
-    CacheRow, DecisionRow, Placements, PlanGap, Planning, PolicyResults, PolicySections, PredictionErrors,
-    Stage, Staleness,
+    CacheRow, DecisionRow, Dissemination, Placements, PlanGap, Planning, PolicyResults, PolicySections,
+    PredictionErrors, Stage, Staleness,
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, JobTimes, Line, LoadRow,

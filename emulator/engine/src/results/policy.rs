@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::policies::{Caches, Traits};
 
-use super::distribution::{Spread, nan_if_null};
+use super::distribution::{DeliveryTimes, Spread, nan_if_null};
 
 /// Sections of the summary that only some policies have.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,9 @@ pub struct PolicySections {
     /// Errors of the estimates of run times, for `3sigma`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionErrors>,
+    /// Dissemination of updates, in runs without jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gossip: Option<Dissemination>,
 }
 
 impl PolicySections {
@@ -32,6 +35,7 @@ impl PolicySections {
             staleness: Some(Staleness::default()),
             planning: Some(Planning::default()),
             prediction: Some(PredictionErrors::default()),
+            gossip: Some(Dissemination::default()),
         }
     }
 
@@ -42,6 +46,7 @@ impl PolicySections {
                 (!traits.plans).then_some("does not plan")
             }
             ["staleness", number, ..] => Staleness::lacks(number, traits.caches),
+            ["gossip", ..] => (!traits.gossips).then_some("spreads no updates"),
             _ => None,
         }
     }
@@ -143,6 +148,41 @@ pub struct PredictionErrors {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub error: f64,
+}
+
+/// Dissemination of updates among the members of a gossip group. A member has an update if it has received it or a
+/// newer one of the same origin. Deliveries and coverage are those of updates that arose in the measured part of the run,
+/// ages those of all origins and other members in the measured part.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Dissemination {
+    /// Number of updates in the whole run.
+    pub updates: u64,
+    /// Number of updates in the measured part.
+    pub measured: u64,
+    /// Coverage: share of updates and members where the member had the update by the end of the run.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub coverage: f64,
+    /// Share of the updates that every member had by the end of the run.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub complete: f64,
+    /// Time from an update until a member had it, over updates and members that had it.
+    pub delivery_s: DeliveryTimes,
+    /// Time from an update until half of the members had it, over the updates that half of them had.
+    pub half_s: Spread,
+    /// Time from an update until every member had it, over the updates that every member had.
+    pub full_s: Spread,
+    /// Version age: number of updates of an origin that a member lacks, mean over time and origins; over members
+    /// (Yates 2021).
+    pub version_age: Spread,
+    /// Age of information: time since the newest update of an origin that a member has arose, mean over time from the
+    /// first such update on and over origins; over members (Kaul, Yates and Gruteser 2012).
+    pub age_of_information_s: Spread,
+    /// Messages sent in the whole run, per update and member.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub messages: f64,
 }
 
 /// The times at which a job's tasks reached a stage, over the jobs whose tasks all ended.

@@ -9,7 +9,7 @@ use volary_netem::{Groups, Links, Place, Places, Target, TopologyFile};
 
 use super::section::{self, ClusterSection, KeyError, Needs, Room};
 use crate::cores::{CoreTable, Injection, ScheduledInjection};
-use crate::workload::{Service, Site, WorkloadSpec};
+use crate::workload::{Gossip, Service, Site, WorkloadSpec};
 use volary_actors::base::CoreSet;
 
 /// Nodes per rack where no topology says otherwise. Racks then matter only to faults aimed at `"rack:N"` and to
@@ -51,6 +51,9 @@ pub struct Cluster {
     /// Number of kinds of nodes that jobs distinguish.
     #[serde(skip_serializing_if = "is_one")]
     pub kinds: u8,
+    /// The updates that spread among the nodes, in place of jobs.
+    #[serde(skip)]
+    gossip: Option<Gossip>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -101,7 +104,7 @@ impl Cluster {
         check_speed(&speed)?;
         let schedulers = section.schedulers.unwrap_or(1);
         let request_rate = section.request_rate;
-        let cluster = Self { nodes, schedulers, request_rate, speed, topology, room, kinds: 1 };
+        let cluster = Self { nodes, schedulers, request_rate, speed, topology, room, kinds: 1, gossip: None };
         let actors = cluster.actors();
         if actors > MOST_ACTORS {
             let help = format!("lower nodes or cores: nodes + their cores must stay below {MOST_ACTORS}");
@@ -117,6 +120,9 @@ impl Cluster {
     /// # Errors
     /// When there are fewer nodes than kinds, or `[cluster]` has kinds of its own.
     pub fn for_jobs(self, workload: &WorkloadSpec, section: &ClusterSection) -> Result<Self, KeyError> {
+        if let Some(gossip) = workload.gossip() {
+            return self.for_gossip(gossip, section);
+        }
         let Some(slo) = workload.slo().filter(|slo| slo.preference.is_some()) else { return Ok(self) };
         let at = ["workload", workload.section(), "slo", "preference"];
         if !section.kind.is_empty() {
@@ -143,6 +149,28 @@ impl Cluster {
     pub fn under(&self, policy: &PolicySpec) -> Self {
         let schedulers = if policy.traits().one_scheduler { 1 } else { self.schedulers };
         Self { schedulers, ..self.clone() }
+    /// Makes the nodes members of a gossip group. They have no cores.
+    fn for_gossip(self, gossip: &Gossip, section: &ClusterSection) -> Result<Self, KeyError> {
+        let idle = [
+            ("cores", section.cores.is_some()),
+            ("request_rate", section.request_rate.is_some()),
+            ("speed", section.speed.is_some()),
+            ("shared", section.shared),
+        ];
+        if let Some((key, _)) = idle.into_iter().find(|(_, given)| *given) {
+            let message = format!("`cluster.{key}` is about jobs, and gossip has none");
+            return Err(KeyError::new(&["cluster", key], message, "leave the key out"));
+        }
+        if self.schedulers != 1 {
+            let message = "the only scheduler of a gossip group is its source";
+            return Err(KeyError::new(&["cluster", "schedulers"], message, "leave the key out"));
+        }
+        let nodes = self.nodes.iter().map(|&(nodes, _)| (nodes, 0)).collect();
+        gossip.group(self.node_count(), 0).map_err(|(key, why, help)| {
+            let at = [&["workload", "gossip"], key].concat();
+            KeyError::new(&at, format!("`{}`: {why}", at.join(".")), help)
+        })?;
+        Ok(Self { nodes, gossip: Some(gossip.clone()), ..self })
     }
 
     /// The properties of these machines on which a workload depends.
@@ -174,11 +202,17 @@ impl Cluster {
         }
     }
 
-    /// Checks that these machines can be built under a seed: a topology may draw impossible speeds.
+    /// Checks that these machines can be built under a seed: a topology may draw impossible speeds, and a gossip group
+    /// may find no graph.
     ///
     /// # Errors
     /// The reason why they cannot be built.
     pub fn check(&self, seed: u64) -> Result<(), String> {
+        if let Some(Err((key, why, help))) =
+            self.gossip.as_ref().map(|gossip| gossip.group(self.node_count(), seed))
+        {
+            return Err(format!("seed {seed}: workload.gossip.{}: {why}; {help}", key.join(".")));
+        }
         let resolved = self.topology.as_ref().map(|file| file.resolve(seed));
         resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
     }
@@ -208,13 +242,18 @@ impl Cluster {
         self.topology.as_ref()?.resolve(seed).ok()
     }
 
-    /// The actors that every run on these machines has. A policy [may add more](PolicySpec::layout).
-    pub fn layout(&self) -> Layout {
+    /// The actors that every run on these machines has under `seed`. A policy [may add more](PolicySpec::layout).
+    pub fn layout(&self, seed: u64) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
         let layout =
             Layout::new(self.schedulers, 0, cores).with_requests(self.request_rate).with_kinds(self.kinds);
-        match &self.room {
+        let layout = match &self.room {
             Some(room) => room.tell(layout),
+            None => layout,
+        };
+        // A seed that draws no graph is refused by `check`.
+        match self.gossip.as_ref().and_then(|gossip| gossip.group(self.node_count(), seed).ok()) {
+            Some(group) => layout.with_gossip(group),
             None => layout,
         }
     }
@@ -222,7 +261,7 @@ impl Cluster {
     /// The machines of a run of a policy under `seed`. All policies get the same nodes; central policies have one
     /// scheduler, and others have auxiliary actors.
     pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
-        let layout = policy.layout(self.under(policy).layout());
+        let layout = policy.layout(self.under(policy).layout(seed));
         let beside = |number| policy.traits().auxiliaries?.beside(number, &layout);
         let beside: Vec<_> = (0..layout.auxiliaries()).map(beside).collect();
         let mut groups = self.groups(policy, &layout);
@@ -239,7 +278,7 @@ impl Cluster {
 
     /// Node, rack and speed of every core under `seed`; policies do not change them.
     pub fn cores(&self, seed: u64) -> CoreTable {
-        self.core_table(&self.layout(), self.resolved(seed).as_ref(), seed)
+        self.core_table(&self.layout(seed), self.resolved(seed).as_ref(), seed)
     }
 
     fn core_table(&self, layout: &Layout, topology: Option<&Topology>, seed: u64) -> CoreTable {

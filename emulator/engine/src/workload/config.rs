@@ -8,12 +8,14 @@ use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
 use super::read::{ColumnNames, Reading, SizeBy, Zone};
+use super::gossip::Gossip;
 use super::slo::Slo;
 use super::usage::UsageSection;
 use super::work::Share;
 
 /// The source of jobs: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
-/// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
+/// `[workload.yahoo-like]`, `[workload.cloudera-like]`, or
+/// `[workload.gossip]`, which has no jobs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WorkloadSpec {
@@ -27,6 +29,8 @@ pub enum WorkloadSpec {
     YahooLike(Like),
     /// Jobs with the distributions of the Cloudera-c trace of the same papers.
     ClouderaLike(Like),
+    /// Updates that spread among members, in place of jobs.
+    Gossip(Gossip),
 }
 
 impl WorkloadSpec {
@@ -38,17 +42,24 @@ impl WorkloadSpec {
             Self::Mix(mix) => mix.class.iter().any(|class| class.long && class.weight > 0.0),
             // The traces behind the generators have a cutoff of their own.
             Self::YahooLike(_) | Self::ClouderaLike(_) => true,
+            Self::Gossip(_) => false,
         }
     }
 
-    /// The keys `speedup` and `load` of the section.
-    pub const fn pace(&mut self) -> (&mut f64, &mut Option<f64>) {
-        match self {
+    /// The section about updates, in place of jobs.
+    pub const fn gossip(&self) -> Option<&Gossip> {
+        if let Self::Gossip(spec) = self { Some(spec) } else { None }
+    }
+
+    /// The keys `speedup` and `load` of the section; `None` without jobs.
+    pub const fn pace(&mut self) -> Option<(&mut f64, &mut Option<f64>)> {
+        Some(match self {
             Self::Synthetic(spec) => (&mut spec.speedup, &mut spec.load),
             Self::Mix(mix) => (&mut mix.speedup, &mut mix.load),
             Self::Trace(spec) => (&mut spec.speedup, &mut spec.load),
             Self::YahooLike(spec) | Self::ClouderaLike(spec) => (&mut spec.speedup, &mut spec.load),
-        }
+            Self::Gossip(_) => return None,
+        })
     }
 
     /// The section about SLO jobs.
@@ -58,6 +69,7 @@ impl WorkloadSpec {
             Self::Mix(mix) => mix.slo.as_ref(),
             Self::Trace(spec) => spec.slo.as_ref(),
             Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_ref(),
+            Self::Gossip(_) => None,
         }
     }
 
@@ -68,6 +80,7 @@ impl WorkloadSpec {
             Self::Mix(mix) => mix.slo.as_mut(),
             Self::Trace(spec) => spec.slo.as_mut(),
             Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_mut(),
+            Self::Gossip(_) => None,
         }
     }
 
@@ -79,6 +92,7 @@ impl WorkloadSpec {
             Self::Trace(_) => "trace",
             Self::YahooLike(_) => "yahoo-like",
             Self::ClouderaLike(_) => "cloudera-like",
+            Self::Gossip(_) => "gossip",
         }
     }
 }

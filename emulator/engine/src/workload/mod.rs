@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
 //! | `plan` | these sections after checks and defaults, ready to draw jobs under a seed |
+//! | `gossip` | `[workload.gossip]`: updates in place of jobs |
 //! | `drawn` | the jobs that are drawn, also from the distributions of published traces |
 //! | `jobs` | [`Workload`]: the jobs of a run, and the jobs of history |
 //! | `slo` | SLO jobs: deadlines, and nodes that jobs prefer |
@@ -16,6 +17,7 @@
 
 mod config;
 mod drawn;
+mod gossip;
 mod jobs;
 mod mix;
 mod names;
@@ -29,6 +31,7 @@ mod work;
 pub use config::{
     Estimate, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };
+pub use gossip::{Edges, Gossip, Graph, MeasuredPart, UpdateOrigin, Updates};
 pub use jobs::Workload;
 pub use plan::Site;
 pub use read::{

@@ -7,6 +7,7 @@ use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
 use super::drawn::{Addresses, Drawn, LikeJob, Means, Published, Shapes};
+use super::gossip::Gossip;
 use super::jobs::{Past, Workload};
 use super::read::TraceSource;
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
@@ -132,6 +133,7 @@ impl Plan {
             WorkloadSpec::ClouderaLike(spec) => {
                 Self::like("workload.cloudera-like", Model::ClouderaLike, spec, service)?
             }
+            WorkloadSpec::Gossip(spec) => return Self::gossip(spec, service),
         };
         plan.check_distributions()?;
         plan.check()?;
@@ -158,6 +160,28 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            service: service.clone(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The plan of a run without jobs.
+    fn gossip(spec: &Gossip, service: &Service) -> Result<Self, WorkloadError> {
+        if *service != Service::default() {
+            let why = "there are no copies, which could need work; leave [service] out";
+            return Err(WorkloadError::config("service", why));
+        }
+        Ok(Self {
+            section: "workload.gossip",
+            jobs: Jobs::Synthetic { jobs: 0, tasks: DistributionSpec::Constant(1.0) },
+            gap: Some(spec.updates.every.clone()),
+            speedup: 1.0,
+            cutoff: None,
+            deadline_slack: None,
+            slo: None,
+            gang: false,
+            filter: false,
+            pretrain: 0,
             service: service.clone(),
             warnings: Vec::new(),
         })

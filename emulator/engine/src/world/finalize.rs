@@ -170,6 +170,11 @@ impl FinishedRun<'_> {
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
         let unused = point.resolved.cluster.schedulers - self.world.layout().schedulers();
+        let (mut sections, sent) = (accounts.policy.sections, self.counters.messages());
+        if let Some(gossip) = &mut sections.gossip {
+            let all = (sent.total + sent.recovery) as f64;
+            gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
+        }
         let summary = Summary {
             experiment: self.experiment.to_owned(),
             policy: point.label.clone(),
@@ -187,8 +192,8 @@ impl FinishedRun<'_> {
             utilization: accounts.utilization,
             goodput: accounts.goodput,
             deadlines: accounts.deadlines,
-            messages: self.counters.messages(),
-            sections: accounts.policy.sections,
+            messages: sent,
+            sections,
             values: accounts.policy.values,
             shared,
             unused_schedulers: Some(unused).filter(|unused| *unused > 0),

@@ -51,7 +51,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
             policy = format!("{label}: {policy}");
         }
         if !point.policy.auxiliary().is_empty() {
-            let count = point.policy.layout(point.resolved.cluster.layout()).auxiliaries();
+            let count = point.policy.layout(point.resolved.cluster.layout(experiment.seed)).auxiliaries();
             policy += &format!(" ({})", plural(u64::from(count), point.policy.auxiliary()));
         }
         rows.push(("policies", policy));
@@ -150,6 +150,12 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
 /// Adds the lines of a world.
 fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     let cluster = &world.cluster;
+    if world.workload.gossip().is_some() {
+        rows.push(("cluster", format!("{} and the source", plural(cluster.node_count().into(), "member"))));
+        rows.push(("workload", line(&world.workload)));
+        rows.extend(network(world).into_iter().map(|words| ("network", words)));
+        return;
+    }
     let shared = cluster.shared_cpu();
     let slot = if shared.is_some() { "pod" } else { "core" };
     let nodes: Vec<String> = cluster
@@ -172,8 +178,9 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     rows.push(("cluster", format!("{} ({cores}), {schedulers}, {rest}", nodes.join(" + "))));
     // A speedup that follows from `load` has all digits of a quotient.
     let mut workload = world.workload.clone();
-    let speedup = workload.pace().0;
-    *speedup = format!("{speedup:.5e}").parse().unwrap_or(*speedup);
+    if let Some((speedup, _)) = workload.pace() {
+        *speedup = format!("{speedup:.5e}").parse().unwrap_or(*speedup);
+    }
     rows.push(("workload", line(&workload)));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(
@@ -211,6 +218,9 @@ fn interference(table: &Interference) -> String {
 
 /// The offered load of every cell that is run, with a warning where queues grow without bound.
 fn loads(rows: &mut Rows, experiment: &Experiment, held: &Held<'_>) {
+    if experiment.points.iter().all(|point| point.resolved.workload.gossip().is_some()) {
+        return;
+    }
     let loads: Vec<_> = experiment.loads().iter().filter(|(cell, _)| held.cells.contains(cell)).collect();
     let (shown, rest) = loads.split_at(loads.len().min(SHOWN));
     rows.extend(shown.iter().map(|(cell, load)| {

@@ -207,7 +207,7 @@ fn rebase(trace: &mut Node<'_>, folder: &Path) {
     }
 }
 
-/// Reads the files of all empirical distributions into their values.
+/// Reads the files of all empirical distributions, and of the edges of a gossip topology, into their values.
 ///
 /// # Errors
 /// When a file cannot be read or one of its lines is not a value.
@@ -221,7 +221,7 @@ pub fn values(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigEr
 fn fill<'t>(files: &Files, document: &Document<'t>, table: &mut DeTable<'t>) -> Result<(), ConfigError> {
     for (key, value) in table {
         match value.get_mut() {
-            DeValue::Table(distribution) if key.get_ref() == "empirical" => {
+            DeValue::Table(distribution) if ["empirical", "edges"].contains(&&**key.get_ref()) => {
                 load(files, document, distribution)?
             }
             DeValue::Table(inner) => fill(files, document, inner)?,
@@ -258,8 +258,10 @@ fn load<'t>(
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
             let value = as_toml(content).ok_or_else(|| {
-                text.error(start..start + line.trim_end().len(), "this line is not a value of a distribution")
-                    .help("write one number per line, with its unit if the distribution has times")
+                text.error(start..start + line.trim_end().len(), "this line is neither a value of a distribution nor an edge")
+                    .help(
+                        "write one number per line, with its unit if the distribution has times; or for edges the two members",
+                    )
             })?;
             list.push_str(&value);
             list.push(',');
@@ -280,10 +282,15 @@ fn load<'t>(
     Ok(())
 }
 
-/// A number or a duration as TOML. Rust accepts numbers that TOML does not (`1.`, `.5`, `+1`).
+/// A number, a duration or the two members of an edge as TOML. Rust accepts numbers that TOML does not (`1.`, `.5`, `+1`).
 fn as_toml(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then(|| format!("{number:?}"));
+    }
+    if let Some((a, b)) = text.split_once([' ', '\t', ','])
+        && let (Ok(a), Ok(b)) = (a.trim().parse::<u32>(), b.trim().parse::<u32>())
+    {
+        return Some(format!("[{a}, {b}]"));
     }
     text.parse::<Span>().is_ok().then(|| format!("{text:?}"))
 }

@@ -176,7 +176,7 @@ fn scale_arrivals(
     traces: &Traces,
 ) -> Result<Option<String>, ConfigError> {
     let section = world.workload.section();
-    let (speedup, asked) = world.workload.pace();
+    let Some((speedup, asked)) = world.workload.pace() else { return Ok(None) };
     let Some(asked) = asked.take() else { return Ok(None) };
     let refused = |why: &str| {
         document.error_at(&["workload", section, "load"], format!("workload.{section}.load: {why}"))
@@ -192,7 +192,9 @@ fn scale_arrivals(
             .help("state the gaps by `interarrival`, or scale them by `speedup`")
     })?;
     let pace = asked / offered;
-    *world.workload.pace().0 = pace;
+    if let Some((speedup, _)) = world.workload.pace() {
+        *speedup = pace;
+    }
     let is_far = !(1.0 / MOST_CHANGE..=MOST_CHANGE).contains(&pace);
     Ok((is_far && matches!(world.workload, WorkloadSpec::Trace(_))).then(|| {
         let (times, how) = if pace > 1.0 { (pace, "faster") } else { (1.0 / pace, "slower") };

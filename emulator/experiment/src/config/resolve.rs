@@ -176,7 +176,7 @@ impl Planner<'_> {
                 &resolved,
                 self.last_classes,
                 self.mean_task_s,
-                file.run.runtime,
+                (file.run.runtime, file.seed),
             ));
             self.warn(warnings::of_snapshots(entry, self.lasts, file.run.until));
             let program = self.program(document, entry)?;
@@ -254,7 +254,7 @@ impl Planner<'_> {
         self.labels = check_labels(document, &file.policy)?;
         self.check_workload(document, file, &resolved)?;
         for (i, entry) in file.policy.iter().enumerate().filter(|(_, entry)| self.wants(entry)) {
-            check_policy(document, i, entry, &resolved.cluster.under(&entry.spec).layout(), file)?;
+            check_policy(document, i, entry, &resolved.cluster.under(&entry.spec).layout(file.seed), file)?;
         }
         self.check_network(document, file, &resolved)?;
         checks::actors(document, file)?;
@@ -327,7 +327,7 @@ impl Planner<'_> {
                 |(seed, error)| explain::workload(document, &error).note(format!("with seed {seed}")),
             )?;
             checks::duration(document, world, built.chains(), file.seed)?;
-            self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
+            self.lasts = warnings::run_length(world, &built, file.seed);
             self.warn(file.run.record.unobserved(self.lasts));
             self.warn(file.run.until.and_then(|until| warnings::of_limit(until, &built)));
             self.mean_task_s = warnings::mean_task(world, &built);
@@ -507,6 +507,17 @@ fn check_policy(
         )),
         _ => Ok(()),
     };
+    let gossips = match (file.workload.gossip().is_some(), traits.gossips) {
+        (true, false) => {
+            Err("schedules jobs, and [workload.gossip] has none; write push, pull, push-pull or flood"
+                .to_owned())
+        }
+        (false, true) => {
+            Err("spreads updates and runs no jobs; write [workload.gossip] in place of the workload"
+                .to_owned())
+        }
+        (true, true) | (false, false) => Ok(()),
+    };
     let memory = if layout.evicts() && traits.node_usage.is_none() {
         let all = PolicySpec::defaults();
         let able = listed(all.iter().filter(|spec| spec.traits().node_usage.is_some()).map(PolicySpec::name));
@@ -518,14 +529,16 @@ fn check_policy(
         Ok(())
     };
     let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.auxiliary());
-    entry.spec.check(layout).and(slice).and(classes).and(memory).and_then(|()| fits()).map_err(|why| {
-        let index = i.to_string();
-        let key = why.split_once(':').map_or("", |(key, _)| key);
-        let path = ["policy", index.as_str(), entry.name.as_str(), key];
-        document
-            .error_at(&path, format!("`{}`: {why}", entry.label()))
-            .help(format!("`volary policies {}` explains its parameters", entry.name))
-    })
+    entry.spec.check(layout).and(gossips).and(slice).and(classes).and(memory).and_then(|()| fits()).map_err(
+        |why| {
+            let index = i.to_string();
+            let key = why.split_once(':').map_or("", |(key, _)| key);
+            let path = ["policy", index.as_str(), entry.name.as_str(), key];
+            document
+                .error_at(&path, format!("`{}`: {why}", entry.label()))
+                .help(format!("`volary policies {}` explains its parameters", entry.name))
+        },
+    )
 }
 
 /// Parses the claims and checks every name in them.

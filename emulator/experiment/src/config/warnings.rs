@@ -5,7 +5,7 @@ use volary_actors::catalog::Catalog;
 use volary_actors::policies::Caches;
 use volary_engine::cores::RunLength;
 use volary_engine::scenario::{PolicyEntry, Resolved};
-use volary_engine::workload::{Workload, WorkloadSpec};
+use volary_engine::workload::{Gossip, Workload, WorkloadSpec};
 use volary_netem::FaultSpec;
 
 use super::error::listed;
@@ -25,9 +25,9 @@ pub(super) fn of_policy(
     world: &Resolved,
     classes: usize,
     mean_task: f64,
-    runtime: RuntimeKind,
+    (runtime, seed): (RuntimeKind, u64),
 ) -> Vec<String> {
-    let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.under(&entry.spec).layout()), classes);
+    let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.under(&entry.spec).layout(seed)), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
     let without = |key: Option<&str>, why: &str| {
         key.map(|key| format!("policy `{}`: {key} has no effect {why}", entry.label()))
@@ -95,7 +95,11 @@ pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
 
 /// Bounds of the length of a run on cores of this capacity. The lower bound is the last arrival; the upper bound adds
 /// the time to do all work and the longest task.
-pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
+pub(super) fn run_length(world: &Resolved, jobs: &Workload, seed: u64) -> RunLength {
+    if let Some(lasts) = world.workload.gossip().map(Gossip::lasts) {
+        return RunLength { least: lasts, most: lasts };
+    }
+    let capacity = world.cluster.capacity(seed);
     let all = || (0..jobs.jobs()).map(JobId);
     let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
     let longest = all().map(|job| jobs.longest(job)).max().unwrap_or(Span::ZERO);
@@ -120,7 +124,7 @@ pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Sp
 /// Warns about classes of jobs without a job under the first seed.
 pub(super) fn of_classes(jobs: &Workload, seed: u64) -> Option<String> {
     let empty = jobs.empty_classes();
-    (!empty.is_empty()).then(|| {
+    (jobs.chains() > 0 && !empty.is_empty()).then(|| {
         format!(
             "no job of seed {seed} is of class {}, which therefore has no results; see the cutoff, or the weights of classes",
             listed(empty)
@@ -186,7 +190,10 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
             }
             Some(("workload.mix.interarrival", mix.jobs, &mix.interarrival))
         }
-        WorkloadSpec::Trace(_) | WorkloadSpec::YahooLike(_) | WorkloadSpec::ClouderaLike(_) => None,
+        WorkloadSpec::Trace(_)
+        | WorkloadSpec::YahooLike(_)
+        | WorkloadSpec::ClouderaLike(_)
+        | WorkloadSpec::Gossip(_) => None,
     };
     means.extend(drawn.map(|(key, _, gap)| (key.to_owned(), gap.mean())));
     let at_once = drawn.filter(|(_, jobs, gap)| *jobs > 1 && gap.mean() == 0.0).map(|(key, ..)| {

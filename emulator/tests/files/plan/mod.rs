@@ -78,13 +78,13 @@ fn points_are_cells_times_policies_in_written_order() {
     assert_eq!(experiment.points[2].resolved.network.loss.mean(), 0.01);
     assert_eq!(experiment.cells().len(), 4);
     assert_eq!(experiment.labels(), ["latin-square", "sparrow"]);
-    assert_eq!(experiment.points[0].resolved.cluster.layout().workers(), 20);
+    assert_eq!(experiment.points[0].resolved.cluster.layout(0).workers(), 20);
 }
 
 /// A node of 8 cores and 64 GiB that may run 110 tasks at once has CPU for 80 tasks, and memory for 64.
 #[test]
 fn nodes_run_as_many_tasks_as_cpu_and_memory_allow() {
-    let workers = |set: &[&str]| good(set).points[0].resolved.cluster.layout().workers();
+    let workers = |set: &[&str]| good(set).points[0].resolved.cluster.layout(0).workers();
     let (cores, cpu, memory) = ("cluster.cores=110", "service.cpu=0.1", "cluster.memory=64 GiB");
     assert_eq!(workers(&[cores, cpu, "cluster.cpu=8"]), 10 * 80);
     assert_eq!(workers(&[cores, cpu, "cluster.cpu=8", memory, "service.memory=1 GiB"]), 10 * 64);

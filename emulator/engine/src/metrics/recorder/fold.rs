@@ -215,6 +215,10 @@ impl<'a> Recorder<'a> {
                 let (caches, _) = &self.metrics;
                 caches.check(note)?;
             }
+            Note::Informed { update } => {
+                let (_, (_, (_, (_, spread)))) = &self.metrics;
+                spread.check(who, update)?;
+            }
             Note::Killed { .. }
             | Note::Resubmitted { .. }
             | Note::Discarded { .. }
@@ -275,6 +279,7 @@ impl<'a> Recorder<'a> {
                     self.copies.count(CopyEnd::Preempted, suspended.spent);
                 }
             }
+            Note::Informed { .. } => self.progress = now,
             Note::Cache(_)
             | Note::Bound { .. }
             | Note::Planned { .. }
@@ -477,9 +482,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether every job has ended: has finished, or was killed.
+    /// Whether every job has ended: has finished, or was killed. A run without jobs lasts until its time limit.
     pub fn all_finished(&self) -> bool {
-        self.counts.finished + self.counts.failed == u64::from(self.workload.chains())
+        self.workload.chains() > 0
+            && self.counts.finished + self.counts.failed == u64::from(self.workload.chains())
     }
 
     /// Jobs finished so far.

@@ -7,7 +7,7 @@ use volary_engine::world::World;
 
 /// The world of a point, or the reason for which it is not run.
 pub(crate) fn survivors(point: &Point, seed: u64) -> Result<World, String> {
-    point.policy.check(&point.resolved.cluster.layout())?;
+    point.policy.check(&point.resolved.cluster.layout(0))?;
     let world = World::build(point, seed, &NoTraces).map_err(|error| error.to_string())?;
     let layout = world.layout();
     if point.policy.traits().time_slice.is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {

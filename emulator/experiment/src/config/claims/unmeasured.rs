@@ -47,7 +47,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
 /// Whether no job can have a deadline; false for a trace, whose jobs may have deadlines.
 fn has_no_deadlines(resolved: &Resolved) -> bool {
     let without = match &resolved.workload {
-        WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) => true,
+        WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) | WorkloadSpec::Gossip(_) => true,
         WorkloadSpec::YahooLike(spec) | WorkloadSpec::ClouderaLike(spec) => spec.deadline_slack.is_none(),
         WorkloadSpec::Trace(_) => false,
     };

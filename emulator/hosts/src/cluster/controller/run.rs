@@ -92,7 +92,7 @@ impl<'a> ControlledRun<'a> {
             aggregator: Aggregator::new(
                 world.recorder(run.recording()),
                 hosts,
-                run.until,
+                world.limit(run.until),
                 world.faults().heals_at(),
             ),
             over: EndReason::Interrupted,

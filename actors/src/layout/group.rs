@@ -1,0 +1,267 @@
+//! Gossip without jobs: the members of a group, who may talk to whom, and where updates arise.
+//!
+//! Members are the nodes of a run. The only scheduler is the *source*: an actor outside of the group that may send to
+//! each member, and to which no member sends. Updates are numbered by their origin from 1 on, and a newer update of an
+//! origin replaces older ones: who has number n needs none below.
+
+use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
+
+/// The group of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GossipGroup {
+    members: u32,
+    neighbours: Neighbours,
+    /// Gap before each update; of the whole group, where updates arise at all members.
+    pub every: DistributionSpec<Span>,
+    /// The actors at which updates arise.
+    pub origin: Origin,
+    /// Time from which on no update arises.
+    pub until: Time,
+}
+
+/// The actors at which updates arise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// All members in equal shares.
+    Members,
+    /// One member.
+    Member(u32),
+    /// The source.
+    Source,
+}
+
+/// The members to which each member may send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Neighbours {
+    /// All others.
+    Complete,
+    /// The members before and after it, in a ring.
+    Ring,
+    /// The neighbours of each member.
+    Listed(Box<[Box<[u32]>]>),
+}
+
+/// Number of changes to a cycle or matching after which no graph is found.
+const TRIES: u32 = 10_000;
+
+impl Neighbours {
+    /// A random graph in which each of `members` members has `degree` neighbours: the union of random cycles through
+    /// all members and, for an odd degree, a random matching. It is connected for a degree from 2 on. `None` if there
+    /// is no such graph, or none is found because the degree is close to the number of members.
+    pub fn regular(members: u32, degree: u32, seed: u64) -> Option<Self> {
+        if degree >= members || !(degree % 2 * (members % 2)).is_multiple_of(2) {
+            return None;
+        }
+        let address = Address::new(seed, Purpose::Topology);
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
+        for part in 0..degree.div_ceil(2) {
+            let step = if 2 * part + 1 == degree { 2 } else { 1 };
+            let address = address.at(part.into());
+            let mut order = shuffled(members, address);
+            let taken = |order: &[u32]| {
+                pairs(order, step).position(|(a, b)| all[a as usize].contains(&b)).map(|at| at * step)
+            };
+            let mut tries = 0..TRIES;
+            // A member of a pair that are neighbours already changes places with another member.
+            while let Some(at) = taken(&order) {
+                let other = address.at(members.into()).at(tries.next()?.into()).unit() * f64::from(members);
+                order.swap(at, other as usize);
+            }
+            for (a, b) in pairs(&order, step) {
+                all[a as usize].push(b);
+                all[b as usize].push(a);
+            }
+        }
+        Some(Self::of_lists(all))
+    }
+
+    /// The graph of these undirected edges; the error names an edge that does not fit.
+    ///
+    /// # Errors
+    /// An edge from a member to itself, to a member that does not exist, or a second time.
+    pub fn of_edges(members: u32, edges: &[[u32; 2]]) -> Result<Self, String> {
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
+        for &[a, b] in edges {
+            if a.max(b) >= members {
+                return Err(format!("the edge {a}–{b} names a member above {}", members - 1));
+            }
+            if a == b || all[a as usize].contains(&b) {
+                return Err(format!("the edge {a}–{b} joins a member to itself, or appears twice"));
+            }
+            all[a as usize].push(b);
+            all[b as usize].push(a);
+        }
+        Ok(Self::of_lists(all))
+    }
+
+    fn of_lists(all: Vec<Vec<u32>>) -> Self {
+        Self::Listed(all.into_iter().map(Vec::into_boxed_slice).collect())
+    }
+
+    /// A member that member 0 does not reach; `None` if the graph is connected.
+    pub fn apart(&self) -> Option<u32> {
+        let Self::Listed(all) = self else { return None };
+        let (mut reached, mut next) = (vec![false; all.len()], vec![0]);
+        reached[0] = true;
+        while let Some(member) = next.pop() {
+            for &other in &all[member as usize] {
+                if !std::mem::replace(&mut reached[other as usize], true) {
+                    next.push(other);
+                }
+            }
+        }
+        reached.iter().position(|reached| !reached).map(|member| member as u32)
+    }
+}
+
+/// Adjacent members of a closed cycle, or of a matching if `step` is 2.
+fn pairs(order: &[u32], step: usize) -> impl Iterator<Item = (u32, u32)> {
+    (0..order.len()).step_by(step).map(|at| (order[at], order[(at + 1) % order.len()]))
+}
+
+fn shuffled(members: u32, address: Address) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..members).collect();
+    for last in (1..members).rev() {
+        let other = (address.at(last.into()).unit() * f64::from(last + 1)) as usize;
+        order.swap(last as usize, other);
+    }
+    order
+}
+
+impl GossipGroup {
+    /// A group of `members` members.
+    pub const fn new(
+        members: u32,
+        neighbours: Neighbours,
+        every: DistributionSpec<Span>,
+        origin: Origin,
+        until: Time,
+    ) -> Self {
+        Self { members, neighbours, every, origin, until }
+    }
+
+    /// Number of members.
+    pub const fn members(&self) -> u32 {
+        self.members
+    }
+
+    /// The number that the source has among actors of the group: it follows the members.
+    pub const fn source(&self) -> u32 {
+        self.members
+    }
+
+    /// Whether an actor of the group makes updates.
+    pub fn makes_updates(&self, number: u32) -> bool {
+        match self.origin {
+            Origin::Members => number < self.members,
+            Origin::Member(member) => number == member,
+            Origin::Source => number == self.source(),
+        }
+    }
+
+    /// Number of actors that make updates.
+    pub const fn origins(&self) -> u32 {
+        if matches!(self.origin, Origin::Members) { self.members } else { 1 }
+    }
+
+    /// Number of members that lack an update of an actor when it arises.
+    pub const fn receivers(&self, origin: u32) -> u32 {
+        if origin == self.source() { self.members } else { self.members - 1 }
+    }
+
+    /// Number of members to which an actor of the group may send.
+    pub fn degree(&self, number: u32) -> u32 {
+        if number == self.source() {
+            return self.members;
+        }
+        match &self.neighbours {
+            Neighbours::Complete => self.members - 1,
+            Neighbours::Ring => 2.min(self.members - 1),
+            Neighbours::Listed(all) => all[number as usize].len() as u32,
+        }
+    }
+
+    /// The largest degree of a member.
+    pub fn most_degree(&self) -> u32 {
+        (0..self.members).map(|member| self.degree(member)).max().unwrap_or(0)
+    }
+
+    /// The `i`-th member to which an actor of the group may send.
+    pub fn neighbour(&self, number: u32, i: u32) -> u32 {
+        if number == self.source() {
+            return i;
+        }
+        match &self.neighbours {
+            Neighbours::Complete => i + u32::from(i >= number),
+            Neighbours::Ring if i == 0 => (number + 1) % self.members,
+            Neighbours::Ring => (number + self.members - 1) % self.members,
+            Neighbours::Listed(all) => all[number as usize][i as usize],
+        }
+    }
+}
+
+impl GossipGroup {
+    /// The place of a member among those to which an actor may send; the inverse of [`neighbour`](Self::neighbour).
+    pub fn place_of(&self, number: u32, other: u32) -> Option<u32> {
+        match &self.neighbours {
+            _ if other == number || other == self.source() => None,
+            _ if number == self.source() => Some(other),
+            Neighbours::Complete => Some(other - u32::from(other > number)),
+            Neighbours::Ring | Neighbours::Listed(_) => {
+                (0..self.degree(number)).find(|&i| self.neighbour(number, i) == other)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(members: u32, neighbours: Neighbours) -> GossipGroup {
+        let every = DistributionSpec::Constant(Span::from_secs(1));
+        GossipGroup::new(members, neighbours, every, Origin::Source, Time::MAX)
+    }
+
+    fn neighbours(group: &GossipGroup, member: u32) -> Vec<u32> {
+        let all = (0..group.degree(member)).map(|i| (i, group.neighbour(member, i)));
+        all.inspect(|&(i, other)| assert_eq!(group.place_of(member, other), Some(i)))
+            .map(|(_, other)| other)
+            .collect()
+    }
+
+    #[test]
+    fn members_send_to_their_neighbours_and_the_source_to_all() {
+        let complete = group(4, Neighbours::Complete);
+        assert_eq!(neighbours(&complete, 1), [0, 2, 3]);
+        assert_eq!(neighbours(&complete, complete.source()), [0, 1, 2, 3]);
+        assert_eq!(neighbours(&group(5, Neighbours::Ring), 0), [1, 4]);
+        assert_eq!(neighbours(&group(2, Neighbours::Ring), 1), [0]);
+        let path = Neighbours::of_edges(3, &[[0, 1], [2, 1]]).unwrap();
+        assert_eq!(path.apart(), None);
+        assert_eq!(neighbours(&group(3, path), 1), [0, 2]);
+        assert_eq!(Neighbours::of_edges(3, &[[0, 1]]).unwrap().apart(), Some(2));
+        for wrong in [[0, 3], [1, 1], [1, 0]] {
+            assert!(Neighbours::of_edges(3, &[[0, 1], wrong]).is_err());
+        }
+    }
+
+    #[test]
+    fn random_regular_graphs_are_connected_and_have_the_degree() {
+        for (members, degree) in [(10, 3), (11, 4), (100, 12), (4, 3), (2, 1)] {
+            let graph = Neighbours::regular(members, degree, 7).unwrap();
+            assert_eq!(graph.apart(), None);
+            let group = group(members, graph);
+            for member in 0..members {
+                let mut found = neighbours(&group, member);
+                found.sort_unstable();
+                found.dedup();
+                assert!(found.len() == degree as usize && !found.contains(&member));
+            }
+        }
+        assert_ne!(Neighbours::regular(50, 4, 1), Neighbours::regular(50, 4, 2));
+        for (members, degree) in [(5, 3), (5, 5), (2, 2)] {
+            assert_eq!(Neighbours::regular(members, degree, 1), None);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Messages of members that spread updates without jobs. All of them are datagrams.
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::protocol;
+
+/// An update of an actor of a gossip group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Update {
+    /// The origin: the number of a member, or of the source, which follows the members.
+    pub origin: u32,
+    /// The number that the origin gave the update, from 1 on.
+    pub number: u32,
+}
+
+/// Updates on their way, and questions for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Spread {
+    /// An update, sent without a question.
+    Push {
+        /// The update.
+        update: Update,
+        /// Whether it follows another update in the same message.
+        more: bool,
+    },
+    /// A question for updates.
+    Ask {
+        /// Digest of all that the sender has; the receiver does not answer if it has the same.
+        digest: u64,
+    },
+    /// An update, in answer to a question.
+    Answer {
+        /// The update.
+        update: Update,
+        /// Whether it follows another update in the same message.
+        more: bool,
+    },
+}
+
+protocol! {
+    Spread in run (fragments: Self::Push { more: true, .. } | Self::Answer { more: true, .. });
+    Push = "spread.push", Datagram, Node -> Node | Scheduler -> Node:
+        Self::Push { update, .. } if update.origin <= run.layout.nodes(),
+    Ask = "spread.ask", Datagram, Node -> Node: Self::Ask { .. },
+    Answer = "spread.answer", Datagram, Node -> Node:
+        Self::Answer { update, .. } if update.origin <= run.layout.nodes(),
+}

@@ -1,0 +1,148 @@
+//! Policies that spread updates among members, in runs without jobs: push, pull, push-pull and flood.
+
+use super::policy::{BuildContext, Policy, Traits};
+use crate::base::{DistributionSpec, Span, parameters};
+use crate::layout::{Layout, Role};
+use crate::machine::Machine;
+use crate::roles::gossip::{Exchange, Gossiper, Periodic};
+
+const SECOND: DistributionSpec<Span> = DistributionSpec::Constant(Span::from_secs(1));
+const AT_ONCE: DistributionSpec<Span> = DistributionSpec::Constant(Span::ZERO);
+
+parameters! {
+    /// Parameters of push.
+    struct Push {
+        /// Number of different neighbours to which a member sends in a period.
+        fan_out: u32 = 1 => 1..=65_536,
+        /// Length of a period. With an exponential distribution members send at the instants of Poisson processes.
+        period: DistributionSpec<Span> = SECOND,
+        /// Whether constant periods of all members begin together, as in models of rounds; otherwise each member begins
+        /// at a random time of the first period.
+        aligned: bool = false,
+        /// Number of periods in which a member sends an update; 0 for all, until a newer update of the same origin
+        /// replaces it.
+        rounds: u32 = 0 => 0..=1_000_000,
+    }
+}
+
+parameters! {
+    /// Parameters of pull.
+    struct Pull {
+        /// Number of different neighbours that a member asks in a period.
+        fan_out: u32 = 1 => 1..=65_536,
+        /// Length of a period. With an exponential distribution members ask at the instants of Poisson processes.
+        period: DistributionSpec<Span> = SECOND,
+        /// Whether constant periods of all members begin together, as in models of rounds; otherwise each member begins
+        /// at a random time of the first period.
+        aligned: bool = false,
+        /// Whether a question carries a digest of all that the member has, so that a neighbour that has the same does
+        /// not answer (Demers et al. 1987: checksums). Otherwise a neighbour that has updates always answers.
+        digest: bool = true,
+    }
+}
+
+parameters! {
+    /// Parameters of push-pull.
+    struct PushPull {
+        /// Number of different neighbours to which a member turns in a period.
+        fan_out: u32 = 1 => 1..=65_536,
+        /// Length of a period. With an exponential distribution members act at the instants of Poisson processes.
+        period: DistributionSpec<Span> = SECOND,
+        /// Whether constant periods of all members begin together, as in models of rounds; otherwise each member begins
+        /// at a random time of the first period.
+        aligned: bool = false,
+        /// Number of periods in which a member sends an update without a question; 0 for all, until a newer update of
+        /// the same origin replaces it.
+        rounds: u32 = 0 => 0..=1_000_000,
+        /// Whether a question carries a digest of all that the member has, so that a neighbour that has the same does
+        /// not answer (Demers et al. 1987: checksums). Otherwise a neighbour that has updates always answers.
+        digest: bool = true,
+    }
+}
+
+parameters! {
+    /// Parameters of flood.
+    struct Flood {
+        /// Number of different neighbours to which an origin sends an update, and to which each member forwards it that
+        /// did not have it; never to the one that it came from. 0 for all neighbours.
+        fan_out: u32 = 0 => 0..=65_536,
+        /// Time for which a member checks an update that it does not have, before it has the update and forwards it. A
+        /// member checks one update after the other.
+        check: DistributionSpec<Span> = AT_ONCE,
+        /// Time for which an origin prepares an update before it sends it.
+        prepare: DistributionSpec<Span> = AT_ONCE,
+    }
+}
+
+impl Push {
+    fn exchange(&self) -> Exchange {
+        let Self { fan_out, period, aligned, rounds } = self.clone();
+        Exchange::Periodic(Periodic { period, aligned, fan_out, push: Some(rounds), pull: None })
+    }
+}
+
+impl Pull {
+    fn exchange(&self) -> Exchange {
+        let Self { fan_out, period, aligned, digest } = self.clone();
+        Exchange::Periodic(Periodic { period, aligned, fan_out, push: None, pull: Some(digest) })
+    }
+}
+
+impl PushPull {
+    fn exchange(&self) -> Exchange {
+        let Self { fan_out, period, aligned, rounds, digest } = self.clone();
+        Exchange::Periodic(Periodic { period, aligned, fan_out, push: Some(rounds), pull: Some(digest) })
+    }
+}
+
+impl Flood {
+    fn exchange(&self) -> Exchange {
+        let Self { fan_out, check, prepare } = self.clone();
+        Exchange::Flood { fan_out, check, prepare }
+    }
+}
+
+/// Implements policies whose actors are members of a group, and its source.
+macro_rules! gossips {
+    ($($name:ident: $about:literal,)*) => {$(
+        impl Policy for $name {
+            const ABOUT: &'static str = $about;
+
+            const VARIANTS: &'static [&'static str] = &[];
+
+            fn traits(&self) -> Traits<'_> {
+                Traits { gossips: true, ..Traits::default() }
+            }
+
+            fn check(&self, layout: &Layout) -> Result<(), String> {
+                self.exchange().check(layout)
+            }
+
+            fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+                Gossiper::boxed(self.exchange(), Role::Scheduler(context.index), context.layout)
+            }
+
+            fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+                Gossiper::boxed(self.exchange(), Role::Node(context.index), context.layout)
+            }
+        }
+    )*};
+}
+
+gossips! {
+    Push: "Gossip by push (Demers et al., PODC 1987; Pittel 1987)\n\
+        In each period a member sends the newest update that it has of each origin to random neighbours. On the complete \
+        graph one update reaches all n members in about log2 n + ln n periods. For [workload.gossip].",
+    Pull: "Gossip by pull (Demers et al., PODC 1987)\n\
+        In each period a member asks random neighbours for the newest update that they have of each origin. Once half of \
+        the members have an update, the share that lacks it is squared in each period. Updates must arise at members: the \
+        source answers no questions. For [workload.gossip].",
+    PushPull: "Gossip by push-pull (Demers et al., PODC 1987; Karp et al., FOCS 2000)\n\
+        In each period a member sends its updates to random neighbours, and then asks them for theirs. With exponential \
+        periods on the complete graph one update reaches all n members in (1 + 1/2 + … + 1/(n − 1)) (n − 1)/n periods in \
+        the mean. For [workload.gossip].",
+    Flood: "Gossip by flooding (rumour mongering that ends at once)\n\
+        A member forwards each update that is new to it at once, to all its neighbours or to some, and never again. With \
+        a fan-out f on a large complete graph, the share r of members that an update reaches solves r = 1 − exp(−f r). \
+        For [workload.gossip].",
+}
