@@ -147,7 +147,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_experiment", 12_433),
     ("volary_hosts", 7_755),
     ("volary_report", 6_895),
-    ("volary", 4_750),
+    ("volary", 4_765),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

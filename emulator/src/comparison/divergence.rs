@@ -23,6 +23,16 @@ const SHOWN: [(&str, bool); 12] = [
     ("deadlines.goodput_h.total", false),
     ("deadlines.be_response_s.mean", false),
 ];
+/// The compared metrics of a run without jobs.
+const OF_GOSSIP: [(&str, bool); 7] = [
+    ("gossip.coverage", true),
+    ("gossip.delivery_s.p50", true),
+    ("gossip.delivery_s.p95", true),
+    ("gossip.full_s.mean", false),
+    ("gossip.age_of_information_s.mean", false),
+    ("gossip.version_age.mean", false),
+    ("gossip.messages", false),
+];
 /// Number of metrics, from the first, that are also compared by class of jobs.
 const OF_CLASSES: usize = 4;
 
@@ -88,6 +98,9 @@ impl MetricDivergence {
 
 /// The metrics that every policy has, of all jobs and of each class.
 pub(super) fn all((reference, again): (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
+    if reference.sections.gossip.is_some() {
+        return shown(&OF_GOSSIP, (reference, again), runs);
+    }
     let mut rows = shown(&SHOWN, (reference, again), runs);
     for label in reference.classes.keys() {
         let Some(reference) = reference.for_class(label) else { continue };

@@ -76,6 +76,9 @@ fn pigeon_and_kairos_keep_their_worked_examples() {
 fn gossip_keeps_its_closed_forms_in_small_groups() {
     assert_claims(&small("gossip/closed-forms-information.toml", &[]), &[]);
     assert_claims(&small("gossip/closed-forms-handling.toml", &[]), &[]);
+    // The event loop looks ahead in runs with more than 20,000 actors.
+    let set = ["cluster.nodes=25000", "workload.gossip.duration=10s"];
+    assert_claims(&small("gossip/closed-forms-coverage.toml", &set), &[]);
     for (name, set, claims) in [
         ("rounds", "cluster.nodes=10", "10 members: 6.047"),
         ("clocks", "cluster.nodes=10", "10 members: 5.092"),

@@ -254,6 +254,10 @@ fn check_experiments(published: bool) {
     let ran = both(&tasks, |&(name, path)| {
         let jobs = JOBS.iter().find(|(known, _)| known == name).map_or(40, |(_, jobs)| *jobs);
         let text = fs::read_to_string(path).unwrap();
+        if text.contains("[workload.gossip]") {
+            let set = ["cluster.nodes=10", "workload.gossip.duration=500s"].map(str::to_owned);
+            return lines(name, path, if text.contains("nodes = 1\n") { &set[1..] } else { &set });
+        }
         let form = ["trace", "mix"].into_iter().find(|form| text.contains(&format!("[workload.{form}]")));
         let set = (jobs > 0).then(|| format!("workload.{}.jobs={jobs}", form.unwrap_or("synthetic")));
         lines(name, path, &Vec::from_iter(set))

@@ -55,6 +55,6 @@ impl Gauge {
     }
 
     fn at(&self, q: f64) -> f64 {
-        (self.histogram.value_at_quantile(q) as f64 * 1e-6).clamp(self.min, self.max)
+        (self.histogram.value_at_quantile(q) as f64 * 1e-6).min(self.max)
     }
 }

@@ -151,8 +151,8 @@ pub struct PredictionErrors {
 }
 
 /// Dissemination of updates among the members of a gossip group. A member has an update if it has received it or a
-/// newer one of the same origin. Deliveries and coverage are those of updates that arose in the measured part of the run,
-/// ages those of all origins and other members in the measured part.
+/// newer one of the same origin. Deliveries and coverage are those of updates that arose in the measured part of the
+/// run, ages those of all origins and other members in the measured part.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Dissemination {
     /// Number of updates in the whole run.

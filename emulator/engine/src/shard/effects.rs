@@ -577,8 +577,9 @@ impl<O: Observer> Shard<'_, O> {
         let Self { parts, queue, actors, upcoming, .. } = self;
         queue.visit_upcoming(|event| {
             upcoming.push(event.to);
-            // A node and its first worker mostly step each other.
+            // A node and its first worker mostly step each other; members of a gossip group have no workers.
             match parts.layout.role(event.to) {
+                Role::Node(_) if parts.layout.gossip().is_some() => {}
                 Role::Node(node) => upcoming.push(parts.layout.worker(node, 0)),
                 Role::Worker { node, .. } => upcoming.push(parts.layout.node(node)),
                 Role::Client(_) | Role::Scheduler(_) | Role::Auxiliary(_) => {}
