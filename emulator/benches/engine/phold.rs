@@ -106,6 +106,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         slowdown_bound: Recording::SLOWDOWN_BOUND,
         cached_nodes: None,
         snapshots: false,
+        gossip: None,
         quiet: Span::MAX,
     };
     let faults = Faults::default();

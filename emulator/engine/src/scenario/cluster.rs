@@ -149,6 +149,8 @@ impl Cluster {
     pub fn under(&self, policy: &PolicySpec) -> Self {
         let schedulers = if policy.traits().one_scheduler { 1 } else { self.schedulers };
         Self { schedulers, ..self.clone() }
+    }
+
     /// Makes the nodes members of a gossip group. They have no cores.
     fn for_gossip(self, gossip: &Gossip, section: &ClusterSection) -> Result<Self, KeyError> {
         let idle = [
