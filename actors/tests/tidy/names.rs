@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 18_810),
+    ("volary_actors", 19_371),
     ("volary_netem", 2_968),
-    ("volary_engine", 15_288),
-    ("volary_experiment", 12_433),
-    ("volary_hosts", 7_755),
-    ("volary_report", 6_895),
-    ("volary", 4_765),
+    ("volary_engine", 16_610),
+    ("volary_experiment", 13_165),
+    ("volary_hosts", 7_938),
+    ("volary_report", 6_897),
+    ("volary", 5_085),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

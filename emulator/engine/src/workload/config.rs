@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
-use super::read::{ColumnNames, Reading, SizeBy, Zone};
 use super::gossip::Gossip;
+use super::read::{ColumnNames, Reading, SizeBy, Zone};
 use super::slo::Slo;
 use super::usage::UsageSection;
 use super::work::Share;

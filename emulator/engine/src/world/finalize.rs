@@ -15,7 +15,7 @@ use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
     ActorLoad, Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow,
-    Messages, ScheduledSpan, SharedNodes, Summary,
+    Messages, PolicySections, ScheduledSpan, SharedNodes, Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -157,6 +157,8 @@ impl FinishedRun<'_> {
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
         let (scheduled, actors) = (self.scheduled(now), self.actors(now));
+        let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
+        let sections = self.sections(accounts.policy.sections, &sent);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
@@ -169,12 +171,6 @@ impl FinishedRun<'_> {
         notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
-        let unused = point.resolved.cluster.schedulers - self.world.layout().schedulers();
-        let (mut sections, sent) = (accounts.policy.sections, self.counters.messages());
-        if let Some(gossip) = &mut sections.gossip {
-            let all = (sent.total + sent.recovery) as f64;
-            gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
-        }
         let summary = Summary {
             experiment: self.experiment.to_owned(),
             policy: point.label.clone(),
@@ -196,7 +192,7 @@ impl FinishedRun<'_> {
             sections,
             values: accounts.policy.values,
             shared,
-            unused_schedulers: Some(unused).filter(|unused| *unused > 0),
+            unused_schedulers,
             actors,
             fidelity,
             interference: interference(&cores_met, now),
@@ -225,6 +221,21 @@ impl FinishedRun<'_> {
             cores,
             notes,
         }
+    }
+
+    /// The policy's sections, with what only the counters of messages know.
+    fn sections(&self, mut sections: PolicySections, sent: &Messages) -> PolicySections {
+        if let Some(gossip) = &mut sections.gossip {
+            let all = (sent.total + sent.recovery) as f64;
+            gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
+        }
+        sections
+    }
+
+    /// The schedulers of the cluster that a central policy leaves out.
+    fn unused_schedulers(&self) -> Option<u32> {
+        let all = self.world.point().resolved.cluster.schedulers;
+        Some(all - self.world.layout().schedulers()).filter(|unused| *unused > 0)
     }
 
     /// The messages on the timeline.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use volary_actors::base::Span;
 use volary_actors::policies::PolicySpec;
-use volary_engine::handling::{ActorsSection, ROLES};
+use volary_engine::handling::{ActorsSection, Processor, ROLES};
 use volary_engine::scenario::{Machines, Resolved};
 use volary_engine::workload::WorkloadSpec;
 use volary_netem::{FaultSpec, Groups, Places, Target};
@@ -86,6 +86,11 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
 /// Checks the names in `actors.handling`.
 pub(super) fn actors(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let Some(actors) = &file.actors else { return Ok(()) };
+    if actors.on == Processor::Cores && matches!(file.workload, WorkloadSpec::Gossip(_)) {
+        return Err(document
+            .error_at(&["actors", "on"], "`actors.on`: the members of a gossip group have no cores")
+            .help("leave it out: each member has a processor of its own"));
+    }
     actors.check().map_err(|name| {
         let message = format!("`{name}` is neither a role of actors nor a kind of message");
         let roles = listed(ROLES);

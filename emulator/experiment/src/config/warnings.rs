@@ -27,7 +27,8 @@ pub(super) fn of_policy(
     mean_task: f64,
     (runtime, seed): (RuntimeKind, u64),
 ) -> Vec<String> {
-    let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.under(&entry.spec).layout(seed)), classes);
+    let remarks =
+        entry.spec.remarks(&entry.spec.layout(world.cluster.under(&entry.spec).layout(seed)), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
     let without = |key: Option<&str>, why: &str| {
         key.map(|key| format!("policy `{}`: {key} has no effect {why}", entry.label()))
