@@ -70,6 +70,10 @@ impl Exchange {
                 check_period(key, Span::from_secs_f64(time.mean()))?;
             }
         }
+        let pulls = matches!(self, Self::Periodic(Periodic { push: None, .. }));
+        if pulls && layout.gossip().is_some_and(|group| group.makes_updates(group.source())) {
+            return Err("nobody asks the source; let updates arise at members, or run push-pull".into());
+        }
         let most = layout.gossip().map_or(u32::MAX, |group| group.most_degree().max(1));
         if fan_out <= most {
             return Ok(());
@@ -245,6 +249,7 @@ impl Gossiper {
         let exchange = Arc::clone(&self.exchange);
         let Exchange::Periodic(Periodic { period, fan_out, push, pull, .. }) = &*exchange else { return };
         let pull = pull.filter(|_| self.number != self.group.source());
+        let digest = if pull == Some(true) { self.digest() } else { UNKNOWN };
         for peer in self.peers(*fan_out, None, fx.rng()) {
             let to = fx.layout().node(peer);
             if let Some(rounds) = push {
@@ -253,8 +258,7 @@ impl Gossiper {
                     fx.send(to, Spread::Push { update: entry.update, more: at > 0 });
                 }
             }
-            if let Some(silent) = pull {
-                let digest = if silent { self.digest() } else { UNKNOWN };
+            if pull.is_some() {
                 fx.send(to, Spread::Ask { digest });
             }
         }

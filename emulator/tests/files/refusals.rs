@@ -363,6 +363,10 @@ workload.gossip.topology={edges={file="split.txt"}} | no path joins members 0 an
 workload.gossip.updates.every=0s | a microsecond or longer | every = "1s"
 workload.gossip.updates.at={member=5} | no member 5 | members are 0 to 4
 workload.gossip.duration=0s | nothing would be measured
+run.until=1s | updates are measured until | shorten workload.gossip.duration
+run.real={} | no tasks that could burn cores
+actors={handling={node="1ms"}, on="cores"} | members of a gossip group have no cores
+cluster={kind=[{nodes=5,cores=4}]} | about jobs
 policy.push.fan_out=5 | no member has 5 neighbours | write 4 or less
 policy.push.period=0s | period: must be 1us or longer
 policy=[{sparrow={}}] | schedules jobs | write push, pull, push-pull or flood

@@ -158,6 +158,7 @@ impl Cluster {
             ("request_rate", section.request_rate.is_some()),
             ("speed", section.speed.is_some()),
             ("shared", section.shared),
+            ("kind", !section.kind.is_empty()),
         ];
         if let Some((key, _)) = idle.into_iter().find(|(_, given)| *given) {
             let message = format!("`cluster.{key}` is about jobs, and gossip has none");

@@ -348,7 +348,8 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn queue_at_server(&mut self, to: ActorId, input: Input) -> bool {
         let Some(servers) = &mut self.servers else { return false };
         let kind = match &input {
-            Input::Deliver { msg, .. } => Some(msg.kind()),
+            // The parts of a message take time together.
+            Input::Deliver { msg, .. } => (!msg.is_fragment()).then(|| msg.kind()),
             // What a scheduler decides at the end of an instant belongs to what it has handled in this instant.
             Input::Fire(Timer::Settled) => return false,
             Input::Undelivered { .. } | Input::Fire(_) | Input::Down { .. } | Input::Up { .. } => None,

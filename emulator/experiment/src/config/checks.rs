@@ -83,6 +83,23 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
 }
 
+/// Checks that a run measures all that a gossip workload asks for.
+pub(super) fn gossip(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
+    let Some(gossip) = file.workload.gossip() else { return Ok(()) };
+    let end = gossip.warmup + gossip.duration;
+    if file.run.until.is_some_and(|until| until < end) {
+        return Err(document
+            .error_at(&["run", "until"], format!("`run.until`: updates are measured until {end}"))
+            .help("leave it out, or shorten workload.gossip.duration"));
+    }
+    if file.run.real.is_some() {
+        return Err(document
+            .error_at(&["run", "real"], "`run.real`: gossip has no tasks that could burn cores")
+            .help("leave it out"));
+    }
+    Ok(())
+}
+
 /// Checks the names in `actors.handling`.
 pub(super) fn actors(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let Some(actors) = &file.actors else { return Ok(()) };

@@ -154,6 +154,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
         rows.push(("cluster", format!("{} and the source", plural(cluster.node_count().into(), "member"))));
         rows.push(("workload", line(&world.workload)));
         rows.extend(network(world).into_iter().map(|words| ("network", words)));
+        rows.extend(world.actors.iter().map(|actors| ("actors", line(actors))));
         return;
     }
     let shared = cluster.shared_cpu();

@@ -258,6 +258,7 @@ impl Planner<'_> {
         }
         self.check_network(document, file, &resolved)?;
         checks::actors(document, file)?;
+        checks::gossip(document, file)?;
         checks::injections(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
         self.warn(warnings::of_disturbances(&resolved, self.lasts, file.run.until));
