@@ -7,6 +7,7 @@ The files are in vm-noise-data of https://github.com/Azure/AzurePublicDataset (C
 """
 
 import csv
+import datetime
 import hashlib
 import lzma
 import pathlib
@@ -23,7 +24,7 @@ HEAD = """\
 # Measured: {count} runs of stress-ng's {kind} stressor for 30 s, each relative to the median of its machine:
 # {quantiles}; below 0.9: {below:.4f}.
 # A healthy core is the 99th percentile, since nothing is faster than healthy: the median has a slowdown of {top:.4f}.
-# Assumed: a sample lasts 30 s and says nothing about the next. Samples are 85 minutes apart on average, and hardly
+# Assumed: a sample lasts 30 s and says nothing about the next. Samples are {apart:.0f} minutes apart on average, and hardly
 # correlated ({correlation:.2f} from one to the next); what happens in between is not in the data. Machines are alike.
 # It cannot say: bursts shorter than the 30 s of which a sample is the mean, what other sizes and regions do, and which
 # neighbour is to blame.
@@ -31,19 +32,22 @@ HEAD = """\
 
 
 def speeds(path):
-    """The speeds of all samples relative to the median of their machine, sorted, and their mean correlation."""
+    """The speeds of all samples relative to the median of their machine, sorted, their mean distance in minutes, and their mean correlation."""
     packed = path.with_suffix(".csv.xz")
     content = lzma.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
     machines = {}
     for row in csv.DictReader(content.decode().splitlines()):
         machines.setdefault(row["VM_id"], []).append((row["starttime"], float(row["value"])))
-    pooled, correlations = [], []
+    pooled, distances, correlations = [], [], []
     for samples in machines.values():
-        values = [value for _, value in sorted(samples)]
+        times, values = zip(*sorted(samples))
+        first, last = (datetime.datetime.fromisoformat(time) for time in (times[0], times[-1]))
+        distances.append((last - first).total_seconds() / 60 / (len(times) - 1))
         median = statistics.median(values)
         pooled += [value / median for value in values]
         correlations.append(statistics.correlation(values[:-1], values[1:]))
-    return hashlib.sha256(content).hexdigest(), sorted(pooled), statistics.mean(correlations)
+    means = statistics.mean(distances), statistics.mean(correlations)
+    return hashlib.sha256(content).hexdigest(), sorted(pooled), *means
 
 
 def quantile(values, share):
@@ -58,13 +62,13 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     for preset, kind, what in [("azure-cpu", "CPU", "arithmetic"), ("azure-cache", "cache", "cache accesses")]:
         name = f"d8s_v5_westus2_{kind.lower()}"
-        checksum, pooled, correlation = speeds(folder / f"{name}.csv")
+        checksum, pooled, apart, correlation = speeds(folder / f"{name}.csv")
         top = quantile(pooled, 0.99)
         quantiles = ", ".join(f"p{share:g} {quantile(pooled, share / 100):.4f}" for share in (0.1, 1, 10, 50, 90, 99))
         below = sum(speed < 0.9 for speed in pooled) / len(pooled)
         head = HEAD.format(
             name=name, sum=checksum, kind=kind, what=what, count=f"{len(pooled):,}", quantiles=quantiles, below=below,
-            correlation=correlation, top=top,
+            apart=apart, correlation=correlation, top=top,
         )
         middles = ((index + 0.5) / VALUES for index in range(VALUES))
         values = [max(1.0, top / quantile(pooled, share)) for share in middles]

@@ -171,7 +171,7 @@ fn presets_degrade_cores_as_stated() {
         ("bytedance", Some(0.94691)),
         ("calm", Some(1.0)),
         ("greyhound-compute", Some(0.99970)),
-        ("greyhound-network", Some(0.99712)),
+        ("greyhound-network", Some(0.99634)),
         ("greyhound-scale", Some(0.99975)),
         ("heavy-tail", Some(0.94405)),
         ("markov", Some(0.925)),
