@@ -144,10 +144,10 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 19_371),
     ("volary_netem", 2_968),
     ("volary_engine", 16_610),
-    ("volary_experiment", 13_165),
-    ("volary_hosts", 7_938),
+    ("volary_experiment", 13_190),
+    ("volary_hosts", 7_947),
     ("volary_report", 6_897),
-    ("volary", 5_085),
+    ("volary", 5_120),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -13,6 +13,11 @@ const LEAST: usize = 20;
 /// Number of slowdowns of the model, each of an equal share of the degraded time.
 const SLOWDOWNS: usize = 20;
 
+/// Share of lengths without an end in the trace above which models cannot be told apart.
+const UNFINISHED: f64 = 0.2;
+/// Least spread of the logarithm of lengths.
+const SPREAD: f64 = 1e-3;
+
 /// A distribution of lengths, and how far it is from those of the trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LengthFit {
@@ -22,11 +27,14 @@ pub struct LengthFit {
     name: &'static str,
     /// Mean of the distribution, s.
     mean_s: f64,
-    /// Largest difference between its distribution function and that of the trace (Kolmogorov–Smirnov).
+    /// Largest difference between its distribution function and that of the trace (Kolmogorov–Smirnov), apart from what
+    /// the limited precision of lengths explains.
     distance: f64,
     /// The distance that one of twenty samples of the distribution exceeds, if its parameters are fitted to the sample
     /// (Lilliefors, for large samples).
     chance: f64,
+    /// Share of lengths without an end in the trace.
+    unfinished: f64,
 }
 
 /// An on/off model of a trace.
@@ -55,10 +63,16 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
         return Err("only a trace can be fitted; the profile is a model already".to_owned());
     };
     let end = trace.rows.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
+    // Clocks of traces may begin long before.
+    let begin = trace.rows.iter().map(|row| row.start.as_secs_f64()).fold(end, f64::min);
+    // A sample is the mean of a window, so that a length is not known better; windows at the end may be cut.
+    let inner = trace.rows.iter().filter(|row| row.end.as_secs_f64() < end);
+    let window = inner.map(|row| row.end.as_secs_f64() - row.start.as_secs_f64()).fold(end - begin, f64::min);
     let (mut gaps, mut bursts, mut units, mut healthy) = (Vec::new(), Vec::<Stretch>::new(), 0, 0.0);
+    let mut unfinished = [0, 0];
     for rows in trace.rows.chunk_by(|a, b| a.unit == b.unit) {
         units += 1;
-        let mut at = 0.0;
+        let mut at = begin;
         let slow: Vec<&TraceRow> = rows.iter().filter(|row| row.slowdown > 1.0).collect();
         for burst in slow.chunk_by(|a, b| a.end == b.start) {
             let start = burst.first().map_or(0.0, |row| row.start.as_secs_f64());
@@ -68,9 +82,10 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
             gaps.extend((start > at).then_some(start - at));
             bursts.push((all, all / work));
             healthy += start - at;
-            at = start + all;
+            at = burst.last().map_or(at, |row| row.end.as_secs_f64());
         }
         healthy += end - at;
+        unfinished[usize::from(at >= end)] += 1;
     }
     if bursts.len() < LEAST || gaps.len() < LEAST {
         return Err(format!(
@@ -84,12 +99,15 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
     let slow: f64 = lengths.iter().sum();
     let lost: f64 = bursts.iter().map(|(length, slowdown)| length * (1.0 - 1.0 / slowdown)).sum();
     // The last gap of a unit has no end in the trace, but its time counts for the mean.
-    let (gap, burst) = (LengthFit::of(&gaps, healthy), LengthFit::of(&lengths, slow));
+    let gap =
+        LengthFit::of(&gaps, healthy, unfinished[0] as f64 / (gaps.len() + unfinished[0]) as f64, window);
+    // Bursts without an end are among the lengths.
+    let burst = LengthFit::of(&lengths, slow, unfinished[1] as f64 / lengths.len() as f64, window);
     let slowdowns = slowdowns(&mut bursts, slow);
     let speed = slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum::<f64>() / slowdowns.len() as f64;
     let share = burst.mean_s / (gap.mean_s + burst.mean_s);
     Ok(OnOffFit {
-        observed: (units, lengths.len(), end),
+        observed: (units, lengths.len(), end - begin),
         degraded: [slow / (slow + healthy), share],
         work_lost: [lost / (slow + healthy), share * (1.0 - speed)],
         gaps: gap,
@@ -114,8 +132,8 @@ fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
 
 impl LengthFit {
     /// The distribution that is nearer to the lengths, of an exponential and a lognormal one; `all` is the time of these
-    /// lengths and of those without an end.
-    fn of(lengths: &[f64], all: f64) -> Self {
+    /// lengths and of those without an end, which an exponential distribution can count. Lengths are known to a window.
+    fn of(lengths: &[f64], all: f64, unfinished: f64, window: f64) -> Self {
         let mut sorted = lengths.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (count, root) = (sorted.len() as f64, (sorted.len() as f64).sqrt());
@@ -124,37 +142,44 @@ impl LengthFit {
             keys: format!("{{ exponential = {{ mean = \"{mean:.6}s\" }} }}"),
             name: "exponential",
             mean_s: mean,
-            distance: distance(&sorted, |x| 1.0 - (-x / mean).exp()),
+            distance: distance(&sorted, window, |x| 1.0 - (-x / mean).exp()),
             chance: 1.094 / root,
+            unfinished,
         };
         let centre = sorted.iter().map(|x| x.ln()).sum::<f64>() / count;
         let sigma = (sorted.iter().map(|x| (x.ln() - centre).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
         // Equal lengths have no spread.
+        let sigma = sigma.max(SPREAD);
         let Ok(normal) = Normal::new(centre, sigma) else { return exponential };
+        if unfinished > UNFINISHED {
+            return exponential;
+        }
         let median = centre.exp();
         let lognormal = Self {
             keys: format!("{{ lognormal = {{ median = \"{median:.6}s\", sigma = {sigma:.4} }} }}"),
             name: "lognormal",
             mean_s: median * (sigma * sigma / 2.0).exp(),
-            distance: distance(&sorted, |x| normal.cdf(x.ln())),
+            distance: distance(&sorted, window, |x| normal.cdf(x.ln())),
             chance: 0.895 / root,
+            unfinished,
         };
         let excess = |fit: &Self| fit.distance / fit.chance;
         if excess(&lognormal) < excess(&exponential) { lognormal } else { exponential }
     }
 
-    /// Whether the lengths may be a sample of the distribution.
-    pub fn fits(&self) -> bool {
-        self.distance <= self.chance
+    /// Whether the lengths may be a sample of the distribution; `None` if the trace is too short to say.
+    pub fn fits(&self) -> Option<bool> {
+        (self.unfinished <= UNFINISHED).then_some(self.distance <= self.chance)
     }
 }
 
-/// The largest difference between a distribution function and that of sorted values.
-fn distance(sorted: &[f64], function: impl Fn(f64) -> f64) -> f64 {
+/// The largest difference between a distribution function and that of sorted values, each of which may be wrong by some
+/// length.
+fn distance(sorted: &[f64], wrong: f64, function: impl Fn(f64) -> f64) -> f64 {
     let count = sorted.len() as f64;
     let differs = |(i, x): (usize, &f64)| {
-        let expected = function(*x);
-        (expected - i as f64 / count).abs().max((expected - (i + 1) as f64 / count).abs())
+        let (least, most) = (function((x - wrong).max(0.0)), function(x + wrong));
+        (least - i as f64 / count).max((i + 1) as f64 / count - most)
     };
     sorted.iter().enumerate().map(differs).fold(0.0, f64::max)
 }
@@ -177,11 +202,19 @@ impl fmt::Display for OnOffFit {
         writeln!(f, "# On/off model of a trace of {end:.1} s with {bursts} bursts on {units} units.")?;
         for (what, fit) in [("Gaps", &self.gaps), ("Bursts", &self.bursts)] {
             let LengthFit { name, mean_s, distance, chance, .. } = fit;
-            let verdict = if fit.fits() { "it fits" } else { "it does not fit" };
+            write!(f, "# {what}: {name}, {mean_s:.3} s on average: ")?;
+            let Some(fits) = fit.fits() else {
+                let share = 100.0 * fit.unfinished;
+                writeln!(
+                    f,
+                    "the trace is too short to tell models apart ({share:.0} % of the lengths have no end in it)."
+                )?;
+                continue;
+            };
+            let verdict = if fits { "it fits" } else { "it does not fit" };
             writeln!(
                 f,
-                "# {what}: {name}, {mean_s:.3} s on average: {verdict} (distance {distance:.3}; chance exceeds \
-                 {chance:.3} once in twenty times)."
+                "{verdict} (distance {distance:.3}; chance exceeds {chance:.3} once in twenty times)."
             )?;
         }
         let ([slow, slow_model], [lost, lost_model]) =
@@ -230,7 +263,8 @@ mod tests {
         let model = "[renewal]\ngap.exponential.mean = \"2s\"\nburst.exponential.mean = \"500ms\"\n\
                      slowdown.uniform = { low = 2, high = 6 }\n";
         let found = fit(&trace(model, 20, 200)).unwrap();
-        assert!(found.gaps.fits() && found.bursts.fits() && found.gaps.name == "exponential", "{found}");
+        let fits = |found: &OnOffFit| [found.gaps.fits(), found.bursts.fits()];
+        assert!(fits(&found) == [Some(true); 2] && found.gaps.name == "exponential", "{found}");
         assert!((found.gaps.mean_s - 2.0).abs() < 0.1 && (found.bursts.mean_s - 0.5).abs() < 0.03, "{found}");
         let stated = 1.0 - found.profile().unwrap().throughput().unwrap();
         for lost in [found.work_lost[0], stated] {
@@ -241,11 +275,48 @@ mod tests {
             "burst.lognormal = { median = \"200ms\", sigma = 1.2 }",
         );
         let found = fit(&trace(&skewed, 20, 200)).unwrap();
-        assert!(found.bursts.name == "lognormal" && found.bursts.fits(), "{found}");
+        assert!(found.bursts.name == "lognormal" && fits(&found)[1] == Some(true), "{found}");
         let neither = model
             .replace("burst.exponential.mean = \"500ms\"", "burst.empirical.values = [\"10ms\", \"1s\"]");
         let found = fit(&trace(&neither, 20, 200)).unwrap();
-        assert!(!found.bursts.fits() && found.to_string().contains("it does not fit"), "{found}");
+        assert!(fits(&found)[1] == Some(false) && found.to_string().contains("it does not fit"), "{found}");
+    }
+
+    /// A recording has samples, which are means over windows, on a clock that began long before.
+    fn recorded(bursts: &Profile, begin: u64) -> Profile {
+        let mut text = String::from("time,core,slowdown\n");
+        for rows in bursts.table.trace.as_ref().unwrap().rows.chunk_by(|a, b| a.unit == b.unit) {
+            let end = rows.iter().map(|row| row.start.as_secs_f64()).fold(0.0, f64::max);
+            for window in 0..(10.0 * end) as u64 {
+                let (from, until) = (window as f64 / 10.0, (window + 1) as f64 / 10.0);
+                let slow = |row: &TraceRow| {
+                    let shared = row.end.as_secs_f64().min(until) - row.start.as_secs_f64().max(from);
+                    shared.max(0.0) * (row.slowdown - 1.0)
+                };
+                let slowdown = 1.0 + 10.0 * rows.iter().map(slow).sum::<f64>();
+                let slowdown = if slowdown < 1.1 { 1.0 } else { slowdown };
+                let (at, tenth) = (begin + window / 10, window % 10);
+                text.push_str(&format!("{at}.{tenth},{},{slowdown:.3}\n", rows[0].unit));
+            }
+        }
+        let table: Interference = toml::from_str("trace.file = \"t\"").unwrap();
+        table.load(Path::new(""), |_| Ok(text.into_bytes().into())).unwrap()
+    }
+
+    #[test]
+    fn a_recording_in_windows_is_fitted_as_what_was_recorded() {
+        let model =
+            "[renewal]\ngap.exponential.mean = \"2s\"\nburst.exponential.mean = \"500ms\"\nslowdown = 3\n";
+        let found = fit(&recorded(&trace(model, 10, 100), 1_700_000_000)).unwrap();
+        assert_eq!([found.gaps.fits(), found.bursts.fits()], [Some(true); 2], "{found}");
+        assert!((found.gaps.mean_s - 2.0).abs() < 0.3 && found.observed.2 < 101.0, "{found}");
+        let two = model
+            .replace("burst.exponential.mean = \"500ms\"", "burst.empirical.values = [\"300ms\", \"3s\"]");
+        let found = fit(&recorded(&trace(&two, 10, 100), 0)).unwrap();
+        assert_eq!(found.bursts.fits(), Some(false), "{found}");
+        let found = fit(&recorded(&trace(model, 100, 4), 0)).unwrap();
+        assert_eq!(found.gaps.fits(), None, "{found}");
+        assert!(found.to_string().contains("too short to tell"), "{found}");
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use volary_actors::base::Span;
 use volary_engine::cores::Interference;
 use volary_engine::cores::config::{BurstTrace, TraceRow};
 use volary_engine::cores::show::Show;
 use volary_experiment::config::error::listed;
 use volary_experiment::config::file::Kernel;
+use volary_experiment::files::LONGEST_TEXT;
 use volary_experiment::number::percent;
 use volary_hosts::executor::{CpuId, CpuRecording, Recorder, free_cpus};
 
@@ -43,7 +44,7 @@ pub(super) struct RecordOptions {
     /// Length of a sample, from 10ms.
     #[arg(long, value_name = "SPAN", default_value = "100ms")]
     window: Span,
-    /// A command for the shell that runs during the recording, and is ended with it.
+    /// A command for the shell that runs in the foreground during the recording, and is ended with it.
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
     /// The trace.
@@ -57,12 +58,14 @@ pub(super) struct RecordOptions {
 
 /// Shortest window, in which a CPU's scheduler has switched between programs a few times.
 const SHORTEST: Span = Span::from_millis(10);
-/// Limit on the number of windows of all CPUs.
-const MOST: u64 = 10_000_000;
+/// Limit on the number of windows of all CPUs: a line of the trace has at most 40 bytes.
+const MOST: u64 = LONGEST_TEXT / 40;
 /// Slowdowns below this are no finding: clocks of CPUs vary as much by themselves.
 const FLOOR: f64 = 1.1;
-/// Lost work below this share is no finding.
+/// Lost work of a CPU below this share is no finding.
 const FOUND: f64 = 0.01;
+/// Slowdowns from which noise before the recording is said to hide much.
+const NOISY: f64 = 1.3;
 /// Share of the time before the recording in which other programs had the CPUs, from which it is said.
 const BUSY: f64 = 0.05;
 /// Time that a command has to end after SIGTERM.
@@ -84,7 +87,9 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     }
     if lasting.0 / window.0 * cpus.len() as u64 > MOST {
         return Err(anyhow!(
-            "--for {lasting}: over {MOST} windows\n  = help: record a shorter time, or in longer windows"
+            "--for {lasting}: over {MOST} windows of all CPUs, so that the trace could be longer than the {} MiB that can be \
+             read\n  = help: record a shorter time, fewer CPUs, or longer windows",
+            LONGEST_TEXT >> 20
         ));
     }
     #[cfg(feature = "figures")]
@@ -110,25 +115,22 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
         ended.is_some()
     });
     drop(beside);
-    if let Some(status) = ended.filter(|status| !status.success()) {
-        let command = options.beside.as_deref().unwrap_or_default();
-        return Err(anyhow!("--beside: `{command}` failed ({status}), so that nothing is recorded"));
-    }
-    let found =
-        Findings::of(&recordings).ok_or_else(|| anyhow!("interrupted before the first window ended"))?;
-    for note in notes(options, &recordings, nice, ended.is_some()) {
+    let found = Findings::of(&recordings).ok_or_else(|| without_windows(options, ended))?;
+    for note in notes(options, &recordings, nice, ended) {
         print_note(&format!("note: {note}"))?;
     }
     #[cfg(feature = "figures")]
     if let Some((path, format)) = picture {
         write_file(path, &format.bytes(&figure(&recordings), 7.16)?)?;
     }
-    if found.lost() < FOUND {
-        let (lost, floor) = (percent(found.lost()), found.floor);
+    let most = (0..found.units).map(|unit| found.lost(unit)).fold(0.0, f64::max);
+    if most < FOUND {
         print_folded(&format!(
-            "nothing found in {:.1} s: {lost} of the work was lost to slowdowns above {floor:.2}, less than 1 %; no trace \
+            "nothing found in {:.1} s: no CPU lost more than {} of its work to slowdowns above {}, less than 1 %; no trace \
              is written\n{}",
             found.until.as_secs_f64(),
+            percent(most),
+            found.floors,
             unseen(options)
         ))?;
         return Ok(ExitCode::SUCCESS);
@@ -168,11 +170,17 @@ impl Drop for Beside {
         let asked = Instant::now();
         // Fails if all processes of the group have ended.
         let _ = end(Signal::TERM);
-        while self.ended().is_none() && asked.elapsed() < GRACE {
+        // The shell belongs to the group until it has been waited for.
+        let left = |beside: &mut Self| {
+            beside.ended().is_none() || group.is_some_and(|group| test_kill_process_group(group).is_ok())
+        };
+        while left(self) && asked.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = end(Signal::KILL);
-        let _ = self.0.wait();
+        if left(self) {
+            let _ = end(Signal::KILL);
+            let _ = self.0.wait();
+        }
     }
 }
 
@@ -181,22 +189,22 @@ struct Findings {
     rows: Vec<TraceRow>,
     units: u32,
     until: Span,
-    /// Slowdowns below this count as none.
-    floor: f64,
-    /// Share of the time in which others had the CPUs.
+    /// The slowdowns below which they count as none: of all CPUs, or from the quietest to the noisiest.
+    floors: String,
+    /// Share of the time in which others had the CPUs, or a CPU quota withheld them.
     taken: f64,
 }
 
 impl Findings {
     /// `None` without any window.
     fn of(recordings: &[CpuRecording]) -> Option<Self> {
-        let floor = recordings.iter().map(|cpu| cpu.noise).fold(FLOOR, f64::max);
         let span = |time: Duration| Span(time.as_nanos() as u64);
         let until = recordings.iter().map(|cpu| cpu.samples.last().map(|sample| span(sample.until)));
         // All CPUs are recorded to the same time; the last window of one may be missing.
         let until = until.min().flatten()?;
         let mut rows = Vec::new();
         for (unit, cpu) in (0..).zip(recordings) {
+            let floor = floor(cpu);
             for sample in &cpu.samples {
                 let (start, end) = (span(sample.from), span(sample.until).min(until));
                 let slowdown =
@@ -207,14 +215,18 @@ impl Findings {
             }
         }
         let taken = recordings.iter().map(|cpu| cpu.taken).sum::<f64>() / recordings.len() as f64;
-        Some(Self { rows, units: recordings.len() as u32, until, floor, taken })
+        let least = recordings.iter().map(floor).fold(f64::INFINITY, f64::min);
+        let most = recordings.iter().map(floor).fold(FLOOR, f64::max);
+        let (least, most) = (format!("{least:.2}"), format!("{most:.2}"));
+        let floors = if least == most { most } else { format!("{least} to {most}, by CPU,") };
+        Some(Self { rows, units: recordings.len() as u32, until, floors, taken })
     }
 
-    /// Share of lost work.
-    fn lost(&self) -> f64 {
+    /// Share of the work of a CPU that was lost.
+    fn lost(&self, unit: u32) -> f64 {
         let length = |row: &TraceRow| row.end.as_secs_f64() - row.start.as_secs_f64();
-        let lost: f64 = self.rows.iter().map(|row| length(row) * (1.0 - 1.0 / row.slowdown)).sum();
-        lost / (f64::from(self.units) * self.until.as_secs_f64())
+        let rows = self.rows.iter().filter(|row| row.unit == unit);
+        rows.map(|row| length(row) * (1.0 - 1.0 / row.slowdown)).sum::<f64>() / self.until.as_secs_f64()
     }
 
     /// The file of the trace: a sample wherever the slowdown of a core changes, and one at its end.
@@ -241,15 +253,37 @@ impl Findings {
     fn text(&self, options: &RecordOptions) -> anyhow::Result<String> {
         let trace = BurstTrace { rows: self.rows.clone(), ..BurstTrace::default() };
         let profile = Interference { trace: Some(trace), ..Interference::default() }.resolve()?;
-        let mut text = Show { units: self.units, until: self.until, seed: 0 }.text(&profile);
-        let (taken, floor, file) = (percent(self.taken), self.floor, options.out.display());
+        let shown = Show { units: self.units, until: self.until, seed: 0 }.text(&profile);
+        // A trace has no seed.
+        let mut text = shown.trim_start_matches("seed 0, ").to_owned();
+        let (taken, floors, file) = (percent(self.taken), &self.floors, options.out.display());
         let _ = write!(
             text,
-            "others had the CPUs for {taken} of the time; slowdowns below {floor:.2} count as none, as CPUs differ by so \
-             much by themselves\n{}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n",
+            "others had the CPUs, or a CPU quota withheld them, for {taken} of the time; slowdowns below {floors} count as \
+             none, as CPUs differ by so much by themselves\n{}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n",
             unseen(options)
         );
         Ok(text)
+    }
+}
+
+/// The slowdown of a CPU below which it counts as none.
+fn floor(cpu: &CpuRecording) -> f64 {
+    cpu.noise.max(FLOOR)
+}
+
+/// Why there is no window.
+fn without_windows(options: &RecordOptions, ended: Option<ExitStatus>) -> anyhow::Error {
+    let command = options.beside.as_deref().unwrap_or_default();
+    match ended {
+        None => anyhow!("interrupted before the first window ended"),
+        Some(status) if status.success() => anyhow!(
+            "--beside: `{command}` ended before the first window did, so that nothing is recorded\n  = help: the command \
+             must stay in the foreground: leave out a `&` at its end"
+        ),
+        Some(status) => anyhow!(
+            "--beside: `{command}` failed ({status}) before the first window ended, so that nothing is recorded"
+        ),
     }
 }
 
@@ -263,20 +297,32 @@ fn unseen(options: &RecordOptions) -> String {
 }
 
 /// What makes a recording doubtful or shorter than asked.
-fn notes(options: &RecordOptions, recordings: &[CpuRecording], nice: i32, ended: bool) -> Vec<String> {
+fn notes(
+    options: &RecordOptions,
+    recordings: &[CpuRecording],
+    nice: i32,
+    ended: Option<ExitStatus>,
+) -> Vec<String> {
     let mut notes = Vec::new();
-    if nice > 0 {
+    if nice != 0 {
+        let share = if nice > 0 { "larger" } else { "smaller" };
         notes.push(format!(
-            "the CPUs were measured at nice {nice}, as this process may not lower it: programs at nice 0 took more of \
-             them than from each other"
+            "the CPUs were measured at nice {nice}, as this process may not set it to 0: programs at nice 0 had a {share} \
+             share of a CPU than the recorder"
         ));
     }
     let before = recordings.iter().map(|cpu| cpu.taken_before).fold(0.0, f64::max);
     if before > BUSY {
         notes.push(format!(
-            "other programs had up to {} of a CPU before the recording: where they also use caches or memory, the speed \
+            "other programs had, or a CPU quota withheld, up to {} of a CPU before the recording: where they also use caches or memory, the speed \
              that counts as healthy is too low, and slowdowns are as well",
             percent(before)
+        ));
+    }
+    for cpu in recordings.iter().filter(|cpu| floor(cpu) > NOISY) {
+        let (cpu, floor) = (cpu.cpu, floor(cpu));
+        notes.push(format!(
+            "CPU {cpu} varied before the recording: its slowdowns below {floor:.2} are not found"
         ));
     }
     if free_cpus().len() == 1 {
@@ -286,10 +332,10 @@ fn notes(options: &RecordOptions, recordings: &[CpuRecording], nice: i32, ended:
                 .to_owned(),
         );
     }
-    if ended {
+    if let Some(status) = ended {
         let end = recordings.iter().filter_map(|cpu| cpu.samples.last()).map(|sample| sample.until).max();
         let end = end.unwrap_or_default().as_secs_f64();
-        notes.push(format!("the command ended after {end:.1} s, and the recording with it"));
+        notes.push(format!("the command ended after {end:.1} s ({status}), and the recording with it"));
     } else if let Some(sample) = recordings.first().and_then(|cpu| cpu.samples.last())
         && sample.until.as_nanos() < u128::from(options.lasting.0)
     {
@@ -354,13 +400,44 @@ mod tests {
     fn noise_is_no_finding_and_one_slow_sample_in_fifty_is() {
         let mut quiet = [1.02, 0.97, 1.09, 1.0].repeat(25);
         let found = |slowdowns: &[f64], noise| Findings::of(&[recording(0, slowdowns, noise)]).unwrap();
-        assert_eq!(found(&quiet, 1.03).lost(), 0.0);
+        assert_eq!(found(&quiet, 1.03).lost(0), 0.0);
         quiet[7] = 1.3;
-        assert!(found(&quiet, 1.03).lost() < FOUND, "one in a hundred");
+        assert!(found(&quiet, 1.03).lost(0) < FOUND, "one in a hundred");
         quiet[8..18].fill(1.3);
-        assert!(found(&quiet, 1.03).lost() > FOUND);
-        assert_eq!(found(&quiet, 1.31).lost(), 0.0, "the CPU varied as much before");
+        assert!(found(&quiet, 1.03).lost(0) > FOUND);
+        assert_eq!(found(&quiet, 1.31).lost(0), 0.0, "the CPU varied as much before");
         assert!(Findings::of(&[recording(0, &[], 1.0)]).is_none());
+        let both = Findings::of(&[recording(0, &[2.0; 9], 2.5), recording(1, &[2.0; 9], 1.0)]).unwrap();
+        assert_eq!((both.lost(0), both.lost(1)), (0.0, 0.5), "only the first varied as much before");
+        assert_eq!(both.floors, "1.10 to 2.50, by CPU,");
+    }
+
+    #[test]
+    fn a_command_that_ends_before_the_first_window_is_told_from_an_interruption() {
+        let asked = options(&["--beside", "./load &"]);
+        let text = |status: Option<i32>| {
+            without_windows(&asked, status.map(|code| ExitStatus::from_raw(code << 8))).to_string()
+        };
+        assert!(text(None).contains("interrupted"), "{}", text(None));
+        assert!(text(Some(0)).contains("must stay in the foreground"), "{}", text(Some(0)));
+        assert!(text(Some(127)).contains("exit status: 127"), "{}", text(Some(127)));
+    }
+
+    /// The shell ends at once; its child takes half a second after the signal to leave its word.
+    #[test]
+    fn a_command_in_the_background_has_time_to_end_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ready, word) = (folder.path().join("ready"), folder.path().join("word"));
+        let (at, to) = (ready.display(), word.display());
+        let script = format!(
+            "(trap 'sleep 0.5; echo done > {to}; exit' TERM; echo > {at}; while :; do sleep 0.05; done) &"
+        );
+        let mut beside = Beside::start(&script).unwrap();
+        while !ready.exists() || beside.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(beside);
+        assert!(word.exists());
     }
 
     /// The trace has the share of lost work of the recording, and the text names what there is to know.
@@ -369,7 +446,8 @@ mod tests {
         let slow = [2.0, 2.0, 1.0, 4.0, 1.05];
         let recordings = [recording(3, &slow, 1.0), recording(5, &[1.0; 5], 1.0)];
         let found = Findings::of(&recordings).unwrap();
-        assert!((found.lost() - (0.5 + 0.5 + 0.75) / 10.0).abs() < 1e-12, "{}", found.lost());
+        assert!((found.lost(0) - (0.5 + 0.5 + 0.75) / 5.0).abs() < 1e-12, "{}", found.lost(0));
+        assert_eq!(found.lost(1), 0.0);
         let asked = options(&["--beside", "make -j", "--kernel", "cache"]);
         let text = found.trace(&asked, &[CpuId(3), CpuId(5)]);
         assert!(
@@ -385,13 +463,14 @@ mod tests {
         };
         let profile = table.load(std::path::Path::new(""), |_| Ok(text.into_bytes().into())).unwrap();
         let show = Show { units: 2, until: Span::from_millis(500), seed: 1 };
-        assert!((show.summary(&profile).work_lost - found.lost()).abs() < 1e-9);
+        assert!((show.summary(&profile).work_lost - found.lost(0) / 2.0).abs() < 1e-9);
         let text = found.text(&asked).unwrap();
         for part in
             ["work lost 17.50 %", "cannot see bursts shorter than the 100ms", "[interference] trace = {"]
         {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        assert!(!text.contains("seed"), "{text}");
     }
 
     #[test]
@@ -399,12 +478,23 @@ mod tests {
         let asked = options(&[]);
         let mut one = recording(0, &[1.0; 300], 1.0);
         let one_cpu = usize::from(free_cpus().len() == 1);
-        assert_eq!(notes(&asked, &[one.clone()], 0, false).len(), one_cpu, "nothing else to say");
+        assert_eq!(notes(&asked, &[one.clone()], 0, None).len(), one_cpu, "nothing else to say");
         one.samples.truncate(50);
         one.taken_before = 0.4;
-        let notes = notes(&asked, &[one], 5, false).join("\n");
-        for part in ["at nice 5", "of a CPU before the recording", "interrupted after 5.0 s"] {
-            assert!(notes.contains(part), "{part} in\n{notes}");
+        one.noise = 1.4;
+        let text = notes(&asked, &[one.clone()], 5, None).join("\n");
+        for part in [
+            "at nice 5",
+            "a larger share",
+            "of a CPU before",
+            "after 5.0 s; what",
+            "below 1.40 are not found",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let text = notes(&asked, &[one], -5, Some(ExitStatus::from_raw(124 << 8))).join("\n");
+        for part in ["at nice -5", "a smaller share", "ended after 5.0 s (exit status: 124)"] {
+            assert!(text.contains(part), "{part} in\n{text}");
         }
     }
 }

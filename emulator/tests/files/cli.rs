@@ -257,11 +257,11 @@ profile record --kernel none | 2 | expected `hash`, `memory` or `cache`
 profile record --cpus 9999 | 2 | CPU 9999 is not among those that this process may use
 profile record --window 1ms | 2 | --window 1ms: a window lasts from 10ms to the whole recording, 30s
 profile record --for 50ms | 2 | --window 100ms | the whole recording, 50ms
-profile record --for 1000d | 2 | over 10000000 windows | record a shorter time
+profile record --for 1000d | 2 | over 419430 windows | 16 MiB | record a shorter time
 profile record --picture a.jpg | 2 | --picture a.jpg: the name of a figure ends in .svg, .pdf or .png
 profile fit t.csv | 2 | t.csv:1: | the header names the columns
 profile fit missing.csv | 2 | cannot read missing.csv
-profile fit few.csv | 2 | few.csv: 1 burst with 1 gap before them are too few | record for longer
+profile fit few.csv | 2 | few.csv: 1 burst with 0 gaps before them are too few | record for longer
 profile show p.tml | 2 | cannot read p.tml: No such file or directory (os error 2) | . has `p.toml`
 run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | `volary policies` lists all
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
@@ -430,7 +430,7 @@ fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
     let shell: i32 = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
     assert!(test_kill_process(Pid::from_raw(shell).unwrap()).is_err(), "the command goes on");
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(out.contains("work lost") && out.contains("others had the CPUs for"), "{out}");
+    assert!(out.contains("work lost") && out.contains("others had the CPUs, or a CPU quota"), "{out}");
     assert!(fs::read_to_string(folder.path().join("p.svg")).unwrap().contains("Speed of CPUs"));
     let lost = |text: &str| text.split("work lost ").nth(1).unwrap().lines().next().unwrap().to_owned();
     let until = out.split(" to ").nth(1).unwrap().split(',').next().unwrap();
@@ -438,7 +438,7 @@ fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
     let cpus = std::thread::available_parallelism().unwrap();
     let shown = expect(folder.path(), &format!("profile show p.toml --until {until} --cores {cpus}"), 0).0;
     assert_eq!(lost(&shown), lost(&out), "the trace loses as much work as was recorded");
-    // A command that fails leaves no trace.
+    // A command that fails at once leaves no trace.
     let failing = ["profile", "record", "--beside", "exit 7", "--out", "f.csv"];
     let said = expect_of(command(folder.path()).args(failing), 2).1;
     assert!(said.contains("`exit 7` failed (exit status: 7)"), "{said}");

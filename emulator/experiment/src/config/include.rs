@@ -37,13 +37,15 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     let Some(section) = document.root.get_mut("interference").and_then(table_mut) else { return Ok(()) };
     section.remove("profile");
     let all = |known: &DeTable<'_>, of: &DeTable<'_>| of.keys().all(|key| known.contains_key(key));
-    let hidden = profile.iter().find(|(key, value)| {
-        match (value.get_ref(), section.get(*key).map(Spanned::get_ref)) {
-            (DeValue::Table(of), Some(DeValue::Table(known))) => all(known, of),
-            _ => false,
-        }
-    });
-    if let Some((process, _)) = hidden {
+    let hidden = |(key, value): &(&Key<'_>, &Node<'_>)| match (
+        value.get_ref(),
+        section.get(*key).map(Spanned::get_ref),
+    ) {
+        (DeValue::Table(of), Some(DeValue::Table(known))) => all(known, of),
+        (_, known) => known.is_some(),
+    };
+    let process = profile.iter().find(|(_, value)| value.get_ref().is_table());
+    if let Some((process, _)) = process.filter(|_| profile.iter().all(|entry| hidden(&entry))) {
         let (process, name) = (process.get_ref(), name.display());
         let error =
             format!("[interference] has every key of `{process}`, so that nothing of `{name}` remains");

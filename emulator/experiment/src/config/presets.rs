@@ -2,6 +2,7 @@
 //!
 //! They are the files of `experiments/profiles/`, which the folder `profiles` of this crate is a link to.
 
+use std::io;
 use std::path::Path;
 
 use super::error::{ConfigError, nearest};
@@ -58,7 +59,7 @@ pub(super) fn hold(files: &Files, name: &Path) -> bool {
 pub(super) fn suggested(error: ConfigError, name: &Path) -> ConfigError {
     let plain = name.to_str().filter(|name| !name.contains(['/', '.']));
     match (error, plain) {
-        (ConfigError::Read { path, why, .. }, Some(name)) => {
+        (ConfigError::Read { path, why, .. }, Some(name)) if why.kind() == io::ErrorKind::NotFound => {
             let near = nearest(name, PRESETS.iter().map(|preset| preset.name));
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             let help = format!("it is no preset either{near} `volary profile list` has all presets");

@@ -21,6 +21,8 @@ use super::cpu::{self, BurnError, CpuId, failed, thread_cpu_time};
 const CHUNK: Duration = Duration::from_micros(20);
 /// Time in which the speed before the recording is measured, after a calibration, window by window.
 const REFERENCE: Duration = Duration::from_secs(2);
+/// Longest window of that time, so that there are enough to tell their noise.
+const REFERENCE_WINDOW: Duration = Duration::from_millis(100);
 /// Share of the windows of that time that may be slower than the floor, by chance.
 const CHANCE: f64 = 0.05;
 
@@ -41,7 +43,7 @@ struct Reference {
     rounds_per_s: f64,
     /// The slowdown of the slowest windows, per CPU time.
     noise: f64,
-    /// Share of the time in which others had the CPU.
+    /// Share of the time in which the thread did not have the CPU.
     taken: f64,
 }
 
@@ -65,9 +67,9 @@ pub struct CpuRecording {
     pub samples: Vec<SlowdownSample>,
     /// Slowdowns that windows had before the recording; lower ones are no finding.
     pub noise: f64,
-    /// Share of the time before the recording in which other programs had the CPU.
+    /// Share of the time before the recording in which other programs had the CPU, or a CPU quota withheld it.
     pub taken_before: f64,
-    /// Share of the recorded time in which other programs had the CPU.
+    /// The same share of the recorded time.
     pub taken: f64,
 }
 
@@ -125,7 +127,7 @@ impl Recorder {
         Ok(Self { threads, stop: Arc::clone(stop), nice })
     }
 
-    /// The nice value at which CPUs are measured: 0, unless the process has a higher one and may not lower it.
+    /// The nice value at which CPUs are measured: 0, unless the process may not set it.
     pub const fn nice(&self) -> i32 {
         self.nice
     }
@@ -195,22 +197,31 @@ impl RecorderJob {
             }
         };
         let now = Instant::now();
-        let before = self.windows(&mut load, chunk, now, now + REFERENCE);
+        let before = self.windows(&mut load, chunk, self.window.min(REFERENCE_WINDOW), now, now + REFERENCE);
         let _ = measured.send(Ok(reference(&before)));
         // Without a start there is nothing to record.
         let Ok((from, until)) = go.recv() else { return Vec::new() };
-        self.windows(&mut load, chunk, from, until)
+        self.windows(&mut load, chunk, self.window, from, until)
     }
 
-    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work.
-    fn windows(&self, load: &mut KernelLoad, chunk: u64, mut from: Instant, until: Instant) -> Vec<Window> {
+    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work. The last ends
+    /// with the time, and has half the length at least.
+    fn windows(
+        &self,
+        load: &mut KernelLoad,
+        chunk: u64,
+        length: Duration,
+        mut from: Instant,
+        until: Instant,
+    ) -> Vec<Window> {
         let mut windows = Vec::new();
         let (mut rounds, mut cpu) = (0, thread_cpu_time());
         while from < until && !self.stop.load(Ordering::Relaxed) {
             load.burn(chunk);
             rounds += chunk;
             let now = Instant::now();
-            if now.saturating_duration_since(from) >= self.window {
+            let left = until.saturating_duration_since(now);
+            if left.is_zero() || (now.saturating_duration_since(from) >= length && left >= length / 2) {
                 let used = thread_cpu_time();
                 windows.push(Window { from, until: now, cpu: used.saturating_sub(cpu), rounds });
                 (from, cpu, rounds) = (now, used, 0);
@@ -229,17 +240,17 @@ fn reference(windows: &[Window]) -> Reference {
     Reference { rounds_per_s: at(0.5), noise: at(0.5) / at(CHANCE), taken: share_taken(windows) }
 }
 
-/// Share of the time in which the thread did not have the CPU.
+/// Share of the time in which the thread did not have the CPU: other programs had it, or a CPU quota withheld it.
 fn share_taken(windows: &[Window]) -> f64 {
     let real: f64 = windows.iter().map(|window| (window.until - window.from).as_secs_f64()).sum();
     let used: f64 = windows.iter().map(|window| window.cpu.as_secs_f64()).sum();
     if real > 0.0 { (1.0 - used / real).max(0.0) } else { 0.0 }
 }
 
-/// Sets the nice value of this process to 0 if it is higher, and returns what it is then: lowering it needs a privilege.
+/// Sets the nice value of this process to 0, and returns what it is then: lowering it needs a privilege.
 fn usual_priority() -> i32 {
     let nice = getpriority_process(None).unwrap_or(0);
-    if nice > 0 && setpriority_process(None, 0).is_ok() { 0 } else { nice }
+    if nice != 0 && setpriority_process(None, 0).is_ok() { 0 } else { nice }
 }
 
 #[cfg(test)]
@@ -260,6 +271,28 @@ mod tests {
         let found = reference(&windows);
         assert_eq!((found.rounds_per_s, found.taken), (1000.0, 0.5));
         assert_eq!(found.noise, 100.0 / 80.0, "one window in twenty may be slower");
+    }
+
+    /// A last window that would be shorter than half of one belongs to the one before.
+    #[test]
+    fn the_last_window_ends_with_the_time_and_is_half_as_long_as_others_at_least() {
+        let job = RecorderJob {
+            kernel: Kernel::Hash,
+            cpu: CpuId(0),
+            window: Duration::from_millis(20),
+            stop: Arc::new(AtomicBool::new(false)),
+        };
+        let mut load = KernelLoad::new(job.kernel);
+        for (asked, least) in [(30, 10), (28, 28), (20, 20)] {
+            let from = Instant::now();
+            let until = from + Duration::from_millis(asked);
+            let windows = job.windows(&mut load, 1, job.window, from, until);
+            let last = windows.last().unwrap();
+            assert!(last.until >= until && windows.iter().rev().skip(1).all(|window| window.until < until));
+            // A thread that waits for its CPU has fewer windows, which are longer.
+            let length = last.until - last.from;
+            assert!(length * 2 >= job.window && (windows.len() == 1 || least < asked), "{asked}: {length:?}");
+        }
     }
 
     /// A thread that spins on the CPU of the recorder halves its speed, on any machine.
