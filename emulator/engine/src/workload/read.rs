@@ -158,8 +158,9 @@ impl Trace {
         for note in [bad.finish(name)?, lines.note()].into_iter().flatten() {
             trace.note(note);
         }
+        reading.unused_zone(format).into_iter().for_each(|note| trace.note(note));
         for (name, input) in features {
-            csv::read_features(&mut Lines::new(&name, input), &mut trace, jobs.is_none())?;
+            csv::read_features(&mut Lines::new(&name, input), &mut trace, jobs.is_none(), &bad.without_job)?;
         }
         trace.checked(&skipped, most)
     }
@@ -188,6 +189,12 @@ impl Trace {
 }
 
 impl Reading {
+    /// A remark about a zone for a format that has no dates.
+    pub fn unused_zone(&self, format: Format) -> Option<String> {
+        let zone = self.zone.filter(|_| !matches!(format, Format::Swf | Format::Csv))?;
+        Some(format!("the zone {zone} is not used, since times of this format are numbers"))
+    }
+
     /// Refuses options that a format has no use for.
     ///
     /// # Errors
@@ -206,7 +213,6 @@ impl Reading {
                 "--size",
                 "is for .csv files; this format states the tasks of each job",
             ),
-            (self.zone.is_some() && is_folder, "--zone", "is for dates; this format has none"),
             (self.skip_bad != Share::NONE && is_folder, "--skip-bad", "is for .tr, .swf and .csv files"),
         ];
         match useless.into_iter().find(|(is_useless, ..)| *is_useless) {

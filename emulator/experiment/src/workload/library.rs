@@ -84,13 +84,14 @@ pub fn is_trace_folder(folder: &Path) -> bool {
 }
 
 fn load(files: &Files, file: &Path, reading: &Reading) -> Result<Trace, WorkloadError> {
-    if google::is_google(file) {
-        reading.check(file, Format::GoogleEvents)?;
-        return google::read(files, file, reading.jobs);
-    }
-    if alibaba::is_alibaba(file) {
-        reading.check(file, Format::AlibabaTables)?;
-        return alibaba::read(files, file, reading.jobs);
+    let (is_google, is_alibaba) = (google::is_google(file), alibaba::is_alibaba(file));
+    if is_google || is_alibaba {
+        let format = if is_google { Format::GoogleEvents } else { Format::AlibabaTables };
+        reading.check(file, format)?;
+        let read = if is_google { google::read } else { alibaba::read };
+        let mut trace = read(files, file, reading.jobs)?;
+        reading.unused_zone(format).into_iter().for_each(|note| trace.note(note));
+        return Ok(trace);
     }
     let features = features_of(files, file).into_iter().map(|name| {
         let input = open(files, &name)?;

@@ -1,12 +1,16 @@
 //! The rows of a Parquet file as lines of JSON objects, which the reader of tables takes.
+//!
+//! The decoder panics on some damaged files. The first use of it sets a panic hook for the whole process, which shows no
+//! panic of a thread while that thread decodes and passes all others to the hook before it; the panic becomes an error.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta};
-use parquet::basic::{LogicalType, TimeUnit};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -16,6 +20,11 @@ use serde_json::{Map, Value};
 
 /// The first bytes of a Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
+
+/// Limit on the bytes of a file, since it is held in memory and may be compressed.
+const LARGEST: u64 = 1 << 30;
+/// Limit on the decimals of a number, as in `DECIMAL(38, 38)`.
+const MOST_DECIMALS: i32 = 38;
 
 /// The lines of a file that is held in memory.
 pub(super) struct ParquetLines {
@@ -41,7 +50,12 @@ impl TimeKind {
             Some(LogicalType::Timestamp(time)) => {
                 Self { is_utc: time.is_adjusted_to_u_t_c, in_nanos: matches!(time.unit, TimeUnit::NANOS) }
             }
-            _ => Self { is_utc: true, in_nanos: false },
+            // A date without a time of day has no zone.
+            Some(LogicalType::Date) => Self { is_utc: false, in_nanos: false },
+            _ => Self {
+                is_utc: column.get_basic_info().converted_type() != ConvertedType::DATE,
+                in_nanos: false,
+            },
         }
     }
 
@@ -54,22 +68,41 @@ impl TimeKind {
 
 impl ParquetLines {
     /// # Errors
-    /// When the file cannot be read or is damaged.
-    pub(super) fn new(mut file: impl Read) -> io::Result<Self> {
+    /// When the file cannot be read, is too large or is damaged.
+    pub(super) fn new(file: impl Read) -> io::Result<Self> {
+        Self::bounded(file, LARGEST)
+    }
+
+    fn bounded(file: impl Read, largest: u64) -> io::Result<Self> {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.take(largest + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > largest {
+            let why = format!("a Parquet file of more than {} MiB is not read", largest >> 20);
+            return Err(unsupported(format!("{why}; write it as .csv, with its columns for volary only")));
+        }
         let reader = decoded(|| SerializedFileReader::new(bytes::Bytes::from(bytes)))?;
         let schema = reader.metadata().file_metadata().schema();
+        let has_decimals = |column: &Type| column.is_primitive() && column.get_scale() > MOST_DECIMALS;
+        if let Some(column) = schema.get_fields().iter().find(|column| has_decimals(column)) {
+            let why = format!("numbers of `{}` have more than {MOST_DECIMALS} decimals", column.name());
+            return Err(unsupported(format!(
+                "{why}; write it again with pandas, with that column as double"
+            )));
+        }
         let columns = schema.get_fields().iter().map(|column| TimeKind::of(column)).collect();
         let rows = RowIter::from_file_into(Box::new(reader));
         Ok(Self { rows, columns, line: Vec::new(), taken: 0 })
     }
 
     fn next_line(&mut self) -> io::Result<bool> {
-        let Some(row) = decoded(|| self.rows.next().transpose())? else { return Ok(false) };
-        let cells = row.get_column_iter().zip(&self.columns);
-        let object: Map<_, _> =
-            cells.map(|((name, field), kind)| (name.clone(), json(field, *kind))).collect();
+        let object = decoded(|| {
+            let Some(row) = self.rows.next().transpose()? else { return Ok(None) };
+            let cells = row.get_column_iter().zip(&self.columns);
+            Ok(Some(
+                cells.map(|((name, field), kind)| (name.clone(), json(field, *kind))).collect::<Map<_, _>>(),
+            ))
+        })?;
+        let Some(object) = object else { return Ok(false) };
         self.line = Value::Object(object).to_string().into_bytes();
         self.line.push(b'\n');
         self.taken = 0;
@@ -96,8 +129,13 @@ fn decoded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> io::Result<T>
     IS_DECODING.set(true);
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     IS_DECODING.set(false);
-    let damaged = || io::Error::new(ErrorKind::InvalidData, "the Parquet decoder does not understand a page");
-    decoded.map_err(|_| damaged())?.map_err(failed)
+    decoded.unwrap_or_else(|panic| Err(ParquetError::General(said(&*panic)))).map_err(failed)
+}
+
+/// The text of a panic.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref().cloned()).unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
 impl Read for ParquetLines {
@@ -146,25 +184,29 @@ fn json(field: &Field, kind: TimeKind) -> Value {
     }
 }
 
-/// Damage as the kind `InvalidData`, and compressions that are not built in with a remedy.
+/// A file that cannot be decoded, and a compression that is not built in, with the remedy.
 fn failed(error: ParquetError) -> io::Error {
     let why = error.to_string();
     if matches!(error, ParquetError::NYI(_)) || why.contains("Disabled feature") {
         let remedy =
             "write the file with snappy, gzip or zstd, for example with `pandas.DataFrame.to_parquet`";
-        return io::Error::new(ErrorKind::Unsupported, format!("{why}; {remedy}"));
+        return unsupported(format!("{why}; {remedy}"));
     }
-    io::Error::new(ErrorKind::InvalidData, why)
+    unsupported(format!("the Parquet file cannot be decoded ({why}); write it again with pandas"))
+}
+
+fn unsupported(why: String) -> io::Error {
+    io::Error::new(ErrorKind::Unsupported, why)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::io::{Cursor, Read};
     use std::path::Path;
     use std::sync::Arc;
 
     use parquet::basic::Compression;
-    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -172,6 +214,7 @@ mod tests {
     use volary_engine::workload::{Reading, Trace, WorkloadError};
 
     use super::super::decompress;
+    use super::{ParquetLines, decoded};
 
     const SCHEMA: &str = "message jobs { required int64 submit (TIMESTAMP(NANOS,true)); \
         required int64 start (TIMESTAMP(MICROS,false)); optional double run; required binary user (UTF8); \
@@ -246,14 +289,57 @@ mod tests {
         let whole = two_jobs(Compression::UNCOMPRESSED);
         for end in [4, 11, whole.len() / 2, whole.len() - 1] {
             let error = parse(whole[..end].to_vec(), "UTC").unwrap_err().to_string();
-            assert!(error.contains("a.parquet: "), "{end}: {error}");
+            assert!(error.contains("a.parquet: ") && error.contains("again with pandas"), "{end}: {error}");
         }
+        let mut refused = 0;
         for at in 4..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0xff;
             if let Err(error) = parse(damaged, "UTC") {
-                assert!(error.to_string().contains("a.parquet"), "{at}: {error}");
+                let error = error.to_string();
+                assert!(error.contains("a.parquet") && !error.contains("xz -t"), "{at}: {error}");
+                refused += 1;
             }
+        }
+        assert!(refused > whole.len() / 2, "{refused} of {}", whole.len());
+    }
+
+    #[test]
+    fn a_compressed_file_of_zeros_does_not_fill_the_memory() {
+        let error = ParquetLines::bounded(b"PAR1".chain(std::io::repeat(0)), 1 << 20).err().unwrap();
+        assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn panics_of_the_decoder_are_errors_with_their_text() {
+        for panic in [|| panic!("index 7"), || panic!("index {}", 7)] {
+            let error = decoded::<()>(panic).unwrap_err().to_string();
+            assert!(error.contains("index 7") && error.contains("again with pandas"), "{error}");
+        }
+    }
+
+    /// A file with one column of one number.
+    fn one_number(column: &str, value: i32) -> Result<ParquetLines, std::io::Error> {
+        let schema =
+            Arc::new(parse_message_type(&format!("message jobs {{ required int32 {column}; }}")).unwrap());
+        let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int32Type>().write_batch(&[value], None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        ParquetLines::new(Cursor::new(file.into_inner().unwrap()))
+    }
+
+    #[test]
+    fn a_date_states_no_zone_and_a_decimal_is_a_number() {
+        for (column, value, line) in [
+            ("day (DATE)", 1, "{\"day\":\"1970-01-02 00:00:00\"}\n"),
+            ("price (DECIMAL(9,2))", 125, "{\"price\":\"1.25\"}\n"),
+        ] {
+            let mut text = String::new();
+            one_number(column, value).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, line);
         }
     }
 }

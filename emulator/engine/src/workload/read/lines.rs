@@ -311,6 +311,8 @@ pub(super) struct BadRows {
     bad: u64,
     /// The first errors.
     first: Vec<String>,
+    /// Numbers of the rows that make no job, from zero, in rising order, where features need them.
+    pub(super) without_job: Vec<u64>,
 }
 
 impl BadRows {
@@ -318,7 +320,7 @@ impl BadRows {
     const TOLD: usize = 10;
 
     pub(super) const fn new(most: Share) -> Self {
-        Self { most, rows: 0, bad: 0, first: Vec::new() }
+        Self { most, rows: 0, bad: 0, first: Vec::new(), without_job: Vec::new() }
     }
 
     /// The result of a row; `None` if the row is malformed and left out.
@@ -332,6 +334,10 @@ impl BadRows {
             Err(WorkloadError::Trace(why)) => why,
             Err(error) => return Err(error),
         };
+        // An error that names an option is about the table, and has its remedy.
+        if self.most == Share::NONE && (why.contains("--zone") || why.contains("--columns")) {
+            return Err(WorkloadError::Trace(why));
+        }
         if self.most == Share::NONE {
             let remedy =
                 "`--skip-bad 1%`, in an experiment `workload.trace.skip_bad = 0.01`, leaves out such rows";
@@ -344,12 +350,18 @@ impl BadRows {
         Ok(None)
     }
 
+    /// Notes that the last row makes no job.
+    pub(super) fn keep_number(&mut self) {
+        self.without_job.push(self.rows - 1);
+    }
+
     /// A remark about the rows that were left out.
     ///
     /// # Errors
     /// When they are more than the allowed share.
-    pub(super) fn finish(self, file: &Path) -> Result<Option<String>, WorkloadError> {
-        let Self { most, rows, bad, first } = self;
+    pub(super) fn finish(&self, file: &Path) -> Result<Option<String>, WorkloadError> {
+        let Self { most, rows, bad, first, .. } = self;
+        let (rows, bad) = (*rows, *bad);
         let others = if bad > first.len() as u64 { "; …" } else { "" };
         let told = format!("malformed rows, of {rows}: {bad} ({}{others})", first.join("; "));
         if bad as f64 > most.part() * rows as f64 {
@@ -397,7 +409,7 @@ impl<'a, const COLUMNS: usize> Cells<'a, COLUMNS> {
             return Ok(Self { at: line.at, texts });
         }
         let why = format!(
-            "has {count} of the {COLUMNS} columns of this table; is the file cut off, or another table?"
+            "has {count} of the {COLUMNS} columns of this table; is the file cut off? If it is another table, give it another name"
         );
         Err(line.at.wrong(why))
     }

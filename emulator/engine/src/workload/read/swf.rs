@@ -99,10 +99,14 @@ pub(super) fn read(
         };
         trace.detail(trace.jobs().len() - 1, &details);
     }
+    if let (Some(name), None, None) = (&clock.unknown, clock.named, zone) {
+        let why = "is no name of the IANA database such as Europe/Stockholm, and is not used; --zone states the zone";
+        trace.note(format!("the TimeZoneString `{name}` of the header {why}"));
+    }
     match start.and_then(|(_, zone)| zone) {
         Some(zone) => trace.mark_dated(zone),
         None if clock.unix.is_some() => trace.note(
-            "UnixStartTime is not used, since the header has no TimeZoneString: hours count from the first second of the \
+            "UnixStartTime is not used, since the header has no known TimeZoneString: hours count from the first second of the \
              file; --zone Europe/Stockholm, in an experiment `workload.trace.zone`, makes them hours of the day"
                 .into(),
         ),
@@ -128,6 +132,9 @@ struct ExtraFields {
 }
 
 impl ExtraFields {
+    /// Number of fields that are told.
+    const TOLD: usize = 10;
+
     /// Whether a line has names of fields in place of numbers.
     fn is_header(&mut self, line: TraceLine<'_>) -> bool {
         let mut fields = line.text.split_ascii_whitespace();
@@ -143,7 +150,7 @@ impl ExtraFields {
     fn note(self) -> Option<String> {
         let Self { names, most, rows, first } = self;
         let which = match names.get(COLUMNS..) {
-            Some(names) if !names.is_empty() => names.join(", "),
+            Some(names) if !names.is_empty() => names[..names.len().min(Self::TOLD)].join(", "),
             _ => format!("in the first such row {}", first.join(" ")),
         };
         let told = "rows with fields behind the 18 of the format, which are not read";
@@ -160,6 +167,8 @@ struct HeaderClock {
     zone: Option<i64>,
     /// Time zone of the file by its name, which the format prefers.
     named: Option<Zone>,
+    /// A name of a zone that is not known.
+    unknown: Option<String>,
 }
 
 impl HeaderClock {
@@ -170,7 +179,10 @@ impl HeaderClock {
         match name.trim().to_ascii_lowercase().as_str() {
             "unixstarttime" => self.unix = self.unix.or_else(number).filter(|&unix| unix > 0),
             "timezone" => self.zone = self.zone.or_else(number).filter(|zone| zone.abs() <= 14 * 3600),
-            "timezonestring" => self.named = self.named.or_else(|| value.trim().parse().ok()),
+            "timezonestring" => match value.trim().parse() {
+                Ok(zone) => self.named = self.named.or(Some(zone)),
+                Err(_) => self.unknown = Some(short(value.trim())),
+            },
             _ => {}
         }
     }
@@ -210,7 +222,9 @@ fn row(line: TraceLine<'_>, words: &mut Words, extra: &mut ExtraFields) -> Resul
             8 => row.requested = whole(line, 8, "processors requested", text)?,
             9 => row.limit = decimal(line, 9, "requested time", text)?,
             11 => row.status = whole(line, 11, "status", text)?,
-            _ if column > COLUMNS && extra.rows == 0 => extra.first.push(short(text)),
+            _ if column > COLUMNS && column <= COLUMNS + ExtraFields::TOLD && extra.rows == 0 => {
+                extra.first.push(short(text))
+            }
             _ => {}
         }
         let feature = FEATURES.iter().find(|(known, ..)| *known == column);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use volary_actors::base::{Feature, Span};
 
-use super::columns::{Column, ColumnNames, ColumnSet, Meaning, Named, SECOND_CHOICE, meaning};
+use super::columns::{Column, ColumnNames, ColumnSet, Meaning, Named, SECOND_CHOICE, known_names, meaning};
 use super::lines::{At, TraceLine, cells, separator, short};
 use super::sets;
 use super::time::{Dated, SECONDS, Zone, instant, length};
@@ -37,6 +37,8 @@ pub(super) struct Header {
     /// The known table whose columns these are.
     set: Option<&'static ColumnSet>,
     zone: Option<Zone>,
+    /// Names of columns that would be read, but that the first JSON object lacks.
+    absent: Vec<String>,
 }
 
 impl Header {
@@ -47,6 +49,12 @@ impl Header {
         names: Option<&ColumnNames>,
         zone: Option<Zone>,
     ) -> Result<Self, WorkloadError> {
+        if line.text == "["
+            || line.text.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'))
+        {
+            let why = "begins a JSON array, but a table in JSON has one object in each line";
+            return Err(line.at.wrong(format!("{why}; `jq -c .[]` writes those of an array")));
+        }
         let separator = (!line.text.starts_with('{')).then(|| separator(line.text));
         let cells: Vec<String> = match separator {
             Some((by, _)) => cells(line.text, by).take(MOST_COLUMNS + 1).map(Cow::into_owned).collect(),
@@ -85,7 +93,13 @@ impl Header {
         }
         let is_google = names_of_columns.is_none() && is_google(&cells);
         let set = names_of_columns.and_then(|names| names.set);
-        Ok(Self { columns, width: cells.len(), separator, names: brief(&all), is_google, set, zone })
+        let mut absent = match names_of_columns {
+            _ if separator.is_some() => Vec::new(),
+            Some(names) => names.named.iter().map(|named| named.column.clone()).collect(),
+            None => known_names().map(str::to_owned).collect(),
+        };
+        absent.retain(|name| !cells.contains(name));
+        Ok(Self { columns, width: cells.len(), separator, names: brief(&all), is_google, set, zone, absent })
     }
 
     /// Whether rows are JSON objects, so that the first line is a row too.
@@ -160,6 +174,10 @@ impl Header {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
         let Some((separator, name)) = self.separator else {
             let mut object = object(line)?;
+            if let Some(key) = self.absent.iter().find(|key| object.contains_key(*key)) {
+                let why = "which the first object lacks, so that it is no column; add it there, with null if unknown";
+                return Err(line.at.wrong(format!("has the key `{}`, {why}", short(key))));
+            }
             for (text, column) in texts.iter_mut().zip(&self.columns) {
                 *text = object.get_mut(&column.name).map(json_cell).unwrap_or_default().into();
             }
@@ -226,17 +244,19 @@ fn named_column(line: TraceLine<'_>, cells: &[String], named: &Named) -> Result<
     if column.set_unit(unit) {
         return Ok(column);
     }
-    let units = if meaning.is_time() {
-        "units of times are s, ms, us, ns, min, h, d and lengths such as 30ms"
-    } else if meaning == Meaning::Memory {
-        "units are bytes, kib, mib, gib, tib, kb, mb, gb, tb, for each task mib/task"
-    } else if matches!(meaning, Meaning::Cores | Meaning::Gpus) {
-        "units are milli and percent, for each task percent/task"
-    } else {
-        "leave it out"
-    };
-    let (word, name, unit) = (meaning.name(), short(name), short(unit));
+    let (word, name, unit, units) = (meaning.name(), short(name), short(unit), units(meaning));
     Err(line.at.wrong(format!("--columns {word}={name}:{unit}: `{unit}` is no unit of `{word}`; {units}")))
+}
+
+/// The units of columns of a meaning, for errors.
+fn units(meaning: Meaning) -> &'static str {
+    match meaning {
+        _ if meaning.is_time() => "units of times are s, ms, us, ns, min, h, d and lengths such as 30ms",
+        Meaning::Memory => "units are bytes, kib, mib, gib, tib, kb, mb, gb, tb, for each task mib/task",
+        Meaning::Cores => "units are cores, milli and percent, for each task percent/task",
+        Meaning::Gpus => "units are gpus, milli and percent, for each task percent/task",
+        _ => "leave it out",
+    }
 }
 
 /// The position of the only column of that name.
@@ -284,6 +304,12 @@ pub(super) struct TableRow<'a> {
     texts: Vec<Cow<'a, str>>,
 }
 
+/// Whether a cell stands for unknown: blank, −1 or a word for nothing.
+fn is_unknown(text: &str) -> bool {
+    const UNKNOWN: [&str; 7] = ["unknown", "none", "null", "nan", "nat", "n/a", "\\n"];
+    text.is_empty() || text.parse() == Ok(-1.0) || UNKNOWN.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
 /// A point of time in a table.
 #[derive(Clone, Copy)]
 pub(super) struct Instant {
@@ -293,20 +319,17 @@ pub(super) struct Instant {
     pub(super) zone: Option<i64>,
     /// Whether a date states no zone.
     pub(super) is_assumed: bool,
-    /// Whether the date occurs twice, at a change of clocks.
-    pub(super) is_repeated: bool,
+    /// The second time of a date that occurs twice, at a change of clocks.
+    pub(super) second_ns: Option<u64>,
 }
 
 impl TableRow<'_> {
     /// The column of a meaning and its text, unless that stands for unknown: blank, −1 or a word for nothing.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
-        const UNKNOWN: [&str; 7] = ["unknown", "none", "null", "nan", "nat", "n/a", "\\n"];
         let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
         let text: &str = &self.texts[at];
-        let is_word = || UNKNOWN.iter().any(|word| text.eq_ignore_ascii_case(word));
-        let is_unknown =
-            text.is_empty() || meaning != Meaning::Outcome && (text.parse() == Ok(-1.0) || is_word());
-        (!is_unknown).then_some((&self.header.columns[at], text))
+        let is_known = !text.is_empty() && (meaning == Meaning::Outcome || !is_unknown(text));
+        is_known.then_some((&self.header.columns[at], text))
     }
 
     /// A length of time: a number, or a clock such as `1-06:53:00`.
@@ -327,12 +350,12 @@ impl TableRow<'_> {
                 ns: self.number(column, text)?,
                 zone: None,
                 is_assumed: false,
-                is_repeated: false,
+                second_ns: None,
             }));
         }
-        let Dated { ns, zone, is_assumed, is_repeated } = instant(text, self.header.zone)
+        let Dated { ns, zone, is_assumed, second_ns } = instant(text, self.header.zone)
             .map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
-        Ok(Some(Instant { ns, zone: Some(zone), is_assumed, is_repeated }))
+        Ok(Some(Instant { ns, zone: Some(zone), is_assumed, second_ns }))
     }
 
     /// Whether the job was there before the clock of a table that tells such jobs by times below zero.
@@ -342,9 +365,10 @@ impl TableRow<'_> {
             && self.cell(Meaning::Submit).is_some_and(|(_, text)| is_negative(text))
     }
 
-    /// Whether the row is a step of a job of another row.
+    /// Whether the row is a step of a job of another row, as SLURM's accounting has them.
     pub(super) fn is_step(&self) -> bool {
-        self.cell(Meaning::Job).is_some_and(|(_, text)| text.contains('.'))
+        self.header.set.is_some_and(|set| set.name == "sacct")
+            && self.cell(Meaning::Job).is_some_and(|(_, text)| text.contains('.'))
     }
 
     /// A number of tasks, nodes or processors.
@@ -366,7 +390,7 @@ impl TableRow<'_> {
         let mut details = Details { outcome: self.outcome()?, ..Details::default() };
         for (at, feature) in self.header.features() {
             let text: &str = &self.texts[at];
-            if !text.is_empty() {
+            if !is_unknown(text) {
                 details.features[feature.index()] =
                     self.feature(&self.header.columns[at], feature, text, words)?;
             }
@@ -417,7 +441,15 @@ impl TableRow<'_> {
     /// Cores, GPUs or GiB of all tasks of the job together.
     pub(super) fn amount(&self, meaning: Meaning, tasks: u32) -> Result<Option<f32>, WorkloadError> {
         let Some((column, _)) = self.cell(meaning) else { return Ok(None) };
-        let factor = if column.is_each { column.scale * f64::from(tasks) } else { column.scale };
+        let scale = *column.scale.as_ref().map_err(|end| {
+            let (name, meaning) = (short(&column.name), column.meaning.name());
+            let why = format!(
+                "its name ends in `{end}`, which is no unit that is known; {}",
+                units(column.meaning)
+            );
+            self.wrong(column, &format!("{why}; state it: `--columns` with {meaning}={name}:UNIT"))
+        })?;
+        let factor = if column.is_each { scale * f64::from(tasks) } else { scale };
         Ok(self.decimal(meaning)?.map(|number| (f64::from(number) * factor) as f32))
     }
 

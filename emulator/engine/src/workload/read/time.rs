@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, LocalResult, NaiveDate, NaiveTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -73,8 +73,8 @@ pub(super) struct Dated {
     pub(super) zone: i64,
     /// Whether the date states no zone.
     pub(super) is_assumed: bool,
-    /// Whether a change of clocks gives the same date to a second, later time.
-    pub(super) is_repeated: bool,
+    /// The second, later time to which a change of clocks gives the same date.
+    pub(super) second_ns: Option<u64>,
 }
 
 /// The time of a date such as `2016-02-02 06:53:00-07:00`; `T` may separate date and time, `Z` and `UTC` are zone zero.
@@ -100,7 +100,7 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
     let at = rest.find(|c: char| c.is_ascii_alphabetic() || c == '+' || c == '-');
     let (clock, zone) = rest.split_at(at.unwrap_or(rest.len()));
     let local = date.and_time(time_of_day(clock.trim()).ok_or_else(wrong)?);
-    let (start, zone, is_repeated) = match (zone.trim_end(), assumed) {
+    let (start, zone, second) = match (zone.trim_end(), assumed) {
         ("", None) => {
             return Err("has no time zone; state the zone of such dates with `--zone UTC` or `--zone Europe/Stockholm`, in an \
                         experiment as `workload.trace.zone`"
@@ -112,21 +112,24 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
                     "is no time in {zone}, where clocks are set forward over it; is the zone right?"
                 ));
             }
-            LocalResult::Single(at) => (at.naive_utc(), at.offset().fix().local_minus_utc().into(), false),
-            LocalResult::Ambiguous(at, _) => {
-                (at.naive_utc(), at.offset().fix().local_minus_utc().into(), true)
+            LocalResult::Single(at) => (at.naive_utc(), at.offset().fix().local_minus_utc().into(), None),
+            LocalResult::Ambiguous(at, later) => {
+                (at.naive_utc(), at.offset().fix().local_minus_utc().into(), Some(later.naive_utc()))
             }
         },
         (zone, _) => {
             let zone = offset(zone).ok_or_else(|| format!("has an invalid time zone; {FORM}"))?;
-            (local - TimeDelta::seconds(zone), zone, false)
+            (local - TimeDelta::seconds(zone), zone, None)
         }
     };
     // A leap second counts as the first of the next minute.
-    let start = start.and_utc();
-    let seconds = u64::try_from(start.timestamp()).map_err(|_| format!("lies before 1970; {FORM}"))?;
-    let ns = seconds * 1_000_000_000 + u64::from(start.timestamp_subsec_nanos());
-    Ok(Dated { ns, zone, is_assumed: at.is_none(), is_repeated })
+    let unix_ns = |at: NaiveDateTime| {
+        let at = at.and_utc();
+        let seconds = u64::try_from(at.timestamp()).map_err(|_| format!("lies before 1970; {FORM}"))?;
+        Ok::<_, String>(seconds * 1_000_000_000 + u64::from(at.timestamp_subsec_nanos()))
+    };
+    let second_ns = second.map(unix_ns).transpose()?;
+    Ok(Dated { ns: unix_ns(start)?, zone, is_assumed: at.is_none(), second_ns })
 }
 
 /// The time of day of `06:53` or `06:53:00.25`.
@@ -321,7 +324,8 @@ mod tests {
         ] {
             let ns = seconds * 1_000_000_000;
             let is_assumed = !text.ends_with('Z');
-            assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_assumed, is_repeated }), "{text}");
+            let second_ns = is_repeated.then_some(ns + 3_600_000_000_000);
+            assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_assumed, second_ns }), "{text}");
         }
         let why = at("2021-03-28 02:30:00", "Europe/Stockholm").unwrap_err();
         assert!(why.contains("no time in Europe/Stockholm"), "{why}");

@@ -21,8 +21,12 @@ pub(super) fn read(
         let number = line.text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         let words = trace.jobs().is_empty() && !number;
         let job = job(line, &mut durations).map_err(|error| if words { other_format(error) } else { error });
-        let Some(job) = bad.row(job)? else { continue };
+        let Some(job) = bad.row(job)? else {
+            bad.keep_number();
+            continue;
+        };
         let Some((arrival, mean)) = job else {
+            bad.keep_number();
             skipped.count("without a run time");
             continue;
         };

@@ -19,14 +19,16 @@ fn json_objects_are_rows() {
         let trace = parse(name, text).unwrap();
         assert_eq!((trace.jobs().len(), trace.tasks(), trace.run(JobId(0))), (2, 4, Span::from_millis(2500)));
         assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::User)), [1, 2]);
-        assert!(
-            trace.notes()[0].contains("1 with a blank cell") || trace.notes().len() > 1,
-            "{:?}",
-            trace.notes()
-        );
+        let notes = trace.notes().join("; ");
+        assert!(notes.contains("1 row skipped: 1 with a blank cell"), "{notes}");
     }
     for (text, part) in [
-        ("[{\"submit\": 1}]\n", "the header names no column"),
+        ("[{\"submit\": 1}]\n", "`jq -c .[]`"),
+        ("[\n{\"submit\": 1}]\n", "`jq -c .[]`"),
+        (
+            "{\"submit\": 1, \"run\": 2}\n{\"submit\": 1, \"run\": 2, \"user\": \"a\"}\n",
+            "a.jsonl:2: has the key `user`",
+        ),
         ("{\"submit\": 1, \"run\": 2}\n{\"submit\": 1,\n", "a.jsonl:2: is not a JSON object"),
         ("{\"submit\": 1, \"run\": 2}\n[1]\n", "`jq -c .[]`"),
         ("{\"submit\": 1, \"run\": true}\n", "a.jsonl:1: field 1 (run): `true` is not a number"),
@@ -84,6 +86,73 @@ fn lines_of_tr_files_with_unknown_times_are_skipped_and_counted() {
 }
 
 #[test]
+fn features_of_lines_that_make_no_job_are_left_out() {
+    let users = |rows: &'static str, skip_bad| {
+        let reading = Reading { skip_bad, ..Reading::default() };
+        let features: Box<dyn std::io::BufRead> = Box::new(Cursor::new(rows));
+        let text = "1 1 -1 1\n2 1 1 1\n3 x 1 1\n4 1 1 1\n5 1 1 -1\n";
+        Trace::parse_with(
+            Path::new("a.tr"),
+            Cursor::new(text),
+            &reading,
+            vec![("a.features.csv".into(), features)],
+        )
+    };
+    let half = Share::new(0.5).unwrap();
+    let trace = users("user,priority\na,1\nb,2\nc,3\nb,2\ne,5\n", half).unwrap();
+    assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::User)), [1, 1]);
+    let numbered = users("line,user\n1,a\n2,b\n3,c\n4,b\n5,e\n", half).unwrap();
+    assert_eq!([0, 1].map(|job| numbered.feature(JobId(job), Feature::User)), [1, 1]);
+    for (rows, part) in
+        [("user\na\nb\nc\n", "has 3 rows for the 2 jobs"), ("user\na\nb\nc\nd\ne\nf\n", "has more rows than")]
+    {
+        let error = users(rows, half).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+/// Clocks go back from 03:00 to 02:00 on this day, so that 02:10 to 02:50 occur twice.
+#[test]
+fn the_second_time_of_a_repeated_date_counts_where_the_first_would_be_too_early() {
+    let stockholm = Reading { zone: Some("Europe/Stockholm".parse().unwrap()), ..Reading::default() };
+    for (submit, start, end, wait, run) in [
+        ("02:40", "02:50", "02:10", 10, 20),
+        ("02:50", "02:10", "02:20", 20, 10),
+        ("01:00", "02:10", "02:20", 70, 10),
+    ] {
+        let day = |clock| format!("2021-10-31 {clock}:00");
+        let text = format!("submit,start,end\n{},{},{}\n", day(submit), day(start), day(end));
+        let trace = with_reading("a.csv", &text, &stockholm).unwrap();
+        let found = (trace.wait(JobId(0)), trace.run(JobId(0)));
+        assert_eq!(found, (Some(Span::from_secs(wait * 60)), Span::from_secs(run * 60)), "{text}");
+    }
+    let text = "submit,start,end\n2021-10-31 01:00:00,2021-10-31 03:10:00,2021-10-31 02:20:00\n";
+    let error = with_reading("a.csv", text, &stockholm).unwrap_err().to_string();
+    assert!(error.contains("ends before it starts") && error.contains("clocks were set back"), "{error}");
+}
+
+#[test]
+fn the_first_usable_row_fixes_the_form_of_times() {
+    let reading = Reading { skip_bad: Share::new(0.5).unwrap(), ..Reading::default() };
+    let text = "submit,run\n2021-10-31 01:30:00Z,x\n1,2\n2,3\n";
+    assert_eq!(with_reading("a.csv", text, &reading).unwrap().jobs().len(), 2);
+}
+
+#[test]
+fn words_for_nothing_are_unknown_features_and_points_in_a_job_are_no_steps() {
+    let trace =
+        parse("a.csv", "submit,run,job,user\n1,2,17.0,ann\n1,2,train.py,Unknown\n1,2,3,-1\n").unwrap();
+    assert_eq!([0, 1, 2].map(|job| trace.feature(JobId(job), Feature::User)), [1, 0, 0]);
+}
+
+#[test]
+fn an_unknown_zone_of_a_header_is_quoted() {
+    let text = format!("; UnixStartTime: 1\n; TimeZoneString: Middle/Earth\n{SWF}");
+    let notes = parse("a.swf", text).unwrap().notes().join("; ");
+    assert!(notes.contains("the TimeZoneString `Middle/Earth`"), "{notes}");
+}
+
+#[test]
 fn a_zone_is_for_dates_that_state_none() {
     let stockholm = Reading { zone: Some("Europe/Stockholm".parse().unwrap()), ..Reading::default() };
     let text = "submit,run\n2021-10-31 01:30:00,5\n2021-10-31 02:30:00,5\n2021-10-31T01:30:00Z,5\n";
@@ -95,7 +164,7 @@ fn a_zone_is_for_dates_that_state_none() {
     let error = complaint("a.csv", text);
     assert!(error.contains("a.csv:2") && error.contains("--zone UTC"), "{error}");
     let own = "submit,run\n2021-10-31T01:30:00Z,5\n";
-    for (name, text) in [("a.csv", "submit,run\n1,2\n"), ("a.csv", own), ("a.swf", SWF)] {
+    for (name, text) in [("a.csv", "submit,run\n1,2\n"), ("a.csv", own), ("a.swf", SWF), ("a.tr", TR)] {
         let notes = with_reading(name, text, &stockholm).unwrap().notes().join("; ");
         assert!(notes.contains("the zone Europe/Stockholm is not used"), "{notes}");
     }
@@ -134,12 +203,23 @@ fn memory_and_cores_count_in_the_unit_of_their_column() {
         ("memory=m", "m", "2", (None, Some(2.0), None)),
         ("memory=memory_mib", "memory_mib", "2048", (None, Some(2.0), None)),
         ("memory=m:kib/task", "m", "1048576", (None, Some(4.0), None)),
+        ("memory=memory_MiB", "memory_MiB", "2048", (None, Some(2.0), None)),
+        ("memory=RAM (kB)", "RAM (kB)", "8388608", (None, Some(7.8125), None)),
+        ("memory=memTiB", "memTiB", "2", (None, Some(2048.0), None)),
+        ("memory=KiB", "KiB", "1048576", (None, Some(1.0), None)),
+        ("memory=m:MiB", "m", "2048", (None, Some(2.0), None)),
+        ("cores=cpu_milliCores", "cpu_milliCores", "1500", (Some(1.5), None, None)),
+        ("cores=AllocCPUS", "AllocCPUS", "2", (Some(2.0), None, None)),
+        ("memory=mem_pages:kib", "mem_pages", "1048576", (None, Some(1.0), None)),
         ("cores=cpu_milli", "cpu_milli", "1500", (Some(1.5), None, None)),
         ("cores=cpu:percent/task", "cpu", "50", (Some(2.0), None, None)),
         ("gpus=g", "g", "0.5", (None, None, Some(0.5))),
     ] {
         assert_eq!(stated(columns, header, value).unwrap(), found, "{columns}");
     }
+    let error = stated("memory=mem_pages", "mem_pages", "1").unwrap_err().to_string();
+    assert!(error.contains("ends in `pages`") && error.contains("memory=mem_pages:UNIT"), "{error}");
+    assert!(!error.contains("--skip-bad"), "{error}");
     let error = stated("memory=m:min", "m", "1").unwrap_err().to_string();
     assert!(
         error.contains("--columns memory=m:min: `min` is no unit of `memory`; units are bytes, kib"),
