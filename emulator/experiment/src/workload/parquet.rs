@@ -319,7 +319,7 @@ mod tests {
     }
 
     /// A file with one column of one number.
-    fn one_number(column: &str, value: i32) -> Result<ParquetLines, std::io::Error> {
+    fn one_number(column: &str, value: i32) -> ParquetLines {
         let schema =
             Arc::new(parse_message_type(&format!("message jobs {{ required int32 {column}; }}")).unwrap());
         let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
@@ -328,7 +328,7 @@ mod tests {
         column.typed::<Int32Type>().write_batch(&[value], None, None).unwrap();
         column.close().unwrap();
         group.close().unwrap();
-        ParquetLines::new(Cursor::new(file.into_inner().unwrap()))
+        ParquetLines::new(Cursor::new(file.into_inner().unwrap())).unwrap()
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
             ("price (DECIMAL(9,2))", 125, "{\"price\":\"1.25\"}\n"),
         ] {
             let mut text = String::new();
-            one_number(column, value).unwrap().read_to_string(&mut text).unwrap();
+            one_number(column, value).read_to_string(&mut text).unwrap();
             assert_eq!(text, line);
         }
     }

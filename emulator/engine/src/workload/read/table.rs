@@ -250,12 +250,14 @@ fn named_column(line: TraceLine<'_>, cells: &[String], named: &Named) -> Result<
 
 /// The units of columns of a meaning, for errors.
 fn units(meaning: Meaning) -> &'static str {
-    match meaning {
-        _ if meaning.is_time() => "units of times are s, ms, us, ns, min, h, d and lengths such as 30ms",
-        Meaning::Memory => "units are bytes, kib, mib, gib, tib, kb, mb, gb, tb, for each task mib/task",
-        Meaning::Cores => "units are cores, milli and percent, for each task percent/task",
-        Meaning::Gpus => "units are gpus, milli and percent, for each task percent/task",
-        _ => "leave it out",
+    if meaning.is_time() {
+        "units of times are s, ms, us, ns, min, h, d and lengths such as 30ms"
+    } else if meaning == Meaning::Memory {
+        "units are bytes, kib, mib, gib, tib, kb, mb, gb, tb, for each task mib/task"
+    } else if matches!(meaning, Meaning::Cores | Meaning::Gpus) {
+        "units are milli and percent, for each task percent/task"
+    } else {
+        "leave it out"
     }
 }
 
