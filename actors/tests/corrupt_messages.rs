@@ -23,7 +23,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
     BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message,
     Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
-    Share, Slice, SliceWork, Steal, TaskRange, UsageReport, kinds,
+    Share, Slice, SliceWork, Spread, Steal, TaskRange, Update, UsageReport, kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
@@ -229,7 +229,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(57) {
+        match self.below(60) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job, killed: false }.into(),
             2 => Launch::Row(row).into(),
@@ -275,11 +275,21 @@ impl<'a> Chaos<'a> {
             51 => Reservation::Ask { task, round: any, repair }.into(),
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             53..56 => self.usage(copy, any),
+            56..59 => self.spread(group, any).into(),
             _ => {
                 let core = self.below(3) as u16;
                 let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
                 Slice::Switch { core, work, epoch: any as u16, order: any, open: JobId(any) }.into()
             }
+        }
+    }
+
+    fn spread(&mut self, origin: u32, any: u32) -> Spread {
+        let (update, more) = (Update { origin, number: any }, self.below(2) == 0);
+        match self.below(3) {
+            0 => Spread::Push { update, more },
+            1 => Spread::Ask { digest: any.into() },
+            _ => Spread::Answer { update, more },
         }
     }
 
