@@ -421,7 +421,7 @@ pub static METRICS: [Metric; 85] = [
     Metric::new("gossip.age_of_information_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.age_of_information_s.mean))
         .means("mean time since the newest update that a member has arose").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
     Metric::new("gossip.messages", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.messages))
-        .means("messages sent, per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
+        .means("number of messages per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
 ];
 
 #[cfg(test)]
