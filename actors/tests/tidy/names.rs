@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_378),
     ("volary_netem", 2_968),
-    ("volary_engine", 16_716),
+    ("volary_engine", 16_739),
     ("volary_experiment", 13_238),
     ("volary_hosts", 7_947),
     ("volary_report", 6_897),

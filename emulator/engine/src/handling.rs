@@ -2,8 +2,7 @@
 //!
 //! An actor with handling times is a single server with a queue: it handles messages one after another in the order of
 //! their arrival, and the effects of a message leave when it has been handled. Timers, and messages that take no time,
-//! wait for the messages before them. Messages within a machine of a node and its cores are no messages of the network
-//! and take no time.
+//! wait in the same queue. Messages between a node and its cores take no time.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +16,8 @@ use volary_actors::message::{kind_name, kinds};
 #[serde(deny_unknown_fields)]
 pub struct ActorsSection {
     /// Time that an actor takes for a message, by its role (`client`, `scheduler`, `node`, `auxiliary`) or by the kind
-    /// of the message, such as `launch.row`: the names in `messages.by_kind` of the results. A kind has precedence over
-    /// a role. Messages without an entry take no time.
+    /// of the message, such as `launch.row`: the names in `messages.by_kind` of the results. If both are given,
+    /// the time of the kind applies. Messages without an entry take no time.
     pub handling: BTreeMap<String, DistributionSpec<Span>>,
     /// The processor of an actor.
     #[serde(default)]

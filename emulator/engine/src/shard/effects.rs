@@ -12,16 +12,15 @@
 use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Score, Span, Time};
 use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::Role;
-use volary_actors::machine::{Effect, Effects, Input, Timer};
+use volary_actors::machine::{Effect, Effects, Input};
 use volary_actors::message::{KINDS, Message};
 use volary_netem::Verdict;
 
-use super::event_loop::{ActorSlot, BroadcastEntry, BroadcastLog, Event, EventKind, LARGE, Stamp, no_copies};
+use super::broadcasts::{BroadcastEntry, BroadcastLog};
+use super::event_loop::{ActorSlot, Event, EventKind, LARGE, Stamp, no_copies};
 use super::executor::ExecutorState;
-use super::servers::end_of;
 use super::{CoreExecutor, Observer, Parts, Shard};
 use crate::cores::{Change, Injection, Next};
-use crate::handling::RoleLoad;
 use crate::parcel::Parcel;
 use crate::prefetch::prefetch;
 use crate::queue::Key;
@@ -332,94 +331,6 @@ impl<O: Observer> Shard<'_, O> {
                 self.schedule_completion(worker, copy, end);
             }
         }
-    }
-}
-
-/// Actors that take time for messages.
-impl<O: Observer> Shard<'_, O> {
-    /// Steps an actor with an input, at once or when it has handled this input and those before it.
-    pub(super) fn handle_or_queue(&mut self, to: ActorId, input: Input) {
-        if !self.queue_at_server(to, input) {
-            self.dispatch(to, input);
-        }
-    }
-
-    /// Queues an input at the server of its actor. Returns whether it has to wait or takes time.
-    pub(super) fn queue_at_server(&mut self, to: ActorId, input: Input) -> bool {
-        let Some(servers) = &mut self.servers else { return false };
-        let kind = match &input {
-            // The parts of a message take time together.
-            Input::Deliver { msg, .. } => (!msg.is_fragment()).then(|| msg.kind()),
-            // What a scheduler decides at the end of an instant belongs to what it has handled in this instant.
-            Input::Fire(Timer::Settled) => return false,
-            Input::Undelivered { .. } | Input::Fire(_) | Input::Down { .. } | Input::Up { .. } => None,
-            Input::Start { .. }
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. }
-            | Input::Usage { .. } => return false,
-        };
-        if !servers.arrive(self.now, to, input, kind, self.parts.layout) {
-            return false;
-        }
-        if servers.is_first(to) {
-            self.begin_handling(to);
-        }
-        true
-    }
-
-    /// Begins the first input in the queue of an actor, if there is one.
-    fn begin_handling(&mut self, actor: ActorId) {
-        let Self { servers: Some(servers), parts, now, .. } = self else { return };
-        let Some((work, node)) = servers.begin(*now, actor, parts.layout) else { return };
-        let pauses = parts.fabric.faults().pauses(parts.layout.endpoint(actor));
-        let end = match node {
-            Some(node) => {
-                let core = parts.layout.core_index(parts.layout.worker(node, 0));
-                parts.cores.end_of(core, *now, work, pauses)
-            }
-            None => end_of(*now, work, pauses),
-        };
-        // An actor whose processor never works again handles nothing.
-        if end < Time::MAX {
-            self.schedule_handled(end, actor);
-        }
-    }
-
-    fn schedule_handled(&mut self, at: Time, actor: ActorId) {
-        self.push(at, actor, Event { to: actor, stamp: self.epoch(actor), kind: EventKind::Handled });
-    }
-
-    /// Steps an actor with the input that it has handled, unless it has crashed since, and begins the next one.
-    pub(super) fn end_handling(&mut self, actor: ActorId, stamp: Stamp) {
-        if self.epoch(actor) != stamp {
-            return;
-        }
-        if let Some(at) = self.resumes_at(actor) {
-            return self.schedule_handled(at, actor);
-        }
-        let now = self.now;
-        if let Some(input) = self.servers.as_mut().and_then(|servers| servers.end(now, actor)) {
-            self.dispatch(actor, input);
-            self.begin_handling(actor);
-        }
-    }
-
-    /// Loses the inputs that wait at an actor in its crash.
-    pub(super) fn lose_queue(&mut self, actor: ActorId) {
-        let Self { servers: Some(servers), parts, now, traffic, .. } = self else { return };
-        for input in servers.crash(*now, actor) {
-            if let Input::Deliver { from, msg } = input
-                && !parts.layout.local(from, actor)
-            {
-                traffic.dropped += u64::from(!msg.is_fragment());
-            }
-        }
-    }
-
-    /// The load of actors that take time, by role; empty if they take none.
-    pub fn loads(&self) -> Vec<RoleLoad> {
-        self.servers.as_ref().map_or_else(Vec::new, |servers| servers.loads(self.now, self.parts.layout))
     }
 }
 

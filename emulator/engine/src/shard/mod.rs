@@ -2,16 +2,22 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `event_loop` | [`Shard`]: events, actor slots, the loop; crashes, restarts, the failure detector; the log of broadcasts |
+//! | `event_loop` | [`Shard`]: events, actor slots, the loop |
+//! | `faults` | crashes, restarts, the failure detector |
+//! | `broadcasts` | the log of broadcasts |
 //! | `effects` | messages and copies of a shard: delivery, copies on emulated, real and shared cores, injected interference |
 //! | `executor` | [`CoreExecutor`]: real cores |
 //! | `observer` | [`Observer`]: callbacks of a shard; [`Outbox`]: messages to other shards; [`Traffic`] |
-//! | `servers` | actors that take time for messages |
+//! | `handling` | inputs of actors that take time for messages |
+//! | `servers` | the queues of these actors |
 //! | `parts` | the parts that a shard is built from; [`Stopwatch`]: the CPU time of planning |
 
+mod broadcasts;
 mod effects;
 mod event_loop;
 mod executor;
+mod faults;
+mod handling;
 mod observer;
 mod parts;
 mod servers;

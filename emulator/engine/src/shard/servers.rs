@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Address, Purpose, Span, Time};
+use volary_actors::base::{ActorId, Address, DistributionSpec, Purpose, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Input;
+use volary_actors::message::KINDS;
 
 use crate::handling::{ActorsSection, Processor, ROLES, RoleLoad};
 
@@ -43,7 +44,9 @@ struct Server {
 /// The servers of a shard.
 #[derive(Debug)]
 pub(super) struct Servers {
-    section: ActorsSection,
+    /// The time of a message by the role of its receiver and by its kind; `None` for none.
+    times: [Vec<Option<DistributionSpec<Span>>>; ROLES.len()],
+    on: Processor,
     seed: u64,
     /// By endpoint.
     servers: Vec<Server>,
@@ -52,7 +55,9 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn new(section: &ActorsSection, layout: &Layout, seed: u64) -> Self {
         let servers = vec![Server::default(); layout.endpoints() as usize];
-        Self { section: section.clone(), seed, servers }
+        let times =
+            ROLES.map(|role| (0..KINDS.len()).map(|kind| section.time(role, kind as u8).cloned()).collect());
+        Self { times, on: section.on, seed, servers }
     }
 
     /// Adds an input, a message of `kind` or another one, to the queue of its actor. Returns whether it was added; an
@@ -68,7 +73,7 @@ impl Servers {
     ) -> bool {
         let Some((role, _)) = role_of(layout.role(to)) else { return false };
         let server = &mut self.servers[to.index()];
-        let time = kind.and_then(|kind| self.section.time(ROLES[role], kind));
+        let time = kind.and_then(|kind| self.times[role][usize::from(kind)].as_ref());
         let work = time.map(|time| {
             let address = Address::new(self.seed, Purpose::Handling).at(to.0.into()).at(server.drawn);
             server.drawn += 1;
@@ -104,7 +109,7 @@ impl Servers {
             server.load.longest_wait = server.load.longest_wait.max(wait);
         }
         let (role, number) = role_of(layout.role(actor))?;
-        let on_cores = self.section.on == Processor::Cores && ROLES[role] != "client";
+        let on_cores = self.on == Processor::Cores && ROLES[role] != "client";
         Some((work.unwrap_or(Span::ZERO), on_cores.then(|| number % layout.nodes())))
     }
 

@@ -30,7 +30,7 @@ use super::trace::{Format, MOST_JOBS, Trace};
 use crate::workload::trace::WorkloadError;
 use crate::workload::work::Share;
 
-/// What the reader of a trace is told beside the file.
+/// Options for reading a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reading {
     /// Number of first jobs to read; all if `None`.
@@ -53,7 +53,7 @@ impl Default for Reading {
 
 /// Finds and parses traces.
 pub trait TraceSource {
-    /// The jobs of `file`, read as told.
+    /// The jobs of `file`, read with these options.
     ///
     /// # Errors
     /// [`WorkloadError::Missing`] if there is no such file; other errors when it cannot be read or is malformed.
@@ -116,7 +116,7 @@ impl Trace {
         Self::parse_with(name, input, &Reading { jobs, ..Reading::default() }, Vec::new())
     }
 
-    /// Reads a trace as it is told, with the features of its jobs.
+    /// Reads a trace with the given options, and the features of its jobs.
     ///
     /// # Errors
     /// The errors of [`parse`](Self::parse); also when the format has no named columns, or features do not fit.

@@ -70,7 +70,7 @@ impl TraceSource for Traces {
     }
 }
 
-/// Reads a trace as it is told, and the features beside it.
+/// Reads a trace with the given options, and the features beside it.
 ///
 /// # Errors
 /// When a file cannot be read, is damaged, malformed or empty.

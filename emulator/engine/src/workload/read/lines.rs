@@ -316,7 +316,7 @@ pub(super) struct BadRows {
 }
 
 impl BadRows {
-    /// Number of errors that are told.
+    /// Number of errors that the note quotes.
     const TOLD: usize = 10;
 
     pub(super) const fn new(most: Share) -> Self {

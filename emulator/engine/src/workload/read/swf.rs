@@ -6,7 +6,7 @@
 //! that the format lists below the summary line of a checkpointed job. A job that was cancelled while it ran was
 //! killed. User, group, program, queue or partition, and requested time are features; a group is a class. Submit times
 //! count from `UnixStartTime` of the header; with `TimeZoneString`, or `TimeZone` in seconds east of Greenwich, they
-//! are dates. Fields behind the 18 are counted and told.
+//! are dates. A note states how many rows have more than the 18 fields.
 
 use volary_actors::base::{Feature, Span, Time};
 
@@ -132,7 +132,7 @@ struct ExtraFields {
 }
 
 impl ExtraFields {
-    /// Number of fields that are told.
+    /// Number of fields that the note quotes.
     const TOLD: usize = 10;
 
     /// Whether a line has names of fields in place of numbers.

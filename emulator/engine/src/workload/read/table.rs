@@ -360,7 +360,7 @@ impl TableRow<'_> {
         Ok(Some(Instant { ns, zone: Some(zone), is_assumed, second_ns }))
     }
 
-    /// Whether the job was there before the clock of a table that tells such jobs by times below zero.
+    /// Whether the job arrived before the start of the trace, which some tables state by a negative time.
     pub(super) fn is_earlier(&self) -> bool {
         let is_negative = |text: &str| text.parse().is_ok_and(|number: f64| number < 0.0);
         self.header.set.is_some_and(|set| set.begins_earlier)

@@ -9,7 +9,7 @@ use volary_actors::base::{Feature, JobId, Span, Time};
 use super::super::{Format, Outcome, Trace, WorkloadError};
 use super::{ColumnNames, Features, Reading};
 
-mod told;
+mod options;
 
 fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {
     Trace::parse(Path::new(name), Cursor::new(data.into()), None)
@@ -488,7 +488,7 @@ fn times_of_a_csv_file_count_in_the_unit_of_their_column() {
 }
 
 #[test]
-fn separators_are_found_and_told() {
+fn a_note_names_the_separator_that_was_found() {
     let plain = parse("a.csv", "arrival_s,ntasks,mean_s\n1,2,3\n").unwrap();
     for (separator, name) in [(";", "`;`"), ("|", "`|`"), ("\t", "tabs")] {
         let text = "arrival_s,ntasks,mean_s,user\n1,2,3,\n".replace(',', separator);
@@ -532,7 +532,7 @@ fn swf_waits_below_zero_are_unknown_and_counts_may_have_decimals() {
 }
 
 #[test]
-fn extra_fields_of_swf_files_are_told() {
+fn a_note_states_the_extra_fields_of_swf_files() {
     let row = "1 0 -1 10 4 -1 -1 4 -1 -1 1 1 1 -1 -1 -1 -1 -1";
     let notes = |text: String| parse("a.swf", text).unwrap().notes().to_vec();
     let told = |text| notes(text).join("; ");

@@ -1,4 +1,4 @@
-//! Tests of what a reader is told: zones, sizes, units, rows to leave out; and of rows in JSON.
+//! Tests of the options for reading (zones, sizes, units, skipped rows) and of rows in JSON.
 
 use std::io::Cursor;
 use std::path::Path;
