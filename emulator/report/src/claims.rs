@@ -24,12 +24,17 @@ pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> S
     out
 }
 
-/// The mark of a verdict on a claim that was tested on the jobs of a generator.
-const STAND_IN: &str = " (on the jobs of a generator: the trace was not found)";
-
-/// Whether the verdict is about generated jobs in place of a missing trace.
-pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
-    claim.verdict != Verdict::NotTested && claim.has_stand_in()
+/// What a reader must know about a claim whose trace was not found: that its verdict is on the jobs of a generator, or
+/// what the verdict would be on them.
+pub(super) fn on_generated(claim: &ClaimResult) -> Option<String> {
+    match claim.on_generated() {
+        Some(verdict) => {
+            Some(format!("on the jobs of a generator, in place of the trace: {}", verdict.word()))
+        }
+        None => {
+            claim.has_stand_in().then(|| "on the jobs of a generator: the trace was not found".to_owned())
+        }
+    }
 }
 
 /// The `--set` changes as a text after the tally of claims; empty without changes.
@@ -62,7 +67,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
     let injected = if claim.is_injected() { " (measured with injected interference)" } else { "" };
-    let generated = if is_of_generator(claim) { STAND_IN } else { "" };
+    let generated = on_generated(claim).map_or_else(String::new, |said| format!(" ({said})"));
     let said = format!("{mark}  {}{ours}{noise}{degraded}{injected}{generated}", claim.says);
     let said = wrapped(&said, how.width, SAYS);
     let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
@@ -127,11 +132,7 @@ pub(super) fn finding(value: &Value) -> String {
     let why = why.join(", ");
     match value.get("holds").and_then(Value::as_bool) {
         Some(holds) => {
-            let verdict = match holds {
-                true => "holds",
-                false if value["size"] == true => "other size",
-                false => "fails",
-            };
+            let verdict = Verdict::of(Some(holds), value["size"] == true).word();
             let said = |key: &str, words| if value[key] == true { words } else { "" };
             let noise = said("within_noise", ", within noise");
             let generated = said("stand_in", ", on the jobs of a generator");
@@ -140,8 +141,11 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{verdict}: {numbers}{noise}{generated}{degraded}{injected}")
         }
         None if value["stand_in"] == true => format!(
-            "{numbers}, but a generator replaces the trace that the claim is about, which was not found: name \
-             its folder in VOLARY_TRACES"
+            "{}{numbers}, but a generator replaces the trace that the claim is about, which was not found: name \
+             its folder in VOLARY_TRACES",
+            value["on_generated"].as_bool().map_or_else(String::new, |holds| {
+                format!("{}: ", Verdict::of(Some(holds), value["size"] == true).word())
+            })
         ),
         None if is_measured(value) && !why.is_empty() => format!("{numbers}, not comparable: {why}"),
         None if value.get("along").is_some() => {
@@ -242,14 +246,13 @@ fn verdict(claim: &ClaimResult) -> String {
         Verdict::Holds => "holds".to_owned(),
         Verdict::OtherSize => format!("right direction, **other size** in {} numbers", failed(true)),
         Verdict::Fails => format!("**fails** in {} checks", failed(false)),
-        Verdict::NotTested if claim.has_stand_in() => "not tested: a generator replaces the trace".to_owned(),
         Verdict::NotTested => "not tested".to_owned(),
     };
     if claim.is_within_noise() {
         words.push_str(", within noise");
     }
-    if is_of_generator(claim) {
-        words.push_str(", on the jobs of a generator");
+    if let Some(generated) = on_generated(claim) {
+        let _ = write!(words, "; {generated}");
     }
     if claim.is_degraded() {
         words.push_str(", on a degraded run");

@@ -76,8 +76,8 @@ fn verdicts_on_generated_jobs_are_marked() {
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
         "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
-        "| paper's text | time | not tested: a generator replaces the trace |",
-        "| ours | time | holds, on the jobs of a generator |",
+        "| paper's text | time | not tested; on the jobs of a generator, in place of the trace: holds |",
+        "| ours | time | holds; on the jobs of a generator: the trace was not found |",
     ] {
         assert!(table.contains(row), "{table}");
     }

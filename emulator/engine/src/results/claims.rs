@@ -64,6 +64,28 @@ pub enum Verdict {
     Fails,
 }
 
+impl Verdict {
+    /// The verdict on one comparison; `is_size` for a comparison with a published number.
+    pub const fn of(holds: Option<bool>, is_size: bool) -> Self {
+        match holds {
+            None => Self::NotTested,
+            Some(true) => Self::Holds,
+            Some(false) if is_size => Self::OtherSize,
+            Some(false) => Self::Fails,
+        }
+    }
+
+    /// The verdict within a sentence.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::OtherSize => "other size",
+            Self::NotTested => "not tested",
+            Self::Fails => "fails",
+        }
+    }
+}
+
 /// A claim with its verdict: a line of `claims.jsonl`, and an element of the last line of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
@@ -82,7 +104,8 @@ pub struct ClaimResult {
     /// `other-size`. With several seeds, `half_width` is that of the 95 % interval of the difference, paired by seed,
     /// and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for plain
     /// numbers. `degraded` marks the use of a degraded run, `injected` that of a run with injected interference.
-    /// `stand_in` marks generated jobs in place of a missing trace; only this project's claims are tested on them.
+    /// `stand_in` marks generated jobs in place of a missing trace; only this project's claims are tested on them, and
+    /// `on_generated` says what the comparison of another claim gives there.
     /// `why` lists why a comparison is not judged: missing numbers, or unequal injections.
     pub measured: Findings,
 }
@@ -109,6 +132,15 @@ impl ClaimResult {
     pub fn has_one_seed(&self) -> bool {
         let judged = |numbers: &Value| numbers["holds"].is_boolean() && numbers.get("within_noise").is_none();
         self.verdict != Verdict::NotTested && self.measured.values().any(judged)
+    }
+
+    /// The verdict that the claim would have if the generated jobs were its trace; `None` unless a claim of others was
+    /// compared on generated jobs alone, in place of a missing trace.
+    pub fn on_generated(&self) -> Option<Verdict> {
+        let judged = self.measured.values().map(|numbers| {
+            numbers["on_generated"].as_bool().map(|holds| Verdict::of(Some(holds), numbers["size"] == true))
+        });
+        judged.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// Whether a check was made on generated jobs because the trace was not found.

@@ -12,7 +12,7 @@ use super::view::{anchor, prose, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
-use crate::claims::{changed, finding, is_of_generator};
+use crate::claims::{changed, finding, on_generated};
 use crate::columns::PickedColumn;
 use crate::figures::sweep::{Sweep, heat};
 use crate::selection::short_key;
@@ -132,8 +132,8 @@ fn claim(claim: &ClaimResult) -> Markup {
                 @if claim.is_within_noise() {
                     " " span.hint { "within noise: other seeds could well give the other verdict; see --repeat" }
                 }
-                @if is_of_generator(claim) {
-                    " " span.hint { "on the jobs of a generator: the trace was not found" }
+                @if let Some(generated) = on_generated(claim) {
+                    " " span.hint { (generated) }
                 }
                 @if claim.is_degraded() {
                     " " span.hint {

@@ -111,15 +111,10 @@ impl<'a> Table<'a> {
                     finding.numbers["size"] = json!(true);
                 }
                 if claim.origin != Origin::Ours && finding.numbers["stand_in"] == true {
-                    finding.holds = None;
+                    finding.numbers["on_generated"] = json!(finding.holds.take());
                     finding.numbers["holds"] = Value::Null;
                 }
-                verdict = verdict.max(match finding.holds {
-                    None => Verdict::NotTested,
-                    Some(true) => Verdict::Holds,
-                    Some(false) if is_size => Verdict::OtherSize,
-                    Some(false) => Verdict::Fails,
-                });
+                verdict = verdict.max(Verdict::of(finding.holds, is_size));
                 measured.insert(name(check, &cell), finding.numbers);
             }
         }

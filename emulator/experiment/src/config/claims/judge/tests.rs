@@ -212,6 +212,11 @@ fn claims_of_papers_on_a_trace_are_not_tested_on_generated_jobs() {
         let marks: Vec<_> = found.measured.values().map(|numbers| numbers["stand_in"] == true).collect();
         assert_eq!(marks, [false, false, true, true], "{origin:?}");
     }
+    let there = |origin, check: &str| judged(origin, &json!({ "s.k": 1 }), check).on_generated();
+    assert_eq!(there(Origin::Paper, less), Some(Verdict::Holds));
+    assert_eq!(there(Origin::Paper, "a.response_s.p50 > b.response_s.p50"), Some(Verdict::Fails));
+    assert_eq!(there(Origin::Ours, less), None, "the claim is tested");
+    assert_eq!(judged(Origin::Paper, &all, less).on_generated(), None, "a part of the runs has the trace");
     let paper = |when: &Value, check: &str| judged(Origin::Paper, when, check).verdict;
     assert_eq!(paper(&json!({ "s.k": 0 }), less), Verdict::Holds, "the trace was there");
     assert_eq!(paper(&all, "a.response_s.p50 rises with s.k"), Verdict::NotTested);
