@@ -92,7 +92,6 @@ const JOBS: &[(&str, u32)] = &[
 /// Experiments that read published traces.
 const PUBLISHED: &[&str] = &[
     "google/eagle",
-    "kairos/fig8",
     "kairos/fig8-subtrace",
     "kairos/fig9",
     "murmuration/fig12",
@@ -104,7 +103,6 @@ const PUBLISHED: &[&str] = &[
     "pigeon/fig5",
     "pigeon/fig6-7",
     "pigeon/fig6-7-cloudera",
-    "pigeon/fig6-7-google",
     "pigeon/fig8",
     "pigeon/weight",
     "yahoo/baselines",

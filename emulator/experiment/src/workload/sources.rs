@@ -33,7 +33,7 @@ const YAHOO_LIKE: &str = "`fallback = \"yahoo-like\"`, a generator with its meas
 const CLOUDERA_LIKE: &str = "`fallback = \"cloudera-like\"`, a generator with its measured distributions";
 
 /// The traces, most used by experiments first.
-pub static SOURCES: [TraceOrigin; 20] = [
+pub static SOURCES: [TraceOrigin; 21] = [
     TraceOrigin {
         name: "yahoo",
         what: "24,262 jobs, 968,335 tasks of a Yahoo cluster: the trace of Hawk, Eagle, Kairos, Pigeon and Murmuration",
@@ -45,6 +45,18 @@ pub static SOURCES: [TraceOrigin; 20] = [
         lost: "nothing. `YH_recon.tr`, which the experiments name, was rebuilt from published results: its arrivals and fan-outs are real, three quarters of its durations are drawn",
         stand_in: YAHOO_LIKE,
         files: &["YH"],
+    },
+    TraceOrigin {
+        name: "google-2011-19h",
+        what: "14,803 jobs, 408,867 tasks of the first 19 hours of google-2011, which come with volary",
+        published: "experiments/google/google2011_19h.tr.xz, with its attribution and what was left out beside it",
+        licence: "CC-BY-4.0",
+        size: "3.7 MB, 1.0 MB packed",
+        sha256: "4dc9aa4e0a7353aab09895907cf977a89cf730e1d421ba4bdd7d7800f54e8c10",
+        command: "volary trace describe experiments/google/google2011_19h.tr.xz",
+        lost: "usage by time, machines, constraints, priorities",
+        stand_in: NO_GENERATOR,
+        files: &["google2011_19h"],
     },
     TraceOrigin {
         name: "google-2011",
@@ -329,6 +341,7 @@ mod tests {
         for (file, name) in [
             ("yahoo/YH_recon.tr.xz", "yahoo"),
             ("/data/google2011/google2011_first19h.tr.xz", "google-2011"),
+            ("../google/google2011_19h.tr.xz", "google-2011-19h"),
             ("cloudera_c/cc_c_jobs_first10000_synthfanout.csv.xz", "cloudera-c"),
             ("pigeon_ec2/NGO_trace90.tr.xz", "pigeon-ec2"),
             ("hpc2n.swf.xz", "hpc2n"),
