@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 /// A feature by which jobs resemble each other (Park's thesis, section 4.3.1).
 ///
-/// Its value is an opaque number; only its equality with the value of another job has a meaning. Zero means unknown.
+/// Its value is a number, zero if unknown. Sizes, requested amounts and hours are quantities; of other features only
+/// equality with the value of another job has a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
     /// The user who submitted the job.
@@ -28,11 +29,17 @@ pub enum Feature {
     Requested,
     /// The hour of the day in which the job was submitted, by the trace's clock.
     Hour,
+    /// Cores that all tasks request together, in thousandths.
+    Cores,
+    /// GPUs that all tasks request together, in thousandths.
+    Gpus,
+    /// Memory that all tasks request together, in MiB.
+    Memory,
 }
 
 impl Feature {
     /// All features, in the order of their indices.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::User,
         Self::Name,
         Self::LogicalName,
@@ -43,6 +50,9 @@ impl Feature {
         Self::Size,
         Self::Requested,
         Self::Hour,
+        Self::Cores,
+        Self::Gpus,
+        Self::Memory,
     ];
 
     /// Index of the feature in [`ALL`](Self::ALL).
@@ -63,6 +73,9 @@ impl Feature {
             Self::Size => "size",
             Self::Requested => "requested",
             Self::Hour => "hour",
+            Self::Cores => "cores",
+            Self::Gpus => "gpus",
+            Self::Memory => "memory",
         }
     }
 }

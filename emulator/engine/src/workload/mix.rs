@@ -291,7 +291,10 @@ impl Stages {
             | Feature::Application
             | Feature::Priority
             | Feature::Requested
-            | Feature::Hour => 0,
+            | Feature::Hour
+            | Feature::Cores
+            | Feature::Gpus
+            | Feature::Memory => 0,
         }
     }
 

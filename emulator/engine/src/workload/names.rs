@@ -410,6 +410,6 @@ mod tests {
         );
         let share =
             toml::from_str::<MixClass>("name = \"a\"\nweight = 1\nstages = []\nnames = 3\nrecurrence = 1.2");
-        assert!(share.unwrap_err().to_string().contains("the share of the jobs from 0 to 1"));
+        assert!(share.unwrap_err().to_string().contains("a share from 0 to 1"));
     }
 }

@@ -196,11 +196,14 @@ impl Trace {
         }
     }
 
-    /// The value of a job's feature, zero if it is unknown. Sizes are numbers of tasks, hours are 1 to 24; other values
-    /// are numbered from one on in the order in which they appear.
+    /// The value of a job's feature, zero if it is unknown. Sizes are numbers of tasks, hours are 1 to 24, cores, GPUs
+    /// and memory are amounts; other values are numbered from one on in the order in which they appear.
     pub fn feature(&self, job: JobId, feature: Feature) -> u32 {
         if self.columns.has(feature) {
             return self.columns.feature(job.index(), feature);
+        }
+        if let Some((amounts, unit)) = self.columns.amounts(feature) {
+            return (get(amounts, job.index()) / unit).round() as u32;
         }
         let job = &self.jobs[job.index()];
         if feature == Feature::Hour {
@@ -216,7 +219,8 @@ impl Trace {
     pub fn features(&self) -> Vec<Feature> {
         let known = |&feature: &Feature| {
             let computed = feature == Feature::Hour || feature == Feature::Size && !self.jobs_only;
-            computed || self.columns.has(feature)
+            let amounts = self.columns.amounts(feature).is_some_and(|(amounts, _)| !amounts.is_empty());
+            computed || amounts || self.columns.has(feature)
         };
         Feature::ALL.into_iter().filter(known).collect()
     }
@@ -439,6 +443,17 @@ impl Columns {
 
     pub(super) const fn has(&self, feature: Feature) -> bool {
         !self.features[feature.index()].is_empty()
+    }
+
+    /// The requested amounts that a feature states, and the amount that it counts as one.
+    fn amounts(&self, feature: Feature) -> Option<(&[f32], f32)> {
+        let amounts = [
+            (Feature::Cores, &self.cores, 1e-3),
+            (Feature::Gpus, &self.gpus, 1e-3),
+            (Feature::Memory, &self.memory, 1.0 / 1024.0),
+        ];
+        let found = amounts.into_iter().find(|(of, ..)| *of == feature);
+        found.map(|(_, amounts, unit)| (amounts.as_slice(), unit))
     }
 
     pub(super) fn wait(&self, row: usize) -> Option<Span> {

@@ -179,7 +179,7 @@ pub(super) fn task_count(
     Ok(tasks as u32)
 }
 
-/// A share of the jobs: `true` for all, `false` for none, or a number from 0 to 1.
+/// A share, mostly of the jobs: `true` for all, `false` for none, or a number from 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Share(f64);
 
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for Share {
         impl de::Visitor<'_> for Visitor {
             type Value = Share;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false, or the share of the jobs from 0 to 1")
+                f.write_str("true, false, or a share from 0 to 1")
             }
             fn visit_bool<E: de::Error>(self, all: bool) -> Result<Share, E> {
                 Ok(if all { Share::ALL } else { Share::NONE })
@@ -246,7 +246,7 @@ impl JsonSchema for Share {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "true (all jobs), false (none), or the share of the jobs from 0 to 1",
+            "description": "true (all), false (none), or a share from 0 to 1",
             "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }]
         })
     }

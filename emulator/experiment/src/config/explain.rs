@@ -52,7 +52,7 @@ const REMEDIES: [(&[&str], &str, &str); 14] = [
     (&["integer", "negative"], "", COUNT),
     (&["expected u32"], "", COUNT_U32),
     (&["expected u64"], "", COUNT_U64),
-    (&[], "the share of the jobs", "write 0.5 for half of them, or true for all"),
+    (&[], "a share from 0 to 1", "write 0.5 for half of them, or true for all"),
     (&[], "boolean", "write true or false, without quotes"),
     (&[], "f64", "write a number, without quotes"),
     (&[], "a string", "put it in quotes"),

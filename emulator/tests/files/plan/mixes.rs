@@ -101,7 +101,7 @@ weight = 0.5 => weight = 0.5\nnames = 0 | e.toml:14:9 | 0 names are not between 
 weight = 0.5 => weight = 0.5\nnames = 101 | e.toml:14:9 | 101 names are not between 1 and the number of jobs, 100
 weight = 0.5 => weight = 0.5\nnames = 4\nusers = 5 | e.toml:15:9 | 5 users are not between 1 and the number of names, 4 | write fewer
 weight = 0.5 => weight = 0.5\nnames = 4\nspread = -1 | e.toml:15:10 | -1 is not between 0 and 10 | such as 0.2
-weight = 0.5 => weight = 0.5\nnames = 4\nrecurrence = 1.5 | e.toml:15:14 | the share of the jobs from 0 to 1
+weight = 0.5 => weight = 0.5\nnames = 4\nrecurrence = 1.5 | e.toml:15:14 | a share from 0 to 1
 weight = 0.5 => weight = 0.5\nrecurrence = 0.5 | e.toml:14:14 | jobs that share names, and the class has none | names = 20
 weight = 0.5 => weight = 0.5\nname_s = 4 | e.toml:14:1 | unknown key `name_s` | did you mean `names`?
 classes.pair => classes.pairs | e.toml:31:26 | unknown class of jobs `pairs` | did you mean `pair`?

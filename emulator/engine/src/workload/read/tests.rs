@@ -113,7 +113,10 @@ fn swf_rows_become_rigid_jobs() {
     // Users 1 and 2 are numbered as they appear; −1 stands for unknown.
     let user = |job| trace.feature(JobId(job), Feature::User);
     assert_eq!((user(0), user(1), trace.feature(JobId(0), Feature::Queue)), (1, 2, 0));
-    assert_eq!(trace.features(), [Feature::User, Feature::Class, Feature::Size, Feature::Hour]);
+    assert_eq!(
+        trace.features(),
+        [Feature::User, Feature::Class, Feature::Size, Feature::Hour, Feature::Cores]
+    );
     assert_eq!([0, 1].map(|job| trace.wait(JobId(job))), [None, Some(Span::from_secs(5))]);
     assert_eq!((trace.outcome(JobId(0)), trace.cores(JobId(0))), (None, Some(128.0)));
     assert_eq!(trace.outcome(JobId(1)), Some(Outcome::Finished));

@@ -184,6 +184,9 @@ fn gpus_and_cores_can_be_the_tasks_of_a_job() {
     assert_eq!(by(SizeBy::Cores).0, [4, 1]);
     let plain = parse("a.csv", text).unwrap();
     assert_eq!([0, 1, 2].map(|job| plain.gpus(JobId(job))), [Some(0.5), Some(8.0), None]);
+    let feature = |feature| [0, 1, 2].map(|job| plain.feature(JobId(job), feature));
+    assert_eq!((feature(Feature::Gpus), feature(Feature::Cores)), ([500, 8000, 0], [4000, 0, 1000]));
+    assert_eq!(plain.features(), [Feature::Size, Feature::Hour, Feature::Cores, Feature::Gpus]);
     let reading = Reading { size: Some(SizeBy::Gpus), ..Reading::default() };
     let error = with_reading("a.csv", "submit,run\n1,2\n", &reading).unwrap_err().to_string();
     assert!(error.contains("names no column `gpus`"), "{error}");
