@@ -83,6 +83,7 @@ const JOBS: &[(&str, u32)] = &[
     ("murmuration/staleness/schedulers", 200),
     ("pigeon/failover", 2500),
     ("pigeon/failover-both", 0),
+    ("queues", 500),
     ("quickstart", 1000),
     ("stragglers/real-cores", 0),
     ("yahoo/baselines", 500),
