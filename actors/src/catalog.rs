@@ -3,8 +3,8 @@
 //! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
 //! the rest. A policy may look up a job once the job has been submitted to it.
 //!
-//! A job may be a *stage* of a chain: its client submits each stage when it learns that the previous stage has ended.
-//! Policies see every stage as a job of its own.
+//! A job may be a *stage* of a chain: its client submits it when it learns that all stages that it waits for have
+//! ended. Policies see every stage as a job of its own.
 
 use crate::base::Amount;
 use crate::base::{Feature, JobId, Span, TaskId, Time};
@@ -77,27 +77,44 @@ impl PastJob {
     }
 }
 
+/// The dependencies of a stage. A stage has a larger id than the stages that it waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Links<'a> {
+    /// The stage.
+    pub job: JobId,
+    /// The stages that it waits for, each as the difference of the ids; ascending.
+    pub back: &'a [u32],
+    /// The stages that wait for it, likewise.
+    pub ahead: &'a [u32],
+}
+
+impl<'a> Links<'a> {
+    /// The stages whose ends the client awaits before it submits this one.
+    pub fn awaited(self) -> impl Iterator<Item = JobId> + 'a {
+        self.back.iter().map(move |back| JobId(self.job.0 - back))
+    }
+
+    /// The stages that wait for this one.
+    pub fn waiting(self) -> impl Iterator<Item = JobId> + 'a {
+        self.ahead.iter().map(move |ahead| JobId(self.job.0 + ahead))
+    }
+}
+
 /// The description of every job of a run, by dense id in order of arrival. The stages of a chain have consecutive ids.
 pub trait Catalog: Send + Sync {
     /// Number of jobs.
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The previous stage, for whose end the client waits; `None` for the first stage of a chain, and for a job without
-    /// a chain.
-    fn after(&self, _job: JobId) -> Option<JobId> {
-        None
-    }
-    /// The stage that waits for the end of this job.
-    fn next_stage(&self, job: JobId) -> Option<JobId> {
-        let next = JobId(job.0 + 1);
-        (next.0 < self.jobs() && self.after(next) == Some(job)).then_some(next)
+    /// The stages of its chain that the job waits for, and those that wait for it; none for a job without a chain.
+    fn links(&self, job: JobId) -> Links<'_> {
+        Links { job, back: &[], ahead: &[] }
     }
 
     /// The first job from number `from` on that arrives at a client and waits for no other stage. Catalogs of many
     /// clients keep an index, so that the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        let arrives = |job: &JobId| self.job(*job).client == client && self.after(*job).is_none();
+        let arrives = |job: &JobId| self.job(*job).client == client && self.links(*job).back.is_empty();
         (from..self.jobs()).map(JobId).find(arrives)
     }
     /// Number of tasks of the job.

@@ -1,10 +1,26 @@
 //! A harness for step tests of one machine, which takes inputs and returns effects.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
-use crate::catalog::{Catalog, JobSpec};
+use crate::catalog::{Catalog, JobSpec, Links};
 use crate::layout::Layout;
 use crate::machine::{Effect, Effects, Input, Machine, Oracle};
 use crate::message::{Core, Job, Message};
+
+/// The stages of a chain: of each the stages that it waits for, and those that wait for it, as differences of ids.
+pub type StageGraph = &'static [(&'static [u32], &'static [u32])];
+
+/// A job without a chain.
+pub const SINGLE: StageGraph = &[(&[], &[])];
+/// Two stages, one after the other.
+pub const PAIR: StageGraph = &[(&[], &[1]), (&[1], &[])];
+/// Four stages: two begin with the job, the third waits for both, and the last for the first and the third.
+pub const JOIN: StageGraph = &[(&[], &[2, 3]), (&[], &[1]), (&[1, 2], &[1]), (&[1, 3], &[])];
+
+/// The dependencies of a job, if every chain has this graph.
+pub fn links(graph: StageGraph, job: JobId) -> Links<'static> {
+    let (back, ahead) = graph[job.index() % graph.len()];
+    Links { job, back, ahead }
+}
 
 /// Jobs of equal size that arrive a second apart. Task i is estimated at i + 1 seconds, and job j at j seconds, but at
 /// least one.
@@ -16,8 +32,8 @@ pub struct Jobs {
     pub long: Vec<JobId>,
     /// Jobs with deadlines, and the time from their arrival to the deadline.
     pub deadlines: Vec<(JobId, Span)>,
-    /// Stages of each chain; the jobs of a chain follow each other.
-    pub stages: u32,
+    /// The stages of each chain; the jobs of a chain have consecutive ids.
+    pub stages: StageGraph,
 }
 
 impl Catalog for Jobs {
@@ -25,15 +41,15 @@ impl Catalog for Jobs {
         1000
     }
     fn job(&self, job: JobId) -> JobSpec {
-        let first = job.0 - job.0 % self.stages;
+        let first = job.0 - job.0 % self.stages.len() as u32;
         let arrival = Time(u64::from(first) * 1_000_000_000);
         let class = self.long.contains(&job).into();
         let deadline =
             self.deadlines.iter().find(|(urgent, _)| *urgent == job).map(|(_, span)| arrival + *span);
         JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline }
     }
-    fn after(&self, job: JobId) -> Option<JobId> {
-        (!job.0.is_multiple_of(self.stages)).then(|| JobId(job.0 - 1))
+    fn links(&self, job: JobId) -> Links<'_> {
+        links(self.stages, job)
     }
     fn estimate(&self, task: TaskId) -> Span {
         Span::from_secs(u64::from(task.index) + 1)
@@ -66,7 +82,7 @@ impl Harness {
             me,
             now: Time::ZERO,
             oracle: None,
-            jobs: Jobs { tasks, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
+            jobs: Jobs { tasks, long: Vec::new(), deadlines: Vec::new(), stages: SINGLE },
             rng: Rng::new(1, me.0, 0),
             machine,
         }
@@ -96,9 +112,9 @@ impl Harness {
         self
     }
 
-    /// Makes the jobs chains of this many stages.
+    /// Makes the jobs chains of these stages.
     #[must_use]
-    pub fn with_stages(mut self, stages: u32) -> Self {
+    pub fn with_stages(mut self, stages: StageGraph) -> Self {
         self.jobs.stages = stages;
         self
     }

@@ -18,6 +18,7 @@ use common::{Load, policies};
 use messages::Reservation;
 use policy::Reserved;
 use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time};
+use volary_actors::harness::PAIR;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
@@ -384,7 +385,7 @@ fn no_accepted_message_makes_a_machine_panic() {
             };
             let layout = policy.layout(layout);
             eprintln!("seed {seed}, {schedulers} schedulers, {policy:?}");
-            let load = Load::new(12, 5, schedulers, 1.0).in_stages(2);
+            let load = Load::new(12, 5, schedulers, 1.0).in_stages(PAIR);
             let mut chaos = Chaos::new(&policy, &layout, &load, seed);
             for _ in 0..STEPS {
                 chaos.step(&mut seen);

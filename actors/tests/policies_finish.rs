@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use common::{Load, policies};
 use volary_actors::base::{ActorId, JobId, Rng, Score, Span, TaskId, Time};
 use volary_actors::catalog::Catalog;
+use volary_actors::harness::{JOIN, SINGLE};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
 use volary_actors::message::{Gossip, Message};
@@ -122,11 +123,8 @@ impl<'a> World<'a> {
                 self.response_s += self.now.since(self.load.job(job).arrival).as_secs_f64();
             }
             Effect::Note(Note::Started { copy, .. }) => {
-                let before = self.load.after(copy.task.job);
-                assert!(
-                    before.is_none_or(|job| self.finished.contains(&job)),
-                    "{copy} starts before its stage"
-                );
+                let mut awaited = self.load.links(copy.task.job).awaited();
+                assert!(awaited.all(|job| self.finished.contains(&job)), "{copy} starts before its stage");
             }
             Effect::Note(Note::Completed { copy }) => {
                 self.completed.insert(copy.task);
@@ -168,8 +166,8 @@ fn every_policy_finishes_every_job_exactly_once() {
                 let layout = policy.layout(layout);
                 eprintln!("{policy:?} on {nodes} nodes of {cores} cores");
                 let gap = 1.8 * f64::from(tasks) / (nodes as u32 * cores) as f64;
-                for stages in [1, 3] {
-                    let load = Load::new(150, tasks, schedulers, gap).in_stages(stages);
+                for stages in [SINGLE, JOIN] {
+                    let load = Load::new(152, tasks, schedulers, gap).in_stages(stages);
                     let mean = World::new(&policy, &layout, &load, Span::from_millis(delay_ms)).run();
                     assert!(mean > 0.2, "{policy:?}: mean response {mean}");
                 }

@@ -79,22 +79,54 @@ pub(crate) fn table(data: &[u8]) {
             Some([part(rest)].into_iter()),
             Some(1000),
         ),
-        5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10)),
-        6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10)),
+        5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10), Share::ALL),
+        6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10), Share::ALL),
         7 => parse("t.csv", input(rest), Reading { columns: units, ..all() }),
         8 => parse("t.csv", input(rest), Reading { size: Some(SizeBy::Gpus), ..tolerant() }),
         9 => parse("t.csv", input(rest), tolerant()),
         10 => parse("t.swf", input(rest), tolerant()),
         11 => parse("pai_task_table.csv", input(rest), all()),
-        12 => Trace::parse_alibaba(Path::new("a"), spar("tasks", rest), None, Some(10)),
-        _ => {
-            Trace::parse_alibaba(Path::new("a"), spar("tasks", HOUR), Some(spar("instances", rest)), Some(10))
-        }
+        12 => Trace::parse_alibaba(Path::new("a"), spar("tasks", rest), None, Some(10), Share::ALL),
+        _ => Trace::parse_alibaba(
+            Path::new("a"),
+            spar("tasks", HOUR),
+            Some(spar("instances", rest)),
+            Some(10),
+            Share::ALL,
+        ),
     };
     if let Ok(trace) = trace {
         let jobs = || (0..trace.jobs().len() as u32).map(JobId);
         std::hint::black_box(jobs().map(|job| (trace.run(job), trace.wait(job))).max());
         std::hint::black_box(trace.features());
+    }
+}
+
+/// Dependencies between tasks. The first byte chooses their form: names of tasks in Alibaba's table, a line each; rows
+/// of a table that name the tasks that they wait for; or the stages of jobs beside a trace.
+pub(crate) fn graph(data: &[u8]) {
+    let Some((&kind, rest)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(rest).into_owned();
+    let input = |text: String| -> Box<dyn BufRead> { Box::new(Cursor::new(text.into_bytes())) };
+    let reading = Reading { skip_bad: Share::ALL, ..Reading::default() };
+    let trace = match kind % 3 {
+        0 => {
+            let row = |name: &str| format!("{name},2,j,1,Terminated,3,9,100,1\n");
+            let rows: String = text.lines().map(row).collect();
+            Trace::parse_alibaba(Path::new("a"), Ok(("t".into(), input(rows))), None, None, Share::ALL)
+        }
+        1 => {
+            let table = format!("submit,run,tasks,job,task,after\n{text}");
+            Trace::parse_with(Path::new("t.csv"), Cursor::new(table), &reading, Vec::new())
+        }
+        _ => {
+            let beside = vec![("t.features.csv".into(), input(format!("stages\n{text}")))];
+            Trace::parse_with(Path::new("t.tr"), Cursor::new("0 9 1 1 1 1 1 1 1 1 1 1\n"), &reading, beside)
+        }
+    };
+    if let Ok(trace) = trace {
+        let jobs = (0..trace.jobs().len() as u32).map(JobId);
+        std::hint::black_box(jobs.map(|job| trace.stages_text(job)).max());
     }
 }
 

@@ -170,7 +170,7 @@ pub fn kind_name(kind: u8) -> &'static str {
 mod tests {
     use super::*;
     use crate::base::{Span, Time};
-    use crate::harness::Jobs;
+    use crate::harness::{Jobs, SINGLE};
     use crate::message::slice::SliceWork;
     use crate::message::{Blocks, EndUpdate, PlacementForm, PlacementUpdate, Row, Stamp, TaskRange};
 
@@ -181,7 +181,7 @@ mod tests {
             from,
             to,
             layout,
-            &Jobs { tasks: 4, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
+            &Jobs { tasks: 4, long: Vec::new(), deadlines: Vec::new(), stages: SINGLE },
         )
     }
 

@@ -4,8 +4,8 @@
 //! policies with a central scheduler, some or all jobs go to the first scheduler that is up. A job's response time ends
 //! when its client is notified of its end. Where the layout limits requests, a client has a job controller: it submits
 //! a job when the controller has created its first tasks, and the job ends when the controller has counted the ends of
-//! all tasks. The stages of a chain are submitted one after the other, each when the client learns that the previous
-//! stage has ended.
+//! all tasks. A stage of a chain is submitted when the client learns that the last of the stages that it waits for has
+//! ended.
 //!
 //! The model of the controller is kube-controller-manager, which by default sends at most 20 requests a second to the
 //! API server (`--kube-api-qps`). Its job controller spends a request on each task that it creates, on each task whose
@@ -58,6 +58,8 @@ pub struct Client {
     /// The job controller, if requests are limited.
     controller: Option<JobController>,
     open: JobTable<Submission>,
+    /// Waiting stages, with the number of stages that have ended among those that they wait for; none without an entry.
+    waiting: JobTable<usize>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
 }
@@ -66,7 +68,14 @@ impl Client {
     /// The client of scheduler number `index`.
     pub fn new(index: u32, central: CentralJobs, layout: &Layout) -> Self {
         let controller = layout.request().map(JobController::new);
-        Self { index, central, controller, open: JobTable::default(), down: Vec::new() }
+        Self {
+            index,
+            central,
+            controller,
+            open: JobTable::default(),
+            waiting: JobTable::default(),
+            down: Vec::new(),
+        }
     }
 
     fn arm_next(&self, from: u32, fx: &mut Effects<'_>) {
@@ -76,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Records the arrival of a job or of a chain's next stage, and submits it.
+    /// Records the arrival of a job or of a stage that was waiting, and submits it.
     fn arrived(&mut self, job: JobId, fx: &mut Effects<'_>) {
         fx.note(Note::Arrived { job });
         match &mut self.controller {
@@ -85,14 +94,20 @@ impl Client {
         }
     }
 
-    /// Records the end of a job, and begins the stage that waits for it unless the job was killed.
+    /// Records the end of a job, and begins the stages that waited for this end alone, unless the job was killed.
     fn ended(&mut self, job: JobId, killed: bool, fx: &mut Effects<'_>) {
         if killed {
             return fx.note(Note::Killed { job });
         }
         fx.note(Note::Finished { job });
-        if let Some(next) = fx.catalog().next_stage(job) {
-            self.arrived(next, fx);
+        let catalog = fx.catalog();
+        for next in catalog.links(job).waiting() {
+            let ended = self.waiting.close(next).unwrap_or_default() + 1;
+            if ended == catalog.links(next).back.len() {
+                self.arrived(next, fx);
+            } else {
+                self.waiting.open(next, ended);
+            }
         }
     }
 
@@ -317,7 +332,7 @@ impl JobController {
 mod tests {
     use super::*;
     use crate::base::Time;
-    use crate::harness::{Harness, sends};
+    use crate::harness::{Harness, JOIN, PAIR, sends};
     use crate::machine::Effect;
 
     const JOB: JobId = JobId(0);
@@ -358,7 +373,7 @@ mod tests {
 
     /// A client of two chains, with jobs 0 and 1, and jobs 2 and 3 as stages.
     fn chains(layout: Layout) -> Harness {
-        of(layout, 1).with_stages(2)
+        of(layout, 1).with_stages(PAIR)
     }
 
     fn finished(client: &mut Harness, job: u32) -> Vec<Effect> {
@@ -383,6 +398,25 @@ mod tests {
         assert_eq!(finished(&mut client, 0), [ended(0), arrived(1), send(1)]);
         assert_eq!(finished(&mut client, 0), [], "a second report submits nothing");
         assert_eq!(finished(&mut client, 1), [ended(1)], "the end of a chain starts no other chain");
+    }
+
+    /// Stages 0 and 1 arrive with the job; stage 2 waits for both, and stage 3 for stages 0 and 2.
+    #[test]
+    fn a_stage_is_submitted_once_all_that_it_waits_for_have_ended() {
+        let mut client = of(Layout::new(1, 0, [1]), 1).with_stages(JOIN);
+        let first = client.step(Input::Fire(Timer::Arrival(JOB)));
+        let next = Effect::Arm { timer: Timer::Arrival(JobId(1)), after: Span::ZERO };
+        assert_eq!(first.last(), Some(&next), "the other stage that waits for none arrives at once");
+        let second = client.step(Input::Fire(Timer::Arrival(JobId(1))));
+        assert_eq!(
+            second.last(),
+            Some(&Effect::Arm { timer: Timer::Arrival(JobId(4)), after: Span::from_secs(4) })
+        );
+        let mut submitted =
+            |job| sends(&finished(&mut client, job)).into_iter().map(|(_, msg)| msg).collect();
+        let submit = |job| Message::from(Job::Submit { job: JobId(job), round: 0 });
+        let after: [Vec<Message>; 3] = [1, 0, 2].map(&mut submitted);
+        assert_eq!(after, [vec![], vec![submit(2)], vec![submit(3)]]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
-use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::catalog::{Catalog, JobSpec, Links};
+use volary_actors::harness::{SINGLE, StageGraph, links};
 use volary_actors::policies::{Card, PolicySpec};
 
 /// A Poisson stream of jobs, each with `tasks` exponential tasks of mean one second.
@@ -10,8 +11,8 @@ pub struct Load {
     pub jobs: u32,
     pub tasks: u32,
     schedulers: u32,
-    /// Number of stages of each chain; the jobs of a chain follow each other.
-    stages: u32,
+    /// The stages of each chain; the jobs of a chain have consecutive ids.
+    stages: StageGraph,
     pub arrivals: Vec<Time>,
 }
 
@@ -25,11 +26,11 @@ impl Load {
                 Time::ZERO + Span::from_secs_f64(now)
             })
             .collect();
-        Self { jobs, tasks, schedulers, stages: 1, arrivals }
+        Self { jobs, tasks, schedulers, stages: SINGLE, arrivals }
     }
 
-    /// Makes the jobs chains of this many stages; the stages of a chain have the arrival of its first job.
-    pub fn in_stages(self, stages: u32) -> Self {
+    /// Makes the jobs chains of these stages; the stages of a chain have the arrival of its first job.
+    pub fn in_stages(self, stages: StageGraph) -> Self {
         Self { stages, ..self }
     }
 
@@ -45,13 +46,14 @@ impl Catalog for Load {
         self.jobs
     }
     fn job(&self, job: JobId) -> JobSpec {
-        let chain = job.0 / self.stages;
-        let arrival = self.arrivals[(chain * self.stages) as usize];
+        let stages = self.stages.len() as u32;
+        let chain = job.0 / stages;
+        let arrival = self.arrivals[(chain * stages) as usize];
         let (client, class) = (chain % self.schedulers, (chain % 5 == 4).into());
         JobSpec { arrival, tasks: self.tasks, client, class, deadline: None }
     }
-    fn after(&self, job: JobId) -> Option<JobId> {
-        (!job.0.is_multiple_of(self.stages)).then(|| JobId(job.0 - 1))
+    fn links(&self, job: JobId) -> Links<'_> {
+        links(self.stages, job)
     }
     fn estimate(&self, _: TaskId) -> Span {
         Span::from_secs(1)

@@ -28,6 +28,7 @@ use std::time::Instant;
 use common::policies;
 use search::{Explored, Step, explore};
 use volary_actors::base::ActorId;
+use volary_actors::harness::{JOIN, PAIR, SINGLE};
 use volary_actors::policies::PolicySpec;
 use world::{Budget, Failure, Setting, Shape, World, keep_panics};
 
@@ -40,7 +41,7 @@ const PLAIN: Shape = Shape {
     cores: &[1, 1],
     jobs: 1,
     tasks: 2,
-    stages: 1,
+    stages: SINGLE,
     deadlines: false,
     budget: NONE,
 };
@@ -80,8 +81,16 @@ const WORLDS: &[Shape] = &[
         name: "one crash, stages",
         jobs: 2,
         tasks: 1,
-        stages: 2,
+        stages: PAIR,
         budget: Budget { crashes: 1, overtakes: 1, ..NONE },
+        ..PLAIN
+    },
+    Shape {
+        name: "one crash, graph of stages",
+        jobs: 4,
+        tasks: 1,
+        stages: JOIN,
+        budget: Budget { crashes: 1, ..NONE },
         ..PLAIN
     },
     Shape {

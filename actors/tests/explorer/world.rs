@@ -13,7 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_actors::base::{
     ATTEMPTS_PER_ROUND, ActorId, Class, CopyId, JobId, Rng, Score, Span, TaskId, Time,
 };
-use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::catalog::{Catalog, JobSpec, Links};
+use volary_actors::harness::{SINGLE, StageGraph, links};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{CacheNote, Effect, Effects, Input, Machine, Note, Oracle, Timer};
 use volary_actors::message::{Group, KINDS, Launch, Message};
@@ -33,8 +34,8 @@ pub(crate) struct Shape {
     pub(crate) jobs: u32,
     /// Number of tasks of each job, apart from the last.
     pub(crate) tasks: u32,
-    /// Number of stages of each chain of jobs; divides their number.
-    pub(crate) stages: u32,
+    /// The stages of each chain of jobs; their number divides that of the jobs.
+    pub(crate) stages: StageGraph,
     /// Whether every second job has a deadline, which it can meet if it starts early.
     pub(crate) deadlines: bool,
     pub(crate) budget: Budget,
@@ -70,12 +71,13 @@ impl Catalog for Jobs {
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = if job == self.last() { LAST } else { Time::ZERO };
         let tasks = if job == self.last() { self.0.cores.iter().sum() } else { self.0.tasks };
-        let client = job.0 / self.0.stages % self.0.schedulers;
+        let client = job.0 / self.0.stages.len() as u32 % self.0.schedulers;
         let deadline = (self.0.deadlines && job.0.is_multiple_of(2)).then(|| arrival + Span::from_secs(3));
         JobSpec { arrival, tasks, client, class: (job.0 % 2) as u8, deadline }
     }
-    fn after(&self, job: JobId) -> Option<JobId> {
-        (!job.0.is_multiple_of(self.0.stages)).then(|| JobId(job.0 - 1))
+    fn links(&self, job: JobId) -> Links<'_> {
+        // The last job is no stage.
+        links(if job == self.last() { SINGLE } else { self.0.stages }, job)
     }
     fn estimate(&self, task: TaskId) -> Span {
         self.job_estimate(task.job)

@@ -141,10 +141,10 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 19_378),
+    ("volary_actors", 19_410),
     ("volary_netem", 2_968),
-    ("volary_engine", 16_739),
-    ("volary_experiment", 13_238),
+    ("volary_engine", 17_430),
+    ("volary_experiment", 13_270),
     ("volary_hosts", 7_947),
     ("volary_report", 6_897),
     ("volary", 5_120),

@@ -470,6 +470,7 @@ fn compare(accounts: &Accounts, recorded: &Summary) -> Vec<Difference> {
         "jobs": accounts.jobs, "tasks": accounts.tasks, "copies": accounts.copies, "classes": accounts.classes,
         "makespan_s": accounts.makespan, "drain_s": accounts.drain, "throughput_per_s": accounts.throughput,
         "utilization": accounts.utilization, "goodput": accounts.goodput, "deadlines": accounts.deadlines,
+        "graphs": accounts.graphs,
         "values": accounts.policy.values,
     });
     let to_value = |sections: PolicySections| serde_json::to_value(sections).unwrap_or_default();

@@ -32,6 +32,7 @@ fn parsers_do_not_panic_on_the_corpus() {
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("table", targets::table),
+        ("graph", targets::graph),
         ("topology", targets::topology),
         ("claim", targets::claim),
         ("interference", targets::interference),

@@ -145,7 +145,7 @@ fn for_short(partitions: Partitions, members: &Membership, fx: &mut Effects<'_>)
 mod tests {
     use super::*;
     use crate::base::{Rng, Time};
-    use crate::harness::Jobs;
+    use crate::harness::{Jobs, SINGLE};
     use crate::layout::Layout;
 
     /// The search finds each wanted live node and no other node, both by draws and by a scan of all nodes.
@@ -155,7 +155,7 @@ mod tests {
         let (mut rng, mut effects, jobs) = (
             Rng::new(1, 2, 0),
             Vec::new(),
-            Jobs { tasks: 1, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
+            Jobs { tasks: 1, long: Vec::new(), deadlines: Vec::new(), stages: SINGLE },
         );
         type Search<'a> = &'a dyn Fn(&Membership, &mut Effects<'_>) -> Option<ActorId>;
         let mut assert_found = |members: &Membership, wanted: &dyn Fn(u32) -> bool, search: Search<'_>| {

@@ -227,7 +227,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 85] = [
+pub static METRICS: [Metric; 91] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -284,6 +284,21 @@ pub static METRICS: [Metric; 85] = [
         .means("mean response time of jobs without a deadline").compared(),
     Metric::new("deadlines.value", Count, Neither, |s| of(s.deadlines.as_ref(), |d| d.value as f64))
         .means("utility that jobs earned").compared(),
+    Metric::new("graphs.share", Share, Neither, |s| of(s.graphs.as_ref(), |g| g.share))
+        .means("share of the jobs whose stages wait for each other").column(Service, "dependent"),
+    Metric::new("graphs.depth.mean", Plain, Neither, |s| of(s.graphs.as_ref(), |g| g.depth.mean))
+        .means("mean number of stages on the longest path of jobs with dependencies").column(Service, "depth"),
+    Metric::new("graphs.critical_path_s.mean", Seconds, Neither, |s| of(s.graphs.as_ref(), |g| g.critical_path_s.mean))
+        .means("mean critical path of jobs with dependencies: the least time they need on healthy cores")
+        .censored().column(Service, "critical path"),
+    Metric::new("graphs.slowdown.p50", Plain, Less, |s| of(s.graphs.as_ref(), |g| g.slowdown.p50))
+        .means("median of response time over critical path of jobs with dependencies")
+        .censored().column(Service, "graph slowdown").compared(),
+    Metric::new("graphs.slowdown.mean", Plain, Less, |s| of(s.graphs.as_ref(), |g| g.slowdown.mean))
+        .means("mean of response time over critical path of jobs with dependencies").censored().compared(),
+    Metric::new("graphs.slowdown.p99", Plain, Less, |s| of(s.graphs.as_ref(), |g| g.slowdown.p99))
+        .means("99th percentile of response time over critical path of jobs with dependencies")
+        .censored().column(Service, "graph slowdown p99").compared(),
     Metric::of_jobs("unqueued", Share, More, |s| s.times.unqueued.unwrap_or(f64::NAN))
         .means("share of jobs that took at most run.record.unqueued longer than their longest task")
         .column(Service, "unqueued").ranked(14).compared(),
@@ -429,7 +444,7 @@ mod tests {
     use super::*;
     use crate::handling::ROLES;
     use crate::results::{
-        ActorLoad, ClassResults, Deadlines, InterferenceMet, JobTimes, PolicySections, SharedNodes,
+        ActorLoad, ClassResults, Deadlines, Graphs, InterferenceMet, JobTimes, PolicySections, SharedNodes,
     };
 
     /// A summary in which no two numbers are the same.
@@ -447,6 +462,7 @@ mod tests {
             times,
             classes: [("a".to_owned(), ClassResults { times, ..ClassResults::default() })].into(),
             deadlines: Some(Deadlines::default()),
+            graphs: Some(Graphs::default()),
             sections: PolicySections::every(),
             interference: Some(InterferenceMet::default()),
             actors: ROLES.map(|role| (role.to_owned(), ActorLoad::default())).into(),
@@ -512,6 +528,7 @@ mod tests {
         let sections = [
             "bounded_slowdown",
             "drain_s",
+            "graphs",
             "job_wait_s",
             "longest_s",
             "makespan_s",

@@ -7,6 +7,7 @@ mod cores;
 mod deadlines;
 mod distribution;
 mod findings;
+mod graphs;
 mod injections;
 mod interference;
 mod metric;
@@ -27,6 +28,7 @@ pub use cores::CoreRow;
 pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, DeliveryTimes, Distribution, Spread, percentile};
 pub use findings::Findings;
+pub use graphs::{DepthResults, Graphs};
 pub use injections::{Applied, Injected, ScheduledSpan};
 pub use interference::InterferenceMet;
 pub use metric::{

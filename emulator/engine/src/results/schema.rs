@@ -15,8 +15,8 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, Spread, nan_if_null};
 use super::{
-    ActorLoad, CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected,
-    InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
+    ActorLoad, CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Graphs,
+    Injected, InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -174,6 +174,9 @@ pub struct Summary {
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<Deadlines>,
+    /// Jobs whose stages wait for each other; absent if no job has such stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<Graphs>,
     /// Counts of messages sent.
     pub messages: Messages,
     /// Sections that only some policies have.
@@ -241,14 +244,13 @@ impl Summary {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobTimes {
     /// Response times of finished jobs: from the arrival at the client until the client learns of the end of the job
-    /// or, with several stages, of its last stage.
+    /// or, with several stages, of the stage that ends last.
     pub response_s: Distribution,
     /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
     /// started earlier.
     pub wait_s: Brief,
-    /// Wait of jobs that have started: from the arrival to the start of the first task, of the first stage if there are
-    /// several.
+    /// Wait of jobs that have started: from the arrival to the start of the first task of any stage.
     #[serde(default = "unmeasured")]
     pub job_wait_s: Brief,
     /// Slowdown of finished jobs: response time over the work of the longest task (`longest_s`), or over `alone` where
@@ -258,8 +260,8 @@ pub struct JobTimes {
     /// counts as needing that, and no slowdown is below 1.
     #[serde(default = "unmeasured")]
     pub bounded_slowdown: Brief,
-    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed over stages. `response_s.p99 /
-    /// longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
+    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed along the critical path of
+    /// stages. `response_s.p99 / longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
     /// Share of the finished jobs that took more than ten times as long as their longest task (`longest_s`).
     #[serde(deserialize_with = "nan_if_null")]
@@ -430,7 +432,7 @@ pub struct JobRow {
     pub wait: f64,
     /// Response time, s; NaN if unfinished.
     pub response: f64,
-    /// Work of the job's longest task, summed over stages, s.
+    /// Work of the job's longest task, summed along the critical path of its stages, s.
     pub longest: f64,
     /// Response time of the job alone in the cluster, s, if the workload states it.
     pub alone: Option<f64>,

@@ -21,7 +21,7 @@ use super::work::Share;
 pub enum WorkloadSpec {
     /// Jobs drawn from distributions; needs `service.demand`.
     Synthetic(Synthetic),
-    /// Jobs of several classes, each a chain of stages with distributions of their own.
+    /// Jobs of several classes, each of stages with distributions of their own that wait for each other.
     Mix(Mix),
     /// Jobs read from a file.
     Trace(TraceSpec),
@@ -184,11 +184,12 @@ pub struct MixClass {
     pub name: String,
     /// Share of the jobs that are of this class, relative to the other classes.
     pub weight: f64,
-    /// Stages of a job, at least one. A stage is submitted when the client learns that the stage before it has ended.
-    /// Policies see each stage as a job; results see the chain as one job.
+    /// Stages of a job, at least one. A stage is submitted when the client learns that the stages that it waits for
+    /// have ended: the one above it in the list, or those of `after`. Policies see each stage as a job; results see all
+    /// of them as one job.
     pub stages: Vec<MixStage>,
     /// Response time of a job of the class alone in the cluster, the base of its slowdown. If absent the base is the
-    /// work of the longest task of each stage, summed.
+    /// work of the longest task of each stage, summed along the longest path of stages that wait for each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Span>,
     /// Whether policies with classes treat jobs of the class as long.
@@ -222,6 +223,10 @@ pub struct MixStage {
     /// Distribution of the work of the stage's tasks, in place of `service.demand`; `service.homogeneous` and
     /// `service.correlated` say which tasks and copies have equal work.
     pub demand: DistributionSpec<Span>,
+    /// The stages of the class that the stage waits for, by their numbers in the list, from 0; only stages above it in
+    /// the list. An empty list begins with the job. If absent the stage waits for the one above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Vec<u32>>,
 }
 
 /// Defines sections whose jobs follow a trace, with their common keys.
@@ -301,6 +306,10 @@ following! {
         /// an error.
         #[serde(default = "no_share", skip_serializing_if = "is_no_share")]
         skip_bad: Share,
+        /// Whether tasks wait for those that the trace names (tables of Alibaba, column `after`). If false all tasks of
+        /// a job arrive with it.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        dependencies: bool,
         /// Generator that replaces a missing file; the run then warns about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fallback: Option<Model>,
@@ -433,6 +442,15 @@ const fn is_nought(jobs: &u32) -> bool {
 
 fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// serde passes a reference.
+const fn is_yes(flag: &bool) -> bool {
+    *flag
 }
 
 const fn one() -> f64 {

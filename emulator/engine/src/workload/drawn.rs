@@ -16,6 +16,7 @@ use volary_actors::base::distribution::{DistributionSpec, Normal};
 use volary_actors::base::{Address, CopyId, Draw, Feature, JobId, Purpose, Span, TaskId};
 
 use super::config::{Estimate, Model};
+use super::graph::Staging;
 use super::mix::Stages;
 use super::trace::Trace;
 use super::work::{Demand, JobDemand};
@@ -49,8 +50,8 @@ pub(super) enum Shapes {
     Drawn(Vec<u32>),
     /// Jobs of a generator.
     Like(Vec<LikeJob>),
-    /// Jobs of a trace.
-    Traced(Arc<Trace>),
+    /// Jobs of a trace, and their stages if some have dependencies that count.
+    Traced(Arc<Trace>, Option<Staging>),
     /// Stages of the jobs of a mix.
     Staged(Stages),
 }
@@ -61,19 +62,41 @@ impl Shapes {
         match self {
             Self::Drawn(tasks) => tasks.len(),
             Self::Like(jobs) => jobs.len(),
-            Self::Traced(trace) => trace.jobs().len(),
-            Self::Staged(stages) => stages.len(),
+            Self::Traced(trace, staging) => staging.as_ref().map_or(trace.jobs().len(), Staging::len),
+            Self::Staged(stages) => stages.staging.len(),
+        }
+    }
+
+    /// The stages of chains, if jobs have stages.
+    pub(super) const fn staging(&self) -> Option<&Staging> {
+        match self {
+            Self::Traced(_, staging) => staging.as_ref(),
+            Self::Staged(stages) => Some(&stages.staging),
+            Self::Drawn(_) | Self::Like(_) => None,
         }
     }
 
     /// Number of chains.
     pub(super) fn chains(&self) -> u32 {
-        if let Self::Staged(stages) = self { stages.chains() } else { self.len() as u32 }
+        self.staging().map_or_else(|| self.len() as u32, Staging::chains)
     }
 
-    /// Ids of the jobs of a chain, in order of submission.
+    /// The chain that a job belongs to.
+    pub(super) fn chain(&self, job: JobId) -> u32 {
+        self.staging().map_or(job.0, |staging| staging.chain(job))
+    }
+
+    /// Ids of the jobs of a chain. Those that a job waits for come before it.
     pub(super) fn jobs_of(&self, chain: u32) -> Range<u32> {
-        if let Self::Staged(stages) = self { stages.stages_of(chain) } else { chain..chain + 1 }
+        self.staging().map_or(chain..chain + 1, |staging| staging.stages_of(chain))
+    }
+
+    /// The task of a trace that a task of a job is.
+    fn of_trace(&self, task: TaskId) -> TaskId {
+        let staged = |staging: &Staging| {
+            JobId(staging.chain(task.job)).task(staging.tasks_before(task.job) + task.index)
+        };
+        self.staging().map_or(task, staged)
     }
 
     /// Number of tasks of a job.
@@ -81,8 +104,9 @@ impl Shapes {
         match self {
             Self::Drawn(tasks) => tasks[job.index()],
             Self::Like(jobs) => jobs[job.index()].tasks,
-            Self::Traced(trace) => trace.jobs()[job.index()].tasks,
-            Self::Staged(stages) => stages.tasks(job),
+            Self::Traced(_, Some(staging)) => staging.tasks(job),
+            Self::Traced(trace, None) => trace.jobs()[job.index()].tasks,
+            Self::Staged(stages) => stages.staging.tasks(job),
         }
     }
 
@@ -97,7 +121,10 @@ impl Shapes {
         match self {
             Self::Drawn(tasks) => *tasks = at.map(|i| tasks[i]).collect(),
             Self::Like(jobs) => *jobs = at.map(|i| jobs[i]).collect(),
-            Self::Traced(trace) => *trace = Arc::new(trace.of(chains)),
+            Self::Traced(trace, staging) => {
+                *trace = Arc::new(trace.of(chains));
+                staging.iter_mut().for_each(|staging| staging.keep(chains));
+            }
             Self::Staged(stages) => stages.keep(chains),
         }
     }
@@ -139,18 +166,17 @@ impl Drawn {
         }
     }
 
-    pub(super) const fn stages(&self) -> Option<&Stages> {
-        if let Shapes::Staged(stages) = &self.shapes { Some(stages) } else { None }
-    }
-
     /// The work of the job's longest task, counting attempt 0 of each task.
     pub(super) fn longest(&self, job: JobId) -> Span {
         self.attempts(job).max().unwrap_or_default()
     }
 
-    /// The run time of a chain: the work of the longest task of each of its stages.
+    /// The run time of a chain on enough healthy cores: its critical path, on which each stage takes the work of its
+    /// longest task.
     pub(super) fn run(&self, chain: u32) -> Span {
-        self.shapes.jobs_of(chain).fold(Span::ZERO, |sum, job| sum + self.longest(JobId(job)))
+        let first = self.shapes.jobs_of(chain).start;
+        let time = |stage| self.longest(JobId(first + stage));
+        self.shapes.staging().map_or_else(|| time(0), |staging| staging.graph(chain).critical_path(time))
     }
 
     /// The work of all tasks of a chain, counting attempt 0 of each task, core-seconds.
@@ -173,7 +199,7 @@ impl Drawn {
                 let address = self.addresses.work.at(u64::from(task.job.0)).at(u64::from(task.index));
                 Span::from_secs_f64(duration(f64::from(jobs[task.job.index()].mean), &mut address.draw()))
             }
-            Shapes::Traced(trace) => trace.duration(task),
+            Shapes::Traced(trace, _) => trace.duration(self.shapes.of_trace(task)),
             Shapes::Drawn(_) | Shapes::Staged(_) => {
                 unreachable!("drawn jobs have a distribution of demand; the plan refuses others")
             }
@@ -208,9 +234,16 @@ impl Drawn {
     /// The mean that a trace states, else the mean of the exact estimates.
     fn mean(&self, job: JobId) -> Span {
         match (&self.demand, &self.shapes) {
-            (None, Shapes::Traced(trace)) if !self.gang => trace.jobs()[job.index()].mean,
+            (None, Shapes::Traced(trace, _)) if !self.gang && self.is_whole(job) => {
+                trace.jobs()[self.shapes.chain(job) as usize].mean
+            }
             _ => self.exact_mean(job),
         }
+    }
+
+    /// Whether a job is the only stage of its chain.
+    fn is_whole(&self, job: JobId) -> bool {
+        self.shapes.jobs_of(self.shapes.chain(job)).len() == 1
     }
 
     /// The factor of the estimation error of a job with all its stages.
@@ -220,8 +253,7 @@ impl Drawn {
 
     /// The root of the draws of estimates of a job with all its stages.
     fn misjudged(&self, job: JobId) -> Address {
-        let chain = self.stages().map_or(job.0, |stages| stages.chain(job));
-        self.addresses.estimate.at(u64::from(chain))
+        self.addresses.estimate.at(u64::from(self.shapes.chain(job)))
     }
 
     /// The run time that the job's user requested, if it is known.
@@ -231,7 +263,7 @@ impl Drawn {
                 let factor = factor.sample(&mut self.misjudged(job).at(REQUESTED).draw());
                 Some(self.longest(job).scale(factor))
             }
-            (None, Shapes::Traced(trace)) => trace.requested(job),
+            (None, Shapes::Traced(trace, _)) => trace.requested(JobId(self.shapes.chain(job))),
             (None, _) => None,
         }
     }
@@ -239,7 +271,10 @@ impl Drawn {
     /// The value of a job's feature, zero if it is unknown.
     pub(super) fn feature(&self, job: JobId, feature: Feature) -> u32 {
         match &self.shapes {
-            Shapes::Traced(trace) => trace.feature(job, feature),
+            Shapes::Traced(trace, Some(_)) if feature == Feature::Size && !trace.states(feature) => {
+                if trace.counts_tasks() { self.shapes.tasks(job) } else { 0 }
+            }
+            Shapes::Traced(trace, _) => trace.feature(JobId(self.shapes.chain(job)), feature),
             Shapes::Staged(stages) => stages.feature(job, feature),
             Shapes::Drawn(_) | Shapes::Like(_) if feature == Feature::Size => self.shapes.tasks(job),
             Shapes::Drawn(_) | Shapes::Like(_) => 0,
@@ -248,7 +283,8 @@ impl Drawn {
 
     /// Request of each task of a job as stated by a trace: CPU in cores, and memory in GiB.
     pub(super) fn requested(&self, job: JobId) -> [Option<f64>; 2] {
-        let Shapes::Traced(trace) = &self.shapes else { return [None; 2] };
+        let Shapes::Traced(trace, _) = &self.shapes else { return [None; 2] };
+        let job = JobId(self.shapes.chain(job));
         if !trace.counts_tasks() {
             return [None; 2];
         }
@@ -275,6 +311,20 @@ impl Drawn {
             Estimate::Exact => self.exact_mean(job),
             Estimate::Mean => self.mean(job),
             Estimate::Error(error) => self.mean(job).scale(self.factor(job, error)),
+        })
+    }
+
+    /// The estimate that decides the class of all stages of a job: of a trace, that of the mean over all its tasks.
+    pub(super) fn chain_estimate(&self, job: JobId) -> Span {
+        let Shapes::Traced(trace, Some(staging)) = &self.shapes else { return self.job_estimate(job) };
+        let chain = staging.chain(job);
+        if self.demand.is_some() || self.gang {
+            return self.job_estimate(JobId(staging.stages_of(chain).start));
+        }
+        let mean = trace.jobs()[chain as usize].mean;
+        self.rounded(match &self.estimate {
+            Estimate::Exact | Estimate::Mean => mean,
+            Estimate::Error(error) => mean.scale(self.factor(job, error)),
         })
     }
 

@@ -6,17 +6,18 @@ use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::Amount;
 use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
-use volary_actors::catalog::{Catalog, JobSpec, PastJob, Preference, Usage};
+use volary_actors::catalog::{Catalog, JobSpec, Links, PastJob, Preference, Usage};
 
 use super::drawn::{Drawn, Shapes};
+use super::graph::Staging;
 use super::mix::Stages;
 use super::slo::Goals;
 use super::usage::{Drawee, Segment, Uses};
 
 /// The jobs of one run.
 ///
-/// Results count *chains*: a job of a mix with all its stages, each of which is a job of the [catalog](Catalog). Jobs
-/// of other workloads are chains of one.
+/// Results count *chains*: a job of a mix or a trace with all its stages, each of which is a job of the
+/// [catalog](Catalog). Jobs of other workloads are chains of one.
 ///
 /// Ids of jobs and chains count from the first job that arrives; the jobs before it are history.
 #[derive(Debug)]
@@ -105,8 +106,13 @@ impl Workload {
         JobId(job.0 + self.past.jobs)
     }
 
-    const fn stages(&self) -> Option<&Stages> {
-        self.drawn.stages()
+    const fn staging(&self) -> Option<&Staging> {
+        self.drawn.shapes.staging()
+    }
+
+    /// The stages of a mix.
+    const fn of_mix(&self) -> Option<&Stages> {
+        if let Shapes::Staged(stages) = &self.drawn.shapes { Some(stages) } else { None }
     }
 
     /// Number of chains.
@@ -116,10 +122,10 @@ impl Workload {
 
     /// The chain that a job belongs to.
     pub fn chain(&self, job: JobId) -> u32 {
-        self.stages().map_or(job.0, |stages| stages.chain(self.of(job)) - self.past.chains)
+        self.drawn.shapes.chain(self.of(job)) - self.past.chains
     }
 
-    /// Ids of the jobs of a chain, in order of submission.
+    /// Ids of the jobs of a chain. Those that a job waits for come before it.
     pub fn jobs_of(&self, chain: u32) -> Range<u32> {
         let Range { start, end } = self.drawn.shapes.jobs_of(chain + self.past.chains);
         start - self.past.jobs..end - self.past.jobs
@@ -127,12 +133,31 @@ impl Workload {
 
     /// Number of tasks of the stages before a job in its chain.
     pub fn tasks_before(&self, job: JobId) -> u32 {
-        (self.jobs_of(self.chain(job)).start..job.0).map(|before| self.tasks(JobId(before))).sum()
+        self.staging().map_or(0, |staging| staging.tasks_before(self.of(job)))
     }
 
     /// The response time of a job alone in the cluster, if the workload states it.
     pub fn alone(&self, job: JobId) -> Option<Span> {
-        self.stages()?.alone(self.of(job))
+        self.of_mix()?.alone(self.of(job))
+    }
+
+    /// The critical path of a chain: the least time that it needs on healthy cores of the reference speed, counting
+    /// attempt 0 of each task.
+    pub fn critical_path(&self, chain: u32) -> Span {
+        self.drawn.run(chain + self.past.chains)
+    }
+
+    /// Number of stages on the longest path of a chain, in stages; 1 without dependencies.
+    pub fn depth(&self, chain: u32) -> u32 {
+        self.staging().map_or(1, |staging| staging.graph(chain + self.past.chains).depth())
+    }
+
+    /// Whether some job has stages that wait for others.
+    pub fn has_dependencies(&self) -> bool {
+        let staged = |staging: &Staging| {
+            (self.past.chains..staging.chains()).any(|chain| staging.graph(chain).has_links())
+        };
+        self.staging().is_some_and(staged)
     }
 
     /// The class of a job as results see it: an index of [`classes`](Self::classes).
@@ -140,7 +165,7 @@ impl Workload {
         if self.by_goal {
             return self.deadline(self.chain(job)).is_none().into();
         }
-        self.stages()
+        self.of_mix()
             .map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(self.of(job)))
     }
 
@@ -220,20 +245,28 @@ impl Catalog for Workload {
     }
 
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        let first = |stages: &Stages| stages.chain_from(from + self.past.jobs) - self.past.chains;
-        let from = self.stages().map_or(from, first);
+        if from >= self.jobs() {
+            return None;
+        }
+        // Other stages of the chain of the job before may begin with it.
+        let chain = self.chain(JobId(from));
+        let begins = |job: &JobId| self.links(*job).back.is_empty();
+        let rest = (from..self.jobs_of(chain).end).map(JobId).find(begins);
+        if let Some(next) = rest.filter(|_| self.schedulers == 1 || self.home(chain) == client) {
+            return Some(next);
+        }
         let next = if self.schedulers == 1 {
-            (from < self.chains()).then_some(from)
+            (chain + 1 < self.chains()).then_some(chain + 1)
         } else {
             let homes = || Homes::new(self.schedulers, self.chains(), |chain| self.home(chain));
-            self.homes.get_or_init(homes).next(client, from)
+            self.homes.get_or_init(homes).next(client, chain + 1)
         };
         next.map(|chain| JobId(self.jobs_of(chain).start))
     }
 
-    fn after(&self, job: JobId) -> Option<JobId> {
-        let before = self.stages()?.before(self.of(job))?;
-        Some(JobId(before.0 - self.past.jobs))
+    fn links(&self, job: JobId) -> Links<'_> {
+        let links = self.staging().map(|staging| staging.links(self.of(job)));
+        links.map_or(Links { job, back: &[], ahead: &[] }, |links| Links { job, ..links })
     }
 
     fn tasks(&self, job: JobId) -> u32 {
@@ -243,8 +276,8 @@ impl Catalog for Workload {
     fn class(&self, job: JobId) -> u8 {
         match &self.drawn.shapes {
             Shapes::Staged(stages) => stages.is_long(self.of(job)).into(),
-            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Traced(_) => {
-                self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
+            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Traced(..) => {
+                self.cutoff.is_some_and(|cutoff| self.drawn.chain_estimate(self.of(job)) >= cutoff).into()
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Jobs of several classes, each a chain of stages: their checks, their means, and the stages of a run.
+//! Jobs of several classes, each a graph of stages: their checks, their means, and the stages of a run.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use volary_actors::base::{Address, Feature, JobId, Purpose, Span};
 
 use super::config::{Mix, MixClass, MixStage, Service};
+use super::graph::{StageGraph, Staging};
 use super::names::{self, Names};
 use super::trace::WorkloadError;
 use super::work::{Demand, JobDemand, check_tasks, draws_of, task_count};
@@ -127,28 +127,32 @@ impl Mix {
             return refuse(key, why);
         }
         let key = |s| format!("{}.tasks", stage_key(i, s));
-        stages.iter().enumerate().try_for_each(|(s, stage)| check_tasks(&key(s), &stage.tasks))
+        stages.iter().enumerate().try_for_each(|(s, stage)| {
+            check_tasks(&key(s), &stage.tasks)?;
+            stage
+                .check_after(s)
+                .map_err(|why| WorkloadError::config(format!("{}.after", stage_key(i, s)), why))
+        })
     }
 
     /// Draws the stages of a run.
     pub(super) fn draw(&self, service: &Service, seed: u64) -> Result<Stages, WorkloadError> {
         let mut drawn = Stages {
-            rows: Vec::new(),
-            first: vec![JobId(0)],
+            staging: Staging::new(self.class.iter().map(MixClass::graph).collect()),
             classes: self.kinds(service, seed),
             names: Names::new(self, seed),
         };
         let (shape, weights) = (Address::new(seed, Purpose::Shape), self.weights());
         for chain in 0..self.jobs {
             let class = self.pick(shape.at(u64::from(chain)).at(CLASS).unit() * weights);
-            for (s, stage) in self.class[class].stages.iter().enumerate() {
+            let stages = &self.class[class].stages;
+            let tasks = |(s, stage): (usize, &MixStage)| {
                 let tasks = task_count(&stage.tasks, chain, draws_of(s, seed, Purpose::Shape));
-                let tasks = tasks
-                    .map_err(|why| WorkloadError::config(format!("{}.tasks", stage_key(class, s)), why))?;
-                drawn.rows.push(StageRow { chain, tasks, stage: s as u16, class: class as u16 });
-            }
-            drawn.first.push(JobId(drawn.rows.len() as u32));
-            drawn.names.add(class, &self.class[class].stages);
+                tasks.map_err(|why| WorkloadError::config(format!("{}.tasks", stage_key(class, s)), why))
+            };
+            let tasks = stages.iter().enumerate().map(tasks).collect::<Result<Vec<_>, _>>()?;
+            drawn.staging.add(class as u32, tasks);
+            drawn.names.add(class, stages);
         }
         Ok(drawn)
     }
@@ -178,23 +182,41 @@ impl Mix {
     }
 }
 
-/// The stages of a run by job id; the stages of a chain have consecutive ids.
-#[derive(Debug)]
-pub(super) struct Stages {
-    rows: Vec<StageRow>,
-    /// The first stage of each chain, and their total number at the end.
-    first: Vec<JobId>,
-    classes: Vec<ClassRow>,
-    names: Names,
+impl MixClass {
+    /// The dependencies between the stages. A stage that does not state them waits for the stage before it.
+    fn graph(&self) -> StageGraph {
+        let after = |(s, stage): (usize, &MixStage)| match &stage.after {
+            Some(after) => after.clone(),
+            None => s.checked_sub(1).map(|before| before as u32).into_iter().collect(),
+        };
+        StageGraph::new(&self.stages.iter().enumerate().map(after).collect::<Vec<_>>())
+    }
 }
 
-/// A stage: 12 bytes.
-#[derive(Clone, Copy, Debug)]
-struct StageRow {
-    chain: u32,
-    tasks: u32,
-    stage: u16,
-    class: u16,
+impl MixStage {
+    /// Checks the stages that stage number `own` waits for.
+    fn check_after(&self, own: usize) -> Result<(), String> {
+        let after = self.after.as_deref().unwrap_or_default();
+        if let Some(late) = after.iter().find(|&&other| other as usize >= own) {
+            let why = "a stage can wait only for stages above it, which are numbered from 0";
+            return Err(format!(
+                "stage {own} waits for stage {late}, but {why}; put them into the order of their work"
+            ));
+        }
+        match after.iter().enumerate().find(|(at, other)| after[..*at].contains(other)) {
+            Some((_, twice)) => Err(format!("names stage {twice} twice; name it once")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The stages of a run by job id.
+#[derive(Debug)]
+pub(super) struct Stages {
+    /// Chains and their graphs; a class has the graph of its number.
+    pub(super) staging: Staging,
+    classes: Vec<ClassRow>,
+    names: Names,
 }
 
 /// A class of jobs.
@@ -208,58 +230,16 @@ struct ClassRow {
 }
 
 impl Stages {
-    /// Number of stages.
-    pub(super) const fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Number of chains.
-    pub(super) const fn chains(&self) -> u32 {
-        self.first.len() as u32 - 1
-    }
-
     /// Keeps some of the chains, given their numbers in order. They are numbered anew.
     pub(super) fn keep(&mut self, chains: &[u32]) {
-        let kept: Vec<u32> = chains.iter().flat_map(|&chain| self.stages_of(chain)).collect();
+        let kept: Vec<u32> = chains.iter().flat_map(|&chain| self.staging.stages_of(chain)).collect();
         self.names.keep(chains, &kept);
-        let mut rows = Vec::with_capacity(kept.len());
-        let mut first = vec![JobId(0)];
-        for (number, &chain) in chains.iter().enumerate() {
-            let stages = self.stages_of(chain).map(|job| self.rows[job as usize]);
-            rows.extend(stages.map(|row| StageRow { chain: number as u32, ..row }));
-            first.push(JobId(rows.len() as u32));
-        }
-        (self.rows, self.first) = (rows, first);
-    }
-
-    /// The chain that a stage belongs to.
-    pub(super) fn chain(&self, job: JobId) -> u32 {
-        self.rows[job.index()].chain
-    }
-
-    /// Ids of the stages of a chain.
-    pub(super) fn stages_of(&self, chain: u32) -> Range<u32> {
-        self.first[chain as usize].0..self.first[chain as usize + 1].0
-    }
-
-    /// The first chain whose stages all have numbers from `from` on.
-    pub(super) fn chain_from(&self, from: u32) -> u32 {
-        self.first[..self.first.len() - 1].partition_point(|first| first.0 < from) as u32
-    }
-
-    /// The stage of the chain before the given stage.
-    pub(super) fn before(&self, job: JobId) -> Option<JobId> {
-        (self.rows[job.index()].stage > 0).then(|| JobId(job.0 - 1))
-    }
-
-    /// Number of tasks of a stage.
-    pub(super) fn tasks(&self, job: JobId) -> u32 {
-        self.rows[job.index()].tasks
+        self.staging.keep(chains);
     }
 
     /// The index of a stage's class.
     pub(super) fn class(&self, job: JobId) -> usize {
-        usize::from(self.rows[job.index()].class)
+        self.staging.kind(self.staging.chain(job)) as usize
     }
 
     /// Whether policies treat a stage as long.
@@ -274,18 +254,17 @@ impl Stages {
 
     /// The work of a stage.
     pub(super) fn demand(&self, job: JobId) -> JobDemand<'_> {
-        let StageRow { chain, stage, class, .. } = self.rows[job.index()];
-        let demand = &self.classes[usize::from(class)].demands[usize::from(stage)];
-        demand.for_job(JobId(chain), self.names.mean(job))
+        let demand = &self.classes[self.class(job)].demands[self.staging.place(job) as usize];
+        demand.for_job(JobId(self.staging.chain(job)), self.names.mean(job))
     }
 
     /// The value of a job's feature, zero if it is unknown. Users and names are numbered through all classes.
     pub(super) fn feature(&self, job: JobId, feature: Feature) -> u32 {
         match feature {
-            Feature::User => self.names.label(self.chain(job)).user,
-            Feature::Name => self.names.label(self.chain(job)).name,
+            Feature::User => self.names.label(self.staging.chain(job)).user,
+            Feature::Name => self.names.label(self.staging.chain(job)).name,
             Feature::Class => self.class(job) as u32 + 1,
-            Feature::Size => self.tasks(job),
+            Feature::Size => self.staging.tasks(job),
             Feature::LogicalName
             | Feature::Queue
             | Feature::Application
@@ -362,8 +341,9 @@ mod tests {
                     (workload.job(ids[0]).arrival, workload.job(ids[0]).client)
                 );
                 assert_eq!((workload.chain(job), workload.tasks_before(job)), (chain, tasks));
-                assert_eq!(workload.after(job), s.checked_sub(1).map(|before| ids[before]));
-                assert_eq!(workload.next_stage(job), ids.get(s + 1).copied());
+                let links = workload.links(job);
+                assert!(links.awaited().eq(s.checked_sub(1).map(|before| ids[before])));
+                assert!(links.waiting().eq(ids.get(s + 1).copied()));
                 assert_eq!(
                     (workload.class_index(job), spec.class),
                     (class, class as u8),
@@ -385,7 +365,7 @@ mod tests {
             for client in 0..clients {
                 let mut from = 0;
                 while let Some(job) = workload.next_of(client, from) {
-                    assert_eq!((workload.job(job).client, workload.after(job)), (client, None));
+                    assert_eq!((workload.job(job).client, workload.links(job).back), (client, &[][..]));
                     arrived.push(job);
                     from = job.0 + 1;
                 }
@@ -500,6 +480,18 @@ mod tests {
                 "demand = \"0s\"",
                 "class[0].stages[1].demand",
                 "no copy would have any work",
+            ),
+            (
+                "demand = \"500ms\"",
+                "demand = \"1s\", after = [1]",
+                "class[0].stages[1].after",
+                "waits for stage 1",
+            ),
+            (
+                "demand = \"500ms\"",
+                "demand = \"1s\", after = [0, 0]",
+                "class[0].stages[1].after",
+                "stage 0 twice",
             ),
             ("jobs = 4000", "jobs = 0", "jobs", "0 jobs"),
             ("jobs = 4000", "jobs = 60_000_000", "jobs", "of up to 2 stages"),

@@ -9,7 +9,8 @@
 //! | `jobs` | [`Workload`]: the jobs of a run, and the jobs of history |
 //! | `slo` | SLO jobs: deadlines, and nodes that jobs prefer |
 //! | `work` | the four models of work under a distribution of demand; numbers of tasks; shares of jobs |
-//! | `mix` | jobs of several classes, each a chain of stages |
+//! | `mix` | jobs of several classes, each of several stages |
+//! | `graph` | dependencies between the stages of a job, and the stages of a run |
 //! | `names` | users and names of the jobs of a mix, and the work that jobs of a name share |
 //! | `usage` | use of shared nodes by tasks, and their requests |
 //! | `trace` | traces in memory: jobs, and what else is known about them; errors |
@@ -18,6 +19,7 @@
 mod config;
 mod drawn;
 mod gossip;
+mod graph;
 mod jobs;
 mod mix;
 mod names;

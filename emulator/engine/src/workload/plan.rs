@@ -29,6 +29,8 @@ pub(super) struct Plan {
     gang: bool,
     filter: bool,
     pretrain: u32,
+    /// Whether dependencies between the tasks of a trace count.
+    dependencies: bool,
     service: Service,
     warnings: Vec<String>,
 }
@@ -160,6 +162,7 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -182,6 +185,7 @@ impl Plan {
             gang: false,
             filter: false,
             pretrain: 0,
+            dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -209,6 +213,7 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -242,6 +247,7 @@ impl Plan {
             gang: spec.gang.unwrap_or(is_swf),
             filter: spec.filter,
             pretrain: spec.pretrain,
+            dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
         }
@@ -268,6 +274,7 @@ impl Plan {
             ));
         }
         let mut plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        plan.dependencies = spec.dependencies;
         plan.gang |= spec.size.is_some() && spec.gang.is_none();
         if plan.gang && spec.gang.is_none() {
             let why = if spec.size.is_some() {
@@ -477,7 +484,8 @@ impl Plan {
             }
             Jobs::Traced(trace) => {
                 let arrivals: Vec<Time> = trace.jobs().iter().map(|job| job.arrival).collect();
-                (Shapes::Traced(Arc::clone(trace)), Some(arrivals))
+                let staging = if self.dependencies { trace.staging() } else { None };
+                (Shapes::Traced(Arc::clone(trace), staging), Some(arrivals))
             }
         })
     }

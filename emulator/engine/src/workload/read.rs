@@ -3,6 +3,7 @@
 mod alibaba;
 mod columns;
 mod csv;
+mod dependencies;
 mod google;
 mod lines;
 mod sets;
@@ -21,6 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use columns::ColumnNames;
 pub use csv::{GOOGLE, TASKS_UNKNOWN, ZONE};
+#[cfg(test)]
+pub(super) use dependencies::parse as parse_stages;
 pub use google::Part;
 use lines::{BadRows, Lines, Skipped};
 pub(crate) use lines::{cells, separator};
@@ -150,7 +153,7 @@ impl Trace {
         let skipped = match format {
             Format::Tr => tr::read(&mut lines, &mut trace, limit, &mut bad)?,
             Format::Swf => swf::read(&mut lines, &mut trace, limit, reading.zone, &mut bad)?,
-            Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, limit)?,
+            Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, limit, &mut bad)?,
             Format::Csv | Format::GoogleEvents => {
                 csv::read(&mut lines, &mut trace, limit, reading, &mut bad)?
             }
@@ -200,8 +203,7 @@ impl Reading {
     /// # Errors
     /// When there is such an option.
     pub fn check(&self, name: &Path, format: Format) -> Result<(), WorkloadError> {
-        let (is_table, is_folder) =
-            (format == Format::Csv, matches!(format, Format::AlibabaTables | Format::GoogleEvents));
+        let is_table = format == Format::Csv;
         let useless = [
             (
                 self.columns.is_some() && !is_table,
@@ -213,7 +215,11 @@ impl Reading {
                 "--size",
                 "is for .csv files; this format states the tasks of each job",
             ),
-            (self.skip_bad != Share::NONE && is_folder, "--skip-bad", "is for .tr, .swf and .csv files"),
+            (
+                self.skip_bad != Share::NONE && format == Format::GoogleEvents,
+                "--skip-bad",
+                "is for .tr, .swf and .csv files and for Alibaba's tables",
+            ),
         ];
         match useless.into_iter().find(|(is_useless, ..)| *is_useless) {
             Some((_, option, why)) => {

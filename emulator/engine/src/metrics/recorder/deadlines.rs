@@ -51,11 +51,7 @@ impl Recorder<'_> {
         if matches!(self.jobs[jobs.start as usize], Job::Pending) {
             return None;
         }
-        let ended = match self.jobs[jobs.end as usize - 1] {
-            Job::Pending | Job::Open { .. } | Job::Killed => None,
-            Job::Finished(at) => Some(at),
-        };
-        Some((self.workload.job(JobId(jobs.start)).arrival, ended))
+        Some((self.workload.job(JobId(jobs.start)).arrival, self.end_of(chain)))
     }
 
     /// Number of tasks times the work of the longest task, summed over stages, in hours.

@@ -66,6 +66,8 @@ pub struct Recorder<'a> {
     pub(super) workload: &'a Workload,
     pub(super) recording: Recording,
     pub(super) jobs: Vec<Job>,
+    /// For each chain the number of its stages that can still end.
+    left: Vec<u32>,
     pub(super) counts: JobCounts,
     pub(super) tasks: TaskCounts,
     pub(super) copies: CopyCounts,
@@ -126,6 +128,7 @@ impl<'a> Recorder<'a> {
             workload,
             recording,
             jobs: (0..jobs).map(|_| Job::Pending).collect(),
+            left: (0..workload.chains()).map(|chain| workload.jobs_of(chain).len() as u32).collect(),
             counts: JobCounts::default(),
             tasks: TaskCounts::default(),
             copies: CopyCounts::default(),
@@ -167,11 +170,11 @@ impl<'a> Recorder<'a> {
         let suspended = |copy| self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_some());
         match note {
             Note::Arrived { job: id } => {
-                let before = self.workload.after(id);
+                let mut awaited = self.workload.links(id).awaited();
                 if !matches!(job(id), Job::Pending) {
                     return Err(format!("job {} arrived twice", id.0));
                 }
-                if let Some(before) = before.filter(|before| !matches!(job(*before), Job::Finished(_))) {
+                if let Some(before) = awaited.find(|before| !matches!(job(*before), Job::Finished(_))) {
                     return Err(format!("job {} began before job {} had ended", id.0, before.0));
                 }
             }
@@ -294,8 +297,8 @@ impl<'a> Recorder<'a> {
         (self.progress, self.stopped_in_vain) = (now, 0);
         let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
-        let before = self.workload.after(job);
-        if let Some(before) = before {
+        let links = self.workload.links(job);
+        for before in links.awaited() {
             let ended = matches!(self.jobs[before.index()], Job::Finished(_));
             assert!(
                 ended,
@@ -304,9 +307,9 @@ impl<'a> Recorder<'a> {
             );
         }
         self.load.arrived(job, tasks);
-        self.counts.submitted += u64::from(before.is_none());
+        self.counts.submitted += u64::from(self.workload.jobs_of(self.workload.chain(job)).start == job.0);
         self.tasks.submitted += u64::from(tasks);
-        let since = if before.is_some() { now } else { arrival };
+        let since = if links.back.is_empty() { arrival } else { now };
         self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
         // The time from which responses count; a paused client submits later.
         self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
@@ -319,19 +322,50 @@ impl<'a> Recorder<'a> {
         };
         assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
         self.load.finished(job);
-        self.counts.finished += u64::from(self.workload.next_stage(job).is_none());
-        self.last_finish = now;
-        self.progress = now;
+        (self.last_finish, self.progress) = (now, now);
+        self.stages_ended(job, 1);
     }
 
-    /// Records that a job was killed, and with it its chain.
+    /// Records that some stages of the chain of a job can no longer end. The last one ends the chain.
+    fn stages_ended(&mut self, job: JobId, stages: u32) {
+        let chain = self.workload.chain(job);
+        let left = &mut self.left[chain as usize];
+        *left -= stages;
+        if *left == 0 {
+            let mut jobs = self.workload.jobs_of(chain);
+            let failed = jobs.any(|stage| matches!(self.jobs[stage as usize], Job::Killed));
+            *(if failed { &mut self.counts.failed } else { &mut self.counts.finished }) += 1;
+        }
+    }
+
+    /// Records that a job was killed. The stages that wait for it will not begin; its chain fails when the others have
+    /// ended.
     fn killed(&mut self, now: Time, job: JobId) {
         let was = std::mem::replace(&mut self.jobs[job.index()], Job::Killed);
         let Job::Open { left, .. } = was else { panic!("job {} was killed, and was not open", job.0) };
         self.killed_tasks += u64::from(left);
         self.load.killed(job, self.workload.tasks(job));
-        self.counts.failed += 1;
         (self.last_finish, self.progress, self.stopped_in_vain) = (now, now, 0);
+        let (mut void, mut ended) = (vec![job], 1);
+        while let Some(stage) = void.pop() {
+            for next in self.workload.links(stage).waiting() {
+                if matches!(self.jobs[next.index()], Job::Pending) {
+                    self.jobs[next.index()] = Job::Killed;
+                    ended += 1;
+                    void.push(next);
+                }
+            }
+        }
+        self.stages_ended(job, ended);
+    }
+
+    /// The time at which the last stage of a chain ended, if all of them have finished.
+    pub(super) fn end_of(&self, chain: u32) -> Option<Time> {
+        let ends = self.workload.jobs_of(chain).map(|stage| match self.jobs[stage as usize] {
+            Job::Finished(at) => Some(at),
+            Job::Pending | Job::Open { .. } | Job::Killed => None,
+        });
+        ends.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// Number of unfinished tasks of open jobs.

@@ -54,10 +54,8 @@ impl Recorder<'_> {
         let chains = self.workload.chains();
         let step = chains.div_ceil(most.max(1)).max(1);
         let response = |chain: u32| {
-            let stages = self.workload.jobs_of(chain);
-            let (first, last) = (JobId(stages.start), JobId(stages.end.checked_sub(1)?));
-            let Job::Finished(at) = self.jobs[last.index()] else { return None };
-            Some(at.since(self.workload.job(first).arrival).as_secs_f64())
+            let first = JobId(self.workload.jobs_of(chain).start);
+            Some(self.end_of(chain)?.since(self.workload.job(first).arrival).as_secs_f64())
         };
         ((0..chains).step_by(step as usize).filter_map(response).collect(), step)
     }

@@ -3,7 +3,7 @@
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
 //! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
-//! job is the start of its first row. Dependencies between the rows of a job are not kept.
+//! job is the start of its first row. Names of rows such as `R2_1` state the rows that a row waits for.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,10 +13,12 @@ use std::path::Path;
 use volary_actors::base::{Span, Time};
 
 use super::super::trace::{Format, MOST_DURATIONS, MOST_JOBS, MOST_TASKS, Trace};
+use super::dependencies::{JobStages, NamedTask, numbers};
 use super::google::Part;
-use super::lines::{At, Cells, Lines, Skipped, TraceLine, short};
+use super::lines::{At, BadRows, Cells, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, WordNumbers};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::work::Share;
 
 /// Columns of a row of `batch_task`.
 const TASK_COLUMNS: usize = 9;
@@ -54,7 +56,7 @@ struct BatchJob {
     arrival: Option<Time>,
     /// Rows of `batch_task` that ended.
     rows: Vec<BatchTask>,
-    /// Durations of the instances that were read, s.
+    /// Durations of the instances that were read, s, unless a row waits for others.
     durations: Vec<f32>,
     /// Number of tasks: the instances that were read, and all instances of rows without an instance that was read.
     tasks: u32,
@@ -71,11 +73,17 @@ struct BatchJob {
 struct BatchTask {
     /// Hash of the text of the row.
     text: u64,
-    /// Number of the task's name, zero without `batch_instance`.
+    /// Number of the task's name; zero for a task without dependencies if there is no `batch_instance`.
     name: u32,
+    /// Number in the task's name, and the part of [`BatchJobs::after`] with the numbers that it waits for.
+    id: u32,
+    after: [u32; 2],
+    /// Line of the row.
+    line: u64,
     instances: u32,
-    /// Number of instances of the row that were read.
+    /// Number of instances of the row that were read, and their durations if a row of the job waits for others, s.
     read: u32,
+    durations: Vec<f32>,
     /// Duration of the row, s.
     seconds: f32,
     /// Cores of an instance; zero if they are not stated.
@@ -86,9 +94,12 @@ struct BatchTask {
 #[derive(Default)]
 struct BatchJobs {
     names: WordNumbers,
-    /// Names of tasks, if `batch_instance` is to be read.
-    tasks: Option<WordNumbers>,
+    /// Names of tasks with dependencies, and of all tasks if `batch_instance` is to be read.
+    tasks: WordNumbers,
+    with_instances: bool,
     jobs: Vec<BatchJob>,
+    /// The numbers that rows wait for.
+    after: Vec<u32>,
     rows: usize,
 }
 
@@ -97,6 +108,8 @@ struct BatchJobs {
 struct Remarks {
     /// Jobs with rows that wait for others.
     ordered: u64,
+    /// Rows that others wait for, and that are not there.
+    unknown: u64,
     /// Rows of which no instance was read.
     unread: u64,
     /// Tasks that took no time.
@@ -105,7 +118,8 @@ struct Remarks {
 
 impl Trace {
     /// Reads the first `limit` jobs of the batch tables of Alibaba's trace of 2018, all if `None`. Without `instances`
-    /// each instance of a task takes the time of the task.
+    /// each instance of a task takes the time of the task. Jobs whose tasks cannot wait for each other as their names
+    /// say are left out if they are at most a share of `skip_bad`.
     ///
     /// # Errors
     /// When a table cannot be read, is damaged or malformed, holds too much, or no task has ended.
@@ -114,15 +128,20 @@ impl Trace {
         tasks: Part,
         instances: Option<Part>,
         limit: Option<u32>,
+        skip_bad: Share,
     ) -> Result<Self, WorkloadError> {
         let mut trace = Self::new(name, Format::AlibabaTables);
+        let mut bad = BadRows::new(skip_bad);
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
         let (file, input) = tasks?;
         let mut tasks = Lines::new(&file, input);
         let skipped = match instances.transpose()? {
-            None => read(&mut tasks, None, &mut trace, limit)?,
-            Some((file, input)) => read(&mut tasks, Some(&mut Lines::new(&file, input)), &mut trace, limit)?,
+            None => read(&mut tasks, None, &mut trace, limit, &mut bad)?,
+            Some((file, input)) => {
+                read(&mut tasks, Some(&mut Lines::new(&file, input)), &mut trace, limit, &mut bad)?
+            }
         };
+        bad.finish(&file)?.into_iter().for_each(|note| trace.note(note));
         trace.checked(&skipped, MOST_JOBS)
     }
 }
@@ -133,10 +152,10 @@ pub(super) fn read(
     instances: Option<&mut Lines<'_>>,
     trace: &mut Trace,
     limit: usize,
+    bad: &mut BadRows,
 ) -> Result<Skipped, WorkloadError> {
     let (mut skipped, mut remarks) = (Skipped::default(), Remarks::default());
-    let mut known =
-        BatchJobs { tasks: instances.is_some().then(WordNumbers::default), ..BatchJobs::default() };
+    let mut known = BatchJobs { with_instances: instances.is_some(), ..BatchJobs::default() };
     known.read_tasks(tasks, &mut skipped)?;
     known.jobs.iter_mut().for_each(|job| job.drop_repeated(&mut skipped));
     let without = known.jobs.iter().filter(|job| job.rows.is_empty()).count();
@@ -146,7 +165,13 @@ pub(super) fn read(
         known.read_instances(instances, &mut skipped)?;
     }
     for job in order {
-        std::mem::take(&mut known.jobs[job as usize]).push(trace, &mut remarks)?;
+        let job = std::mem::take(&mut known.jobs[job as usize]);
+        let stages = if job.ordered { Some(bad.row(job.stages(tasks.file(), &known.after))?) } else { None };
+        match stages {
+            Some(None) => {}
+            Some(Some(stages)) => job.push(Some(stages), trace, &mut remarks)?,
+            None => job.push(None, trace, &mut remarks)?,
+        }
     }
     trace.note(
         "jobs arrive when their first task starts: the tables do not say when they were submitted".into(),
@@ -164,8 +189,15 @@ pub(super) fn read(
     if remarks.ordered > 0 {
         let jobs = remarks.ordered;
         trace.note(format!(
-            "jobs with tasks that wait for others, such as R2_1 for M1: {jobs}; all tasks of a job arrive with it, since \
-             this order is not kept"
+            "jobs with tasks that wait for others, as R2_1 does for M1: {jobs}; `dependencies = false` in \
+             [workload.trace] lets all tasks of a job arrive with it"
+        ));
+    }
+    if remarks.unknown > 0 {
+        let rows = remarks.unknown;
+        trace.note(format!(
+            "tasks that others wait for, but that did not end or are not in the table, so that they count as ended \
+             before the job: {rows}"
         ));
     }
     if remarks.instant > 0 {
@@ -205,18 +237,38 @@ impl BatchJobs {
                 )));
             }
             self.rows += 1;
-            let name = match &mut self.tasks {
+            let from = self.after.len() as u32;
+            let id = match numbers(&cells.texts[0]) {
                 None => 0,
-                Some(names) => {
-                    names.number(&cells.texts[0]).ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
+                Some((id, awaited)) => {
+                    self.after.extend(awaited);
+                    id
                 }
             };
-            job.ordered |= waits(&cells.texts[0]);
+            let after = [from, self.after.len() as u32];
+            job.ordered |= after[1] > from;
+            let name = if id > 0 || self.with_instances {
+                let number = self.tasks.number(&cells.texts[0]);
+                number.ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
+            } else {
+                0
+            };
             let seconds = (end - start) as f32;
             let mut hasher = DefaultHasher::new();
             cells.texts.hash(&mut hasher);
             let text = hasher.finish();
-            job.rows.push(BatchTask { text, name, instances, read: 0, seconds, cores });
+            job.rows.push(BatchTask {
+                text,
+                name,
+                id,
+                after,
+                line: line.at.line,
+                instances,
+                read: 0,
+                durations: Vec::new(),
+                seconds,
+                cores,
+            });
         }
         Ok(())
     }
@@ -248,7 +300,9 @@ impl BatchJobs {
         for &job in &order {
             let job = &mut self.jobs[job as usize];
             job.chosen = true;
-            job.rows.sort_by_key(|row| row.name);
+            if self.with_instances {
+                job.rows.sort_by_key(|row| row.name);
+            }
         }
         order
     }
@@ -270,8 +324,7 @@ impl BatchJobs {
             if !job.chosen && !job.rows.is_empty() {
                 continue;
             }
-            let name = self.tasks.as_ref().and_then(|names| names.known(&cells.texts[1]));
-            let Some(row) = name.and_then(|name| job.row(name)) else {
+            let Some(row) = self.tasks.known(&cells.texts[1]).and_then(|name| job.row(name)) else {
                 skipped.count("of instances of tasks that do not end in batch_task");
                 continue;
             };
@@ -285,7 +338,8 @@ impl BatchJobs {
             }
             job.rows[row].read += 1;
             job.add(line.at, 1)?;
-            job.durations.push((end - start) as f32);
+            let durations = if job.ordered { &mut job.rows[row].durations } else { &mut job.durations };
+            durations.push((end - start) as f32);
             all += 1;
             if all > MOST_DURATIONS {
                 let why = format!("brings the table above the limit of {MOST_DURATIONS} instances; {FEWER}");
@@ -395,7 +449,52 @@ impl BatchJob {
         stated.then(|| self.rows.iter().map(of).sum())
     }
 
-    fn push(mut self, trace: &mut Trace, remarks: &mut Remarks) -> Result<(), WorkloadError> {
+    /// The stages of the job, each with the positions of its rows. Rows of one name are one task.
+    fn stages(&self, file: &Path, after: &[u32]) -> Result<JobStages, WorkloadError> {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+        order.sort_unstable_by_key(|&at| {
+            let row = &self.rows[at as usize];
+            (row.id == 0, row.name, row.line)
+        });
+        let named = |at: u32| &self.rows[at as usize];
+        let same = |a: &u32, b: &u32| named(*a).id > 0 && named(*a).name == named(*b).name;
+        let mut groups: Vec<&[u32]> = order.chunk_by(same).collect();
+        groups.sort_unstable_by_key(|group| named(group[0]).line);
+        let task = |group: &&[u32]| {
+            let row = named(group[0]);
+            let [from, end] = row.after.map(|at| at as usize);
+            NamedTask { id: row.id, after: &after[from..end], at: At { file, line: row.line } }
+        };
+        let tasks: Vec<_> = groups.iter().map(task).collect();
+        let mut stages = JobStages::of(&tasks, true, |id| id.to_string())?;
+        for stage in &mut stages.tasks {
+            *stage = stage.iter().flat_map(|&group| groups[group as usize]).copied().collect();
+        }
+        Ok(stages)
+    }
+
+    /// Adds the job to the trace, in the order of its stages if rows wait for others.
+    fn push(
+        mut self,
+        stages: Option<JobStages>,
+        trace: &mut Trace,
+        remarks: &mut Remarks,
+    ) -> Result<(), WorkloadError> {
+        let mut sizes = Vec::new();
+        if let Some(stages) = &stages {
+            remarks.unknown += stages.unknown;
+            for row in stages.tasks.iter().flatten() {
+                let row = &mut self.rows[*row as usize];
+                self.durations.append(&mut row.durations);
+                if row.read == 0 {
+                    remarks.unread += 1;
+                    self.durations.extend(std::iter::repeat_n(row.seconds, row.instances as usize));
+                    row.read = row.instances;
+                }
+            }
+            let tasks = |stage: &Vec<u32>| stage.iter().map(|&row| self.rows[row as usize].tasks()).sum();
+            sizes = stages.tasks.iter().map(tasks).collect();
+        }
         let arrival = self.arrival.unwrap_or(Time::ZERO);
         let details = Details { outcome: self.outcome(), cores: self.cores(), ..Details::default() };
         let read = std::mem::take(&mut self.durations);
@@ -419,7 +518,11 @@ impl BatchJob {
                 WorkloadError::Trace(format!("{file}: has more than {MOST_DURATIONS} instances; {FEWER}"))
             })?;
         }
-        trace.detail(trace.jobs().len() - 1, &details);
+        let row = trace.jobs().len() - 1;
+        trace.detail(row, &details);
+        if let Some(stages) = stages.filter(|stages| stages.graph.has_links()) {
+            trace.depend(row, stages.graph, &sizes);
+        }
         Ok(())
     }
 }
@@ -448,12 +551,6 @@ fn unusable_by_status(status: &str) -> Option<Reason> {
         "Cancelled" | "Interrupted" => Some(STOPPED),
         _ => Some(OPEN),
     }
-}
-
-/// Whether a task waits for other tasks by its name, such as `R2_1` or `J3_1_2`; tasks called `task_…` are independent.
-fn waits(task: &str) -> bool {
-    task.split('_').nth(1).is_some_and(|other| !other.is_empty() && other.bytes().all(|c| c.is_ascii_digit()))
-        && !task.starts_with("task_")
 }
 
 impl<const COLUMNS: usize> Cells<'_, COLUMNS> {

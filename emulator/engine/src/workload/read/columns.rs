@@ -32,8 +32,15 @@ pub(super) enum Meaning {
     Outcome,
     /// Number of the job that the row is about, from one.
     Line,
-    /// Number of a job of SLURM; steps have a point in it, such as `17.batch`.
+    /// Name of the job: of SLURM, where steps have a point in it, such as `17.batch`, or in a table with a row per
+    /// task.
     Job,
+    /// Name of a task within its job.
+    Task,
+    /// Names of the tasks that a task waits for.
+    After,
+    /// The stages of a job, such as `20 5_1`.
+    Stages,
     Feature(Feature),
 }
 
@@ -42,7 +49,7 @@ const NO_UNIT: &str = "cpu cpus gpu gpus core procs processors mem memory ram nu
     request requested req limit alloc allocated used";
 
 /// Names that `--columns` knows, and that headers may use as they are.
-const NAMES: [(&str, Meaning); 23] = [
+const NAMES: [(&str, Meaning); 26] = [
     ("submit", Meaning::Submit),
     ("start", Meaning::Start),
     ("end", Meaning::End),
@@ -56,6 +63,9 @@ const NAMES: [(&str, Meaning); 23] = [
     ("outcome", Meaning::Outcome),
     ("line", Meaning::Line),
     ("job", Meaning::Job),
+    ("task", Meaning::Task),
+    ("after", Meaning::After),
+    ("stages", Meaning::Stages),
     ("user", Meaning::Feature(Feature::User)),
     ("name", Meaning::Feature(Feature::Name)),
     ("lname", Meaning::Feature(Feature::LogicalName)),

@@ -7,13 +7,17 @@
 //! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above
 //! the header that begin with `#` are comments, since a user may be called `#1`.
 
+use std::path::Path;
+
 use volary_actors::base::{Span, Time};
 
-use super::super::trace::{MOST_TASKS, Trace};
+use super::super::graph::StageGraph;
+use super::super::trace::{MOST_JOBS, MOST_TASKS, Trace};
 use super::columns::Meaning;
-use super::lines::{BadRows, Lines, Skipped, TraceLine};
+use super::dependencies::{JobStages, NamedTask};
+use super::lines::{At, BadRows, Lines, Skipped, TraceLine, short};
 use super::sets::bare_header;
-use super::table::{Header, Instant, TableRow, Words};
+use super::table::{Header, Instant, TableRow, WordNumbers, Words};
 use super::{Reading, SizeBy};
 use crate::workload::trace::{Details, WorkloadError};
 
@@ -37,23 +41,30 @@ pub(super) fn read(
         lines.unread();
     }
     let (mut words, mut clock, mut early) = (Words::default(), Clock::default(), 0);
-    while trace.jobs().len() < limit {
+    let (mut names_of, mut parts) = (PartNames::default(), Vec::new());
+    while trace.jobs().len() < limit && parts.len() <= MOST_JOBS {
         let Some(line) = lines.next_record()? else { break };
         let before = clock;
-        let Some(job) = bad.row(job(&header, line, &mut words, &mut clock, reading.size))? else {
+        let Some(job) = bad.row(job(&header, line, (&mut words, &mut names_of), &mut clock, reading.size))?
+        else {
             // A row that is left out does not fix the form of times.
             clock = before;
             continue;
         };
         match job {
             Err(reason) => skipped.count(reason),
-            Ok(TableJob { times, tasks, details }) => {
+            Ok(job) if header.has(Meaning::After) => parts.push(job),
+            Ok(TableJob { times, tasks, details, stages, .. }) => {
                 early += u64::from(times.is_early);
                 trace.push_rigid(times.submit, times.run, tasks);
-                trace.detail(trace.jobs().len() - 1, &details);
+                let row = trace.jobs().len() - 1;
+                trace.detail(row, &details);
+                stages.into_iter().for_each(|(graph, sizes)| trace.depend(row, graph, &sizes));
             }
         }
     }
+    early += parts.iter().filter(|part| part.times.is_early).count() as u64;
+    join(parts, &names_of, lines.file(), trace, limit, bad)?;
     if header.is_google() {
         trace.mark_google();
     }
@@ -85,18 +96,92 @@ fn counts_tasks(header: &Header) -> bool {
     header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
 }
 
-/// A job of a table.
+/// A job of a table, or a task of one that may wait for others.
 struct TableJob {
     times: Times,
     tasks: u32,
     details: Details,
+    stages: Option<(StageGraph, Vec<u32>)>,
+    /// Numbers of the names of the job, of the task, and of the tasks that it waits for, where rows are tasks.
+    names: (u32, u32, Vec<u32>),
+    line: u64,
+}
+
+/// The numbers of the names of jobs and tasks in a table with a row per task.
+#[derive(Default)]
+struct PartNames {
+    jobs: WordNumbers,
+    tasks: WordNumbers,
+}
+
+/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Details are
+/// those of the first row; cores, memory and GPUs are those of all rows.
+fn join(
+    mut parts: Vec<TableJob>,
+    names: &PartNames,
+    file: &Path,
+    trace: &mut Trace,
+    limit: usize,
+    bad: &mut BadRows,
+) -> Result<(), WorkloadError> {
+    if parts.len() > MOST_JOBS {
+        let why = format!("has more than {MOST_JOBS} tasks; split it");
+        return Err(WorkloadError::Trace(format!("{}: {why}", file.display())));
+    }
+    parts.sort_by_key(|part| part.names.0);
+    let mut jobs: Vec<&[TableJob]> = parts.chunk_by(|one, other| one.names.0 == other.names.0).collect();
+    jobs.sort_by_key(|job| (job.iter().map(|part| part.times.submit).min(), job[0].line));
+    for job in jobs {
+        if trace.jobs().len() == limit {
+            break;
+        }
+        let at = |part: &TableJob| At { file, line: part.line };
+        let named = job.iter().map(|part| NamedTask { id: part.names.1, after: &part.names.2, at: at(part) });
+        let tasks: Vec<_> = named.collect();
+        let stages = JobStages::of(&tasks, false, |id| format!("`{}`", short(names.tasks.word(id))));
+        let all = job.iter().fold(0u32, |sum, part| sum.saturating_add(part.tasks));
+        let fits = stages.and_then(|stages| {
+            let why = format!("the job of this task has {all} tasks, above the limit of {MOST_TASKS}");
+            if all <= MOST_TASKS { Ok(stages) } else { Err(at(&job[0]).wrong(why)) }
+        });
+        let Some(stages) = bad.row(fits)? else { continue };
+        let of = |stage: &Vec<u32>| stage.iter().map(|&part| job[part as usize].tasks).sum();
+        let sizes: Vec<u32> = stages.tasks.iter().map(of).collect();
+        let durations = stages.tasks.iter().flatten().flat_map(|&part| {
+            let TableJob { times, tasks, .. } = &job[part as usize];
+            std::iter::repeat_n(times.run.as_secs_f64() as f32, *tasks as usize)
+        });
+        let work: u128 = job.iter().map(|part| u128::from(part.times.run.0) * u128::from(part.tasks)).sum();
+        let mean = Span((work / u128::from(all)) as u64);
+        let first = job.iter().map(|part| part.times.submit).min().unwrap_or_default();
+        if job.iter().all(|part| part.times.run == mean) {
+            trace.push_rigid(first, mean, all);
+        } else {
+            let pushed = trace.push(first, mean, &durations.collect::<Vec<f32>>());
+            pushed.map_err(|why| WorkloadError::Trace(format!("{}: {why}", file.display())))?;
+        }
+        let sum =
+            |of: fn(&Details) -> Option<f32>| job.iter().map(|part| of(&part.details)).sum::<Option<f32>>();
+        let details = Details {
+            cores: sum(|details| details.cores),
+            memory: sum(|details| details.memory),
+            gpus: sum(|details| details.gpus),
+            ..job[0].details.clone()
+        };
+        let row = trace.jobs().len() - 1;
+        trace.detail(row, &details);
+        if stages.graph.has_links() {
+            trace.depend(row, stages.graph, &sizes);
+        }
+    }
+    Ok(())
 }
 
 /// The job of a row, or the reason for which the row describes none.
 fn job(
     header: &Header,
     line: TraceLine<'_>,
-    words: &mut Words,
+    (words, names): (&mut Words, &mut PartNames),
     clock: &mut Clock,
     size: Option<SizeBy>,
 ) -> Result<Result<TableJob, &'static str>, WorkloadError> {
@@ -129,7 +214,14 @@ fn job(
         }
     };
     let details = Details { wait: times.wait, ..row.details(words, stated)? };
-    Ok(Ok(TableJob { times, tasks, details }))
+    let names = if header.has(Meaning::After) {
+        let job = row.word(Meaning::Job, &mut names.jobs)?;
+        (job, row.word(Meaning::Task, &mut names.tasks)?, row.awaited(&mut names.tasks)?)
+    } else {
+        (0, 0, Vec::new())
+    };
+    let stages = row.stages(tasks)?;
+    Ok(Ok(TableJob { times, tasks, details, stages, names, line: line.at.line }))
 }
 
 impl SizeBy {
@@ -163,6 +255,11 @@ fn require(
         "`mean_s` or `run_ms`, or `start_time` and `end_time`: how long jobs ran"
     } else if !named && header.is_named(Meaning::Submit, "arrival_s") && !counts_tasks(header) {
         "`ntasks`: how many tasks jobs have"
+    } else if has(Meaning::After) && has(Meaning::Stages) {
+        let why = "the header names both `after`, of tables with a row per task, and `stages`; leave out one of them";
+        return Err(line.at.wrong(why));
+    } else if has(Meaning::After) && !(has(Meaning::Job) && has(Meaning::Task)) {
+        "`job` and `task` beside `after`: the names by which tasks of a job wait for each other"
     } else if let Some(size) = size.filter(|size| !has(size.meaning())) {
         match size {
             SizeBy::Gpus => "`gpus`: how many tasks jobs have by `size`",
@@ -348,6 +445,7 @@ pub(super) fn read_features(
             let tasks = trace.jobs()[job].tasks;
             let wait = row.span(Meaning::Wait)?;
             trace.detail(job, &Details { wait, ..row.details(&mut words, tasks)? });
+            row.stages(tasks)?.into_iter().for_each(|(graph, sizes)| trace.depend(job, graph, &sizes));
             job += 1;
         }
     }

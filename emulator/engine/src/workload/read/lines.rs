@@ -198,8 +198,8 @@ impl<'a> TraceLine<'a> {
 /// A position in a file.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
-    file: &'a Path,
-    line: u64,
+    pub(super) file: &'a Path,
+    pub(super) line: u64,
 }
 
 impl At<'_> {

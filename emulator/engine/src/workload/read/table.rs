@@ -9,9 +9,11 @@ use serde_json::{Map, Value};
 use volary_actors::base::{Feature, Span};
 
 use super::columns::{Column, ColumnNames, ColumnSet, Meaning, Named, SECOND_CHOICE, known_names, meaning};
+use super::dependencies;
 use super::lines::{At, TraceLine, cells, separator, short};
 use super::sets;
 use super::time::{Dated, SECONDS, Zone, instant, length};
+use crate::workload::graph::StageGraph;
 use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
@@ -140,7 +142,8 @@ impl Header {
 
     /// Whether the header has no known column.
     pub(super) fn is_empty(&self) -> bool {
-        self.columns.iter().all(|column| matches!(column.meaning, Meaning::Line | Meaning::Job))
+        let no_feature = [Meaning::Line, Meaning::Job, Meaning::Task, Meaning::After];
+        self.columns.iter().all(|column| no_feature.contains(&column.meaning))
     }
 
     /// The names as the file has them.
@@ -387,6 +390,39 @@ impl TableRow<'_> {
             .map_err(|_| self.wrong(column, &format!("`{}` is not a whole number", short(text))))
     }
 
+    /// The name of a job or a task, by its number in `words`.
+    pub(super) fn word(&self, meaning: Meaning, words: &mut WordNumbers) -> Result<u32, WorkloadError> {
+        let Some((column, text)) = self.cell(meaning) else {
+            let why = "blank, so that no task can wait for others by their names; name the job and the task";
+            return Err(self.at.wrong(format!("the {} of the row is {why}", meaning.name())));
+        };
+        words.number(text).ok_or_else(|| self.wrong(column, TOO_LONG))
+    }
+
+    /// The names of the tasks that the task of the row waits for, separated by white space, `;`, `|` or `,`.
+    pub(super) fn awaited(&self, words: &mut WordNumbers) -> Result<Vec<u32>, WorkloadError> {
+        let Some((column, text)) = self.cell(Meaning::After) else { return Ok(Vec::new()) };
+        let names =
+            text.split(|c: char| c.is_whitespace() || ";|,".contains(c)).filter(|name| !name.is_empty());
+        let mut awaited = Vec::new();
+        for name in names {
+            let number = words.number(name).ok_or_else(|| self.wrong(column, TOO_LONG))?;
+            if awaited.contains(&number) {
+                let why = format!("`{}` is named twice; name it once", short(name));
+                return Err(self.wrong(column, &why));
+            }
+            awaited.push(number);
+        }
+        Ok(awaited)
+    }
+
+    /// The stages of the row's job, which has this number of tasks; `None` if no stage waits for another.
+    pub(super) fn stages(&self, tasks: u32) -> Result<Option<(StageGraph, Vec<u32>)>, WorkloadError> {
+        let Some((column, text)) = self.cell(Meaning::Stages) else { return Ok(None) };
+        let (graph, sizes) = dependencies::parse(text, tasks).map_err(|why| self.wrong(column, &why))?;
+        Ok(graph.has_links().then_some((graph, sizes)))
+    }
+
     /// Features, outcome, cores and memory; `tasks` is the number of tasks that share them.
     pub(super) fn details(&self, words: &mut Words, tasks: u32) -> Result<Details, WorkloadError> {
         let mut details = Details { outcome: self.outcome()?, ..Details::default() };
@@ -519,6 +555,11 @@ impl WordNumbers {
         let number = self.0.len() as u32 + 1;
         self.0.insert(word.into(), number);
         Some(number)
+    }
+
+    /// The word of a number; empty if there is none.
+    pub(super) fn word(&self, number: u32) -> &str {
+        self.0.iter().find(|(_, known)| **known == number).map_or("", |(word, _)| word)
     }
 
     /// The number of a word that appeared.

@@ -9,6 +9,7 @@ use volary_actors::base::{Feature, JobId, Span, Time};
 use super::super::{Format, Outcome, Trace, WorkloadError};
 use super::{ColumnNames, Features, Reading};
 
+mod graphs;
 mod options;
 
 fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {

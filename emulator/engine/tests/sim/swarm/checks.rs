@@ -15,6 +15,7 @@ use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, JobRow, Measured};
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, measure_with};
+use volary_engine::workload::Share;
 use volary_engine::world::{EngineError, World};
 use volary_netem::Worst;
 
@@ -131,6 +132,7 @@ fn examine(world: &World, again: Again) {
     sharing(world, &measured);
     responses(world, &measured);
     stages(world, &measured);
+    critical_paths(world, &measured);
     deadlines(world, &measured);
     match again {
         Again::Nothing => {}
@@ -328,7 +330,7 @@ fn is_healthy(world: &World) -> bool {
     whole && world.faults().crashes().is_empty() && !is_paused(world)
 }
 
-/// No task of a stage starts before every task of the stage before it has ended.
+/// No task of a stage starts before every task of the stages that it waits for has ended.
 fn stages(world: &World, measured: &Measured) {
     let mut ends: BTreeMap<JobId, f64> = BTreeMap::new();
     for row in measured.copies.iter().filter(|row| row.end_kind == CopyEnd::First) {
@@ -336,8 +338,47 @@ fn stages(world: &World, measured: &Measured) {
         *end = end.max(row.end);
     }
     for row in &measured.copies {
-        let before = world.workload().after(copy(world, row).task.job);
-        assert!(before.is_none_or(|job| ends[&job] <= row.start), "{row:?} starts before its stage");
+        let mut awaited = world.workload().links(copy(world, row).task.job).awaited();
+        assert!(awaited.all(|job| ends[&job] <= row.start), "{row:?} starts before its stage");
+    }
+}
+
+/// No job takes less than its critical path on the fastest core: along every path of stages that wait for each other,
+/// the copies that finished first take their work one after the other.
+fn critical_paths(world: &World, measured: &Measured) {
+    let (workload, cores) = (world.workload(), &world.machines().cores);
+    let fastest = (0..cores.cores()).map(|core| cores.speed(core)).fold(0.0, f64::max);
+    let mut times = vec![0.0f64; workload.jobs() as usize];
+    for row in measured.copies.iter().filter(|row| row.end_kind == CopyEnd::First) {
+        let copy = copy(world, row);
+        let time = &mut times[copy.task.job.index()];
+        *time = time.max(workload.work(copy).as_secs_f64() / fastest);
+    }
+    let alike = world.point().resolved.service.correlated == Share::ALL;
+    for row in &measured.jobs {
+        let mut ends: BTreeMap<JobId, f64> = BTreeMap::new();
+        for job in workload.jobs_of(row.job).map(JobId) {
+            let begin = workload.links(job).awaited().map(|other| ends[&other]).fold(0.0, f64::max);
+            ends.insert(job, begin + times[job.index()]);
+        }
+        let path = ends.values().copied().fold(0.0, f64::max);
+        let least = |path: f64| path - 1e-8 * (2.0 + path) * ends.len() as f64;
+        assert!(row.response >= least(path), "{row:?} has a critical path of {path} s");
+        // Without copies of other lengths, this is the critical path of the results.
+        assert!(
+            !alike || row.response >= least(row.longest / fastest),
+            "{row:?} on cores of speed {fastest}"
+        );
+        assert!(
+            !alike || (path - row.longest / fastest).abs() <= 1e-6 * (1.0 + path),
+            "{row:?}, not {path} s"
+        );
+    }
+    assert_eq!(measured.summary.graphs.is_some(), workload.has_dependencies());
+    if let Some(graphs) = &measured.summary.graphs {
+        let deep = measured.jobs.iter().filter(|row| workload.depth(row.job) > 1).count();
+        assert_eq!(deep as f64 / measured.jobs.len() as f64, graphs.share, "{graphs:?}");
+        assert_eq!(graphs.by_depth.values().map(|of| of.jobs).sum::<u64>(), measured.jobs.len() as u64);
     }
 }
 

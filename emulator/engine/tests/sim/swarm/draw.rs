@@ -307,7 +307,7 @@ fn gaps(dice: &mut Dice, gap: f64) -> String {
     }
 }
 
-/// Up to three classes of jobs of up to four stages, with about this work in all.
+/// Up to three classes of jobs of up to four stages, one after the other or in a graph, with about this work in all.
 fn mix(dice: &mut Dice, text: &mut String, goals: &str, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
     writeln!(text, "[workload.mix]\njobs = {jobs}\ninterarrival = {}\n{goals}", gaps(dice, gap)).unwrap();
     for class in 0..=dice.below(3) {
@@ -318,9 +318,14 @@ fn mix(dice: &mut Dice, text: &mut String, goals: &str, (jobs, tasks): (u32, u32
         )
         .unwrap();
         let stages = 1 + dice.below(4);
-        let stage = |_| {
+        let graph = dice.chance(50);
+        let stage = |s| {
             let size = size(dice, tasks.div_ceil(stages));
-            format!("{{ tasks = {size}, demand = {} }}", distribution(dice, demand))
+            let demand = distribution(dice, demand);
+            let awaited = (0..s).filter(|_| dice.chance(50)).map(|other: u32| other.to_string());
+            let awaited: Vec<_> = if graph { awaited.collect() } else { Vec::new() };
+            let after = if graph { format!(", after = [{}]", awaited.join(", ")) } else { String::new() };
+            format!("{{ tasks = {size}, demand = {demand}{after} }}")
         };
         let stages: Vec<_> = (0..stages).map(stage).collect();
         writeln!(text, "stages = [{}]\nlong = {}", stages.join(", "), dice.chance(40)).unwrap();

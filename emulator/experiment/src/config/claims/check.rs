@@ -9,8 +9,8 @@ use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::handling::ROLES;
 use volary_engine::results::{
-    ActorLoad, Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Metric,
-    Origin, PolicySections, RealWork, SharedNodes, Spread, Summary, Tolerance, Unit,
+    ActorLoad, Cell, Certificate, ClassResults, Compared, Deadlines, DepthResults, Engine, Graphs, JobTimes,
+    Messages, Metric, Origin, PolicySections, RealWork, SharedNodes, Spread, Summary, Tolerance, Unit,
 };
 
 use super::form::{self, Form, MetricName, Op, ParseError, Side};
@@ -143,8 +143,8 @@ pub struct Names<'a> {
 
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
-/// The path below which programs record values.
-const VALUES: [&str; 1] = ["values"];
+/// The paths below which the names of numbers are not known: values of programs, and depths of jobs.
+const OPEN: [&[&str]; 2] = [&["values"], &["graphs", "by_depth"]];
 /// The path below which jobs are split by class.
 const BY_CLASS: [&str; 1] = ["classes"];
 
@@ -166,8 +166,8 @@ impl MetricName {
             };
             let whole = rest.join(".");
             let parent = &self.path[..self.path.len() - rest.len()];
-            // Programs of policies in other languages choose the names of values.
-            let named = if parent == VALUES { map.values().next() } else { map.get(part) };
+            let is_open = OPEN.iter().any(|open| parent == *open);
+            let named = if is_open { map.values().next() } else { map.get(part) };
             (value, rest) = match (named, map.get(&whole)) {
                 (Some(below), _) => (below, &rest[1..]),
                 // Names of message kinds contain dots.
@@ -268,6 +268,8 @@ fn template(classes: &BTreeSet<String>) -> Value {
         Messages { by_kind: kinds().map(|(kind, _)| (kind.to_owned(), 0)).collect(), ..Messages::default() };
     let times = JobTimes { unqueued: Some(0.0), ..JobTimes::default() };
     let of_class = ClassResults { times, not_finished: Some(0), ..ClassResults::default() };
+    let by_depth = [(1, DepthResults::default())].into();
+    let graphs = Graphs { by_depth, ..Graphs::default() };
     let engine = Engine { planning_cpu_s: Some(0.0), ..Engine::default() };
     let summary = Summary {
         messages,
@@ -275,6 +277,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
         times,
         deadlines: Some(Deadlines::default()),
+        graphs: Some(graphs),
         sections: PolicySections::every(),
         values: [(String::new(), Spread::default())].into(),
         shared: Some(SharedNodes::default()),

@@ -30,6 +30,16 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
             let why = "no job has a deadline: set `slo` or `deadline_slack` of the workload".to_owned();
             points.iter().all(|point| has_no_deadlines(&point.resolved)).then_some(why)
         }
+        ["graphs", ..] => {
+            let why =
+                "no job has stages that wait for others: give a class of a mix several stages".to_owned();
+            let never = |point: &Point| match &point.resolved.workload {
+                WorkloadSpec::Trace(spec) => !spec.dependencies,
+                WorkloadSpec::Mix(mix) => mix.class.iter().all(|class| class.stages.len() == 1),
+                _ => true,
+            };
+            points.iter().all(never).then_some(why)
+        }
         ["shared", ..] => {
             let is_shared = |point: &Point| point.resolved.cluster.room.as_ref().is_some_and(Room::is_shared);
             (!points.iter().any(is_shared)).then(|| "nodes are not shared: set cluster.shared".to_owned())

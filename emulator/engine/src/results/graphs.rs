@@ -1,0 +1,35 @@
+//! Results of jobs with dependencies, whose stages wait for other stages.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::distribution::Brief;
+
+/// Jobs with dependencies among those that arrived.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Graphs {
+    /// Share of the jobs that have dependencies.
+    pub share: f64,
+    /// Depth of these jobs: the number of stages on the longest path of stages that wait for each other.
+    pub depth: Brief,
+    /// Critical paths of these jobs, as far as they finished: the least time that a job needs on any number of healthy
+    /// cores, where each stage on the longest path takes the work of its longest task (attempt 0).
+    pub critical_path_s: Brief,
+    /// Response time of these jobs over their critical path.
+    pub slowdown: Brief,
+    /// The finished jobs of each depth, those without dependencies under depth 1.
+    pub by_depth: BTreeMap<u32, DepthResults>,
+}
+
+/// Jobs of one depth that finished.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DepthResults {
+    /// Number of these jobs.
+    pub jobs: u64,
+    /// Their critical paths; the work of the longest task at depth 1.
+    pub critical_path_s: Brief,
+    /// Response time over critical path.
+    pub slowdown: Brief,
+}
