@@ -22,9 +22,9 @@ use volary_actors::harness::PAIR;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message,
-    Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
-    Share, Slice, SliceWork, Spread, Steal, TaskRange, Update, UsageReport, kinds,
+    Assignment, BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch,
+    Message, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
+    Share, Slice, SliceWork, Spread, Steal, TaskRange, Update, UsageReport, Waiting, kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
@@ -303,23 +303,21 @@ impl<'a> Chaos<'a> {
 
     fn group(&mut self, copy: CopyId, any: u32) -> Group {
         let (core, scheduler) = (self.dice.below(9), self.dice.below(3));
-        let (life, count, short) = (any as u16, any, self.below(2) == 0);
+        let (life, count, at) = (any as u16, any, self.now.into());
         let (len, step) = (1 + self.dice.below(3), [1, 2, any][self.below(3)]);
         let batch = Batch { job: copy.task.job, base: copy.task.index, len, step, attempt: any };
-        let at = self.now.into();
-        match self.below(12) {
-            0 => Group::Tasks { short, scheduler, batch },
-            1 => Group::Run { core, copy, scheduler },
+        let (waiting, next) = (Waiting { scheduler, batch }, Assignment { copy, scheduler });
+        match self.below(10) {
+            0 => Group::Tasks(waiting),
+            1 => Group::Run { core, next },
             2 => Group::Idle { life, count, core },
-            3 => Group::Status { life, count, core, copy, scheduler },
+            3 => Group::Status { life, count, core, running: next },
             4 => Group::Ask,
-            5 => Group::Open { short, scheduler, batch },
+            5 => Group::Open(waiting),
             6 => Group::Takes { term: any, at },
             7 => Group::Lengths { waiting: any, busy: any, at },
-            8 => Group::Mirror(Mirror::Reset),
-            9 => Group::Mirror(Mirror::Served { short: any, long: any }),
-            10 => Group::Watch,
-            _ => Group::Mirror(Mirror::Queued { batch, short, front: core == 0 }),
+            8 => Group::Mirror { job: batch.job, head: JobId(batch.job.0.saturating_sub(core)) },
+            _ => Group::Watch,
         }
     }
 

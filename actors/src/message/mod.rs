@@ -32,7 +32,7 @@ pub use self::job::Job;
 pub use self::launch::{Launch, Row, TaskRange};
 pub use self::murmuration::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 pub use self::peacock::{Ring, RingProbe};
-pub use self::pigeon::{Batch, Group, Mirror, Turn};
+pub use self::pigeon::{Assignment, Batch, Group, Turn, Waiting};
 pub use self::probe::{Blocks, Probe, Share, Stamp, Steal};
 pub use self::protocol::Run;
 pub use self::registry::{KINDS, Message, kind_name, kinds};

@@ -8,7 +8,7 @@
 //! | `scheduler`, `master`, `node` | the actors | 2.1, 2.2 |
 //! | their modules `recovery` | crashes, lost messages and changes of masters | 6.1 |
 //! | `workers` | what a master knows about the workers of its group | 6.1 |
-//! | `standby`, `masters` | the second master, and the election of a worker as master | 6.1 |
+//! | `masters` | the second master, and the election of a worker as master | 6.1 |
 //! | `reports` | the division by reported queue lengths | 6.2 |
 //! | `as_published` | a defect of the authors' simulator | |
 //! | `messages` | the messages (a part of `crate::message`) | |
@@ -21,7 +21,6 @@ mod masters;
 mod node;
 mod reports;
 mod scheduler;
-mod standby;
 mod task_scheduling;
 mod ticks;
 mod workers;

@@ -558,14 +558,14 @@ impl<'a> World<'a> {
     /// Checks that the worker to which a master of Pigeon sends a copy is idle: it runs none, no other is on its way to
     /// it, and no report of it on its way to the master.
     fn is_idle(&self, master: ActorId, msg: &Message) -> Result<(), Failure> {
-        let Message::Group(Group::Run { core, copy, .. }) = *msg else { return Ok(()) };
+        let Message::Group(Group::Run { core, next }) = *msg else { return Ok(()) };
         let concerns = |flying: &Flying| {
             let given = matches!(flying.msg, Message::Group(Group::Run { core: of, .. }) if of == core);
             let reports = matches!(flying.msg, Message::Group(Group::Idle { core: of, .. }) if of == core);
             given || reports && flying.to == master
         };
         let idle = self.cores[core as usize].is_none() && !self.flying.iter().any(concerns);
-        if idle || self.faulty { Ok(()) } else { Err(Failure::NotIdle(copy)) }
+        if idle || self.faulty { Ok(()) } else { Err(Failure::NotIdle(next.copy)) }
     }
 
     fn carry_out(

@@ -19,7 +19,7 @@ use volary_engine::parcel::Parcel;
 
 /// Version of the encodings in this module and of the order of messages between peers; both peers need the same
 /// version.
-pub const PROTOCOL: u32 = 16;
+pub const PROTOCOL: u32 = 17;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
 /// Limit of any frame, bytes. The largest frame holds an experiment with its traces.

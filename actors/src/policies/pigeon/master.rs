@@ -3,18 +3,17 @@
 
 mod recovery;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::config::Pigeon;
 use super::groups::{WorkerGroups, first_core};
-use super::standby::QueueCopy;
-use super::task_scheduling::{Assignment, TaskQueues, Waiting, is_short};
+use super::task_scheduling::{TaskQueues, is_short};
 use super::ticks::Tick;
-use super::workers::Workers;
-use crate::base::{ActorId, Span, Time};
+use super::workers::{Report, Workers};
+use crate::base::{ActorId, JobId, Span, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Group, Message, Mirror, Stamp, Turn};
+use crate::message::{Assignment, Group, Message, Stamp, Turn, Waiting};
 
 /// The first master of a group, its standby, or a worker that declared itself master.
 #[derive(Clone, Debug)]
@@ -39,14 +38,15 @@ pub(super) struct Master {
     takes: Group,
     /// Number of takeovers by this actor, or of the election; its timers carry it.
     takeover: u32,
-    /// While a new master waits for its workers: the tasks that schedulers reported as open.
+    /// While this master asks workers and schedulers for their states: the tasks that schedulers reported as open.
     reported_open: Option<Vec<Waiting>>,
-    /// Whether the queues were cleared because all workers were down.
-    abandoned: bool,
-    /// A standby's copy of the queues.
-    mirrored: QueueCopy,
-    /// Changes of the queues that have not been sent to the standby; `None` if the standby is down.
-    unsent: Option<Vec<Mirror>>,
+    /// Time from which on this master no longer waits for workers that have not answered.
+    settle_by: Time,
+    /// The jobs of short tasks that wait at the first master, and of long ones, as this standby was told; while a
+    /// master asks for states, those that waited before.
+    order: [VecDeque<JobId>; 2],
+    /// The jobs of tasks that began to wait and were not reported to the standby; `None` if the standby is down.
+    unsent: Option<Vec<JobId>>,
     /// Whether a message to the standby is due.
     pushing: bool,
 }
@@ -68,8 +68,8 @@ impl Master {
             takes: Group::Takes { term: 0, at: Stamp::from(Time::ZERO) },
             takeover: 0,
             reported_open: None,
-            abandoned: false,
-            mirrored: QueueCopy::default(),
+            settle_by: Time::ZERO,
+            order: Default::default(),
             unsent: None,
             pushing: false,
         }
@@ -80,15 +80,12 @@ impl Master {
         if self.is_standby() {
             return;
         }
-        let standby = self.groups.standby(self.group, fx.layout());
+        self.unsent = self.groups.standby(self.group, fx.layout()).map(|_| Vec::new());
         if epoch > 0 {
             self.take_over(1, 0, fx);
-            // A standby that is up must be sent the waiting tasks; a standby that is down is reported as such.
-            self.mirror(standby.is_some());
         } else {
             self.acting = true;
             self.workers = Workers::new(&self.groups, self.group, true, fx.layout());
-            self.unsent = standby.map(|_| Vec::new());
         }
     }
 
@@ -99,23 +96,22 @@ impl Master {
         }
         self.notice(from, fx);
         match msg {
-            Group::Tasks { short, scheduler, batch } | Group::Open { short, scheduler, batch } => {
-                let waiting = Waiting { short, scheduler, batch };
+            Group::Tasks(waiting) | Group::Open(waiting) => {
                 let from_scheduler = matches!(fx.layout().role(from), Role::Scheduler(_));
                 match &mut self.reported_open {
-                    Some(open) if matches!(msg, Group::Open { .. }) => open.push(waiting),
-                    _ if from_scheduler && batch.attempt == 0 => self.place(waiting, fx),
+                    Some(open) if matches!(msg, Group::Open(_)) => open.push(waiting),
+                    _ if from_scheduler && waiting.batch.attempt == 0 => self.place(waiting, fx),
                     // The message was passed on or repeated: the same tasks may have arrived by another path.
                     _ => self.place_unknown(waiting, fx),
                 }
             }
             Group::Idle { life, count, core } => self.reported(core, Turn { life, count }, None, fx),
-            Group::Status { life, count, core, copy, scheduler } => {
-                self.reported(core, Turn { life, count }, Some((copy, scheduler)), fx);
+            Group::Status { life, count, core, running } => {
+                self.reported(core, Turn { life, count }, Some(running), fx);
             }
             // The delivery of a watch shows its sender that this node is up. The previous master sent a change of the
             // queues before the hand-over.
-            Group::Watch | Group::Mirror(_) => {}
+            Group::Watch | Group::Mirror { .. } => {}
             _ => fx.unexpected(&msg.into()),
         }
     }
@@ -125,59 +121,48 @@ impl Master {
         if self.dead.contains(&fx.layout().scheduler(waiting.scheduler)) {
             return;
         }
+        let short = is_short(waiting.batch.job, fx);
         while waiting.batch.len > 0
-            && !self.queues.has(waiting.short)
-            && let Some(core) = self.workers.idle.take(waiting.short)
+            && self.queues.first(short).is_none()
+            && let Some(core) = self.workers.idle.take(short)
         {
-            self.run(core, (waiting.batch.take_first(), waiting.scheduler), fx);
+            let copy = waiting.batch.take_first();
+            self.run(core, Assignment { copy, scheduler: waiting.scheduler }, fx);
         }
         if waiting.batch.len > 0 {
-            self.queues.push(waiting);
-            self.log(queued(&waiting, false));
+            self.queues.push(short, waiting);
+            self.unsent.iter_mut().for_each(|unsent| unsent.push(waiting.batch.job));
         }
     }
 
     /// Gives a worker that became idle the next task, or lists the worker (section 2.2).
     fn freed(&mut self, core: u32, fx: &mut Effects<'_>) {
         match self.queues.next(self.workers.is_reserved(core)) {
-            Some(next) => self.run_waiting(core, next, fx),
+            Some(next) => self.run(core, next, fx),
             None => self.workers.put(core),
         }
     }
 
-    /// Records a worker's report. From it a master that is not notified of crashes learns that the node has restarted
-    /// and a result may have been lost.
+    /// Records a worker's report. It can be the first from a later life of the node, whose copy or result is lost.
     fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
             // The report was sent before the crash of the node.
             return;
         }
-        let (is_idle, has_restarted) = self.workers.reported(core, turn, running);
-        // A report of the node's earlier life may have arrived after the crash was reported: its copy is lost.
-        let lost = is_idle && turn.count == 0;
-        if has_restarted && (self.is_declared() || lost) {
-            self.tell_schedulers(true, Group::Ask, fx);
+        match self.workers.reported(core, turn, running) {
+            Report::Restarted => self.relearn(Group::Ask, fx),
+            Report::Idle => self.freed(core, fx),
+            Report::Other => {}
         }
-        if is_idle {
-            self.freed(core, fx);
-        }
-        self.settle(false, fx);
-    }
-
-    /// Gives a worker a task that waited.
-    fn run_waiting(&mut self, core: u32, next: Assignment, fx: &mut Effects<'_>) {
-        let short = is_short(next.0.task.job, fx);
-        self.log(Mirror::Served { short: short.into(), long: (!short).into() });
-        self.run(core, next, fx);
+        self.settle(fx);
     }
 
     /// Sends a task to a worker, with the number of the task's scheduler.
     fn run(&mut self, core: u32, next: Assignment, fx: &mut Effects<'_>) {
-        let (copy, scheduler) = next;
         let layout = fx.layout();
         self.workers.start(core, next);
-        fx.send(layout.node(layout.node_of_core(core)), Group::Run { core, copy, scheduler });
+        fx.send(layout.node(layout.node_of_core(core)), Group::Run { core, next });
     }
 
     /// Sends the schedulers that are up a message.
@@ -203,7 +188,7 @@ impl Master {
         match Tick::armed(tick, self.takeover) {
             Some(Tick::Push) => self.push(fx),
             Some(Tick::Report) => self.report(fx),
-            Some(Tick::Settle) => self.settle(true, fx),
+            Some(Tick::Settle) => self.settle(fx),
             Some(Tick::Probe) => self.probe(fx),
             _ => {}
         }
@@ -243,15 +228,9 @@ impl Machine for Master {
             _ => {}
         }
         if self.acting {
-            self.resume(fx);
             self.arm(fx);
         }
     }
-}
-
-/// The change of the queues that a standby is sent for tasks that wait.
-fn queued(waiting: &Waiting, front: bool) -> Mirror {
-    Mirror::Queued { batch: waiting.batch, short: waiting.short, front }
 }
 
 /// The cores of a node among all cores of the run.

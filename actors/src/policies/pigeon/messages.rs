@@ -48,14 +48,6 @@ impl Batch {
         self.len -= 1;
         first
     }
-
-    fn fits(&self, run: &Run<'_>) -> bool {
-        let last = u64::from(self.base) + u64::from(self.len.saturating_sub(1)) * u64::from(self.step);
-        self.len > 0
-            && self.step > 0
-            && run.has_job(self.job)
-            && last < u64::from(run.catalog.tasks(self.job))
-    }
 }
 
 /// The number of a core's state, compared first by the life of its node and then by the changes in this life.
@@ -67,49 +59,50 @@ pub struct Turn {
     pub count: u32,
 }
 
-/// A change of a master's queues, as sent to its standby.
+/// Tasks of one job for a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Mirror {
-    /// The queues are empty: the following changes are all waiting tasks.
-    Reset,
-    /// Tasks wait behind the other tasks of their class, or before them.
-    Queued {
-        /// The tasks.
-        batch: Batch,
-        /// Whether the tasks are short.
-        short: bool,
-        /// Whether the tasks come before the others of their class.
-        front: bool,
-    },
-    /// Tasks have left the heads of the queues.
-    Served {
-        /// Number of short tasks.
-        short: u32,
-        /// Number of long tasks.
-        long: u32,
-    },
+pub struct Waiting {
+    /// Number of the scheduler that gets the results.
+    pub scheduler: u32,
+    /// The tasks.
+    pub batch: Batch,
+}
+
+impl Waiting {
+    fn fits(&self, run: &Run<'_>) -> bool {
+        let Batch { job, base, len, step, .. } = self.batch;
+        let last = u64::from(base) + u64::from(len.saturating_sub(1)) * u64::from(step);
+        let all_exist = run.has_job(job) && last < u64::from(run.catalog.tasks(job));
+        len > 0 && step > 0 && all_exist && run.has_scheduler(self.scheduler)
+    }
+}
+
+/// A copy for a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The copy.
+    pub copy: CopyId,
+    /// Number of the scheduler that gets the result.
+    pub scheduler: u32,
+}
+
+impl Assignment {
+    fn fits(&self, run: &Run<'_>) -> bool {
+        run.has_task(self.copy.task) && run.has_scheduler(self.scheduler)
+    }
 }
 
 /// Messages of schedulers, masters and workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Group {
     /// Scheduler → master: run these tasks. A master that has handed over passes the message on.
-    Tasks {
-        /// Whether the tasks are short.
-        short: bool,
-        /// Number of the scheduler.
-        scheduler: u32,
-        /// The tasks.
-        batch: Batch,
-    },
+    Tasks(Waiting),
     /// Master → node: run this copy on a core.
     Run {
         /// The core.
         core: u32,
         /// The copy.
-        copy: CopyId,
-        /// Number of the scheduler that gets the result.
-        scheduler: u32,
+        next: Assignment,
     },
     /// Node → master: a core is idle. A master that has handed over passes the message on.
     Idle {
@@ -129,9 +122,7 @@ pub enum Group {
         /// The core.
         core: u32,
         /// The copy that the core runs.
-        copy: CopyId,
-        /// Number of the scheduler that gets the result.
-        scheduler: u32,
+        running: Assignment,
     },
     /// Master → scheduler: request for the open tasks of this group.
     Ask,
@@ -139,14 +130,7 @@ pub enum Group {
     Watch,
     /// Scheduler → master, in answer to a request: these tasks are open. The attempt number is fresh, for tasks without
     /// a worker.
-    Open {
-        /// Whether the tasks are short.
-        short: bool,
-        /// Number of the scheduler.
-        scheduler: u32,
-        /// The tasks.
-        batch: Batch,
-    },
+    Open(Waiting),
     /// Master → node, scheduler: this actor is the master of the group. Nodes answer with the states of their cores,
     /// schedulers with their open tasks.
     Takes {
@@ -155,8 +139,13 @@ pub enum Group {
         /// Time of the claim; within an election the earliest counts.
         at: Stamp,
     },
-    /// Master → its standby: a change of the queues.
-    Mirror(Mirror),
+    /// Master → its standby: tasks wait behind the other tasks of their class.
+    Mirror {
+        /// The job of the tasks.
+        job: JobId,
+        /// The job of the first waiting task of this class.
+        head: JobId,
+    },
     /// Master → scheduler: the number of waiting tasks and of busy workers.
     Lengths {
         /// Number of waiting tasks.
@@ -172,24 +161,23 @@ protocol! {
     Group in run;
     Tasks = "group.tasks", Stream,
         Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
-        Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
-    Run = "group.run", Stream, Auxiliary -> Node | Node -> Node: Self::Run { core, copy, scheduler }
+        Self::Tasks(tasks) if tasks.fits(run) => tasks.batch.job,
+    Run = "group.run", Stream, Auxiliary -> Node | Node -> Node: Self::Run { core, next }
         if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
-            && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
+            && next.fits(run) => next.copy.task.job,
     Idle = "group.idle", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
         Self::Idle { core, .. } if run.has_core(core),
     Status = "group.status", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
-        Self::Status { core, copy, scheduler, .. }
-        if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
+        Self::Status { core, running, .. } if run.has_core(core) && running.fits(run) => running.copy.task.job,
     Ask = "group.ask", Stream, Auxiliary -> Scheduler | Node -> Scheduler: Self::Ask,
     Watch = "group.watch", Stream, Node -> Node: Self::Watch,
     Open = "group.open", Stream,
         Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
-        Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
+        Self::Open(tasks) if tasks.fits(run) => tasks.batch.job,
     Takes = "group.takes", Stream, Auxiliary -> Node | Auxiliary -> Scheduler | Node -> Node | Node -> Scheduler:
         Self::Takes { .. },
     Mirror = "group.mirror", Stream, Auxiliary -> Auxiliary:
-        Self::Mirror(mirror) if !matches!(mirror, Mirror::Queued { batch, .. } if !batch.fits(run)),
+        Self::Mirror { job, head, .. } if run.has_job(job) && run.has_job(head),
     Lengths = "group.lengths", Datagram, Auxiliary -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
 }
 

@@ -12,13 +12,12 @@ use super::masters::{GroupMasters, MasterClaim};
 use crate::base::{ActorId, CopyId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Group, Launch, Message};
+use crate::message::{Assignment, Core, Group, Launch, Message};
 
-/// A copy that this node was given, the number of the scheduler that gets the result, and the master that sent it.
+/// A copy that this node was given, and the master that sent it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Assigned {
-    copy: CopyId,
-    scheduler: u32,
+    next: Assignment,
     by: ActorId,
 }
 
@@ -80,14 +79,14 @@ impl PigeonNode {
             // A master does not answer with the states of its cores, so this answer shows that no master runs on this
             // node.
             Group::Watch if self.hosted.is_none() => self.tell_cores(from, fx),
-            Group::Ask | Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+            Group::Ask | Group::Mirror { .. } | Group::Lengths { .. } => fx.unexpected(&msg.into()),
             _ => self.pass_on(from, msg, fx),
         }
     }
 
     /// Takes a copy for a core (section 2.2). The core begins it if it is idle, else when its copy has ended.
     fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
-        let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.scheduler));
+        let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.next.scheduler));
         let slot = &mut self.cores[core];
         match slot.running {
             None if is_wanted => self.begin(core, assigned, fx),
@@ -107,7 +106,7 @@ impl PigeonNode {
         let slot = &mut self.cores[core];
         slot.turns += 1;
         slot.running = Some(assigned);
-        fx.send(self.worker(core, fx), Core::run(assigned.copy));
+        fx.send(self.worker(core, fx), Core::run(assigned.next.copy));
     }
 
     fn worker(&self, core: usize, fx: &Effects<'_>) -> ActorId {
@@ -117,8 +116,8 @@ impl PigeonNode {
     /// Sends the result to the scheduler, and the idle notification to the master (section 2.2).
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let core = (fx.layout().core_index(worker) - self.first_core) as usize;
-        if let Some(Assigned { scheduler, by, .. }) = self.cores[core].running.take() {
-            fx.send(fx.layout().scheduler(scheduler), Launch::Completed { copy });
+        if let Some(Assigned { next, by }) = self.cores[core].running.take() {
+            fx.send(fx.layout().scheduler(next.scheduler), Launch::Completed { copy });
             self.proceed(core, by, fx);
         }
     }
@@ -151,7 +150,7 @@ impl PigeonNode {
         let CoreCopies { running, turns: count, .. } = self.cores[core];
         let (life, core) = (self.life, self.first_core + core as u32);
         match running {
-            Some(Assigned { copy, scheduler, .. }) => Group::Status { life, count, core, copy, scheduler },
+            Some(Assigned { next: running, .. }) => Group::Status { life, count, core, running },
             None => Group::Idle { life, count, core },
         }
     }
@@ -162,9 +161,8 @@ impl Machine for PigeonNode {
         match input {
             Input::Start { epoch } => self.life = epoch as u16,
             Input::Deliver { from, msg } => match msg {
-                Message::Group(Group::Run { core, copy, scheduler }) => {
-                    let assigned = Assigned { copy, scheduler, by: from };
-                    self.assign((core - self.first_core) as usize, assigned, fx);
+                Message::Group(Group::Run { core, next }) => {
+                    self.assign((core - self.first_core) as usize, Assigned { next, by: from }, fx);
                 }
                 Message::Group(msg) => self.receive(from, msg, fx),
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),

@@ -9,11 +9,11 @@ use super::config::Pigeon;
 use super::groups::WorkerGroups;
 use super::masters::{GroupMasters, MasterClaim};
 use super::reports::GroupLoad;
-use super::task_scheduling::{GroupShare, Splitter, is_short};
+use super::task_scheduling::{GroupShare, Splitter};
 use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Batch, Group, Job, Launch, Message};
+use crate::message::{Batch, Group, Job, Launch, Message, Waiting};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::resend;
 
@@ -100,12 +100,12 @@ impl PigeonScheduler {
         }
         let shares = self.split(tasks.len(), fx);
         let Some(entry) = self.jobs.get_mut(job) else { return };
-        let (attempt, short) = (entry.open.attempts(1), is_short(job, fx));
+        let attempt = entry.open.attempts(1);
         for GroupShare { group, base, len, step } in shares {
             let Some(master) = self.views[group as usize].masters.current() else { continue };
             let part = tasks[base..].iter().copied().step_by(step).take(len);
             entry.send(job, (group, attempt), part, |batch| {
-                fx.send_as(recovery, master, Group::Tasks { short, scheduler, batch });
+                fx.send_as(recovery, master, Group::Tasks(Waiting { scheduler, batch }));
             });
         }
     }
@@ -178,9 +178,7 @@ impl Machine for PigeonScheduler {
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
-                Message::Group(Group::Tasks { batch, .. } | Group::Open { batch, .. }) => {
-                    self.refused(to, batch, fx);
-                }
+                Message::Group(Group::Tasks(tasks) | Group::Open(tasks)) => self.refused(to, tasks.batch, fx),
                 _ => drop(resend(to, msg, fx)),
             },
             Input::Fire(Timer::Tick(group)) => {

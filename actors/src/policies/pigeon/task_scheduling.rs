@@ -9,11 +9,12 @@
 //! reserved workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use super::config::{QueueWeight, TaskSplit};
-use crate::base::{CopyId, JobId, Rng};
+use crate::base::{JobId, Rng};
 use crate::machine::Effects;
-use crate::message::Batch;
+use crate::message::{Assignment, Waiting};
 
 /// Whether a job is short: one of the first class by the `cutoff` of the workload.
 pub(super) fn is_short(job: JobId, fx: &Effects<'_>) -> bool {
@@ -129,18 +130,6 @@ impl IdleWorkers {
     }
 }
 
-/// Waiting tasks of one job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Waiting {
-    pub(super) short: bool,
-    /// Number of the scheduler that gets the results.
-    pub(super) scheduler: u32,
-    pub(super) batch: Batch,
-}
-
-/// A copy that a master gives a worker, and the number of the scheduler that gets the result.
-pub(super) type Assignment = (CopyId, u32);
-
 /// The queue of short (high priority) tasks and the queue of long (low priority) tasks, each in the order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct TaskQueues {
@@ -156,19 +145,20 @@ impl TaskQueues {
         Self { queues: Default::default(), weight, count: 0 }
     }
 
-    pub(super) fn has(&self, short: bool) -> bool {
-        !self.queues[usize::from(!short)].is_empty()
+    /// The first waiting tasks of a class.
+    pub(super) fn first(&self, short: bool) -> Option<&Waiting> {
+        self.queues[usize::from(!short)].front()
     }
 
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        self.queues[usize::from(!waiting.short)].push_back(waiting);
+    pub(super) fn push(&mut self, short: bool, waiting: Waiting) {
+        self.queues[usize::from(!short)].push_back(waiting);
     }
 
     /// The next task of a class.
     pub(super) fn pop(&mut self, short: bool) -> Option<Assignment> {
         let queue = &mut self.queues[usize::from(!short)];
         let head = queue.front_mut()?;
-        let next = (head.batch.take_first(), head.scheduler);
+        let next = Assignment { copy: head.batch.take_first(), scheduler: head.scheduler };
         if head.batch.len == 0 {
             queue.pop_front();
         }
@@ -182,7 +172,7 @@ impl TaskQueues {
         if reserved {
             return self.pop(true);
         }
-        let (short, long) = (self.has(true), self.has(false));
+        let (short, long) = (self.first(true).is_some(), self.first(false).is_some());
         let turn = matches!(self.weight, QueueWeight::Tasks(weight) if self.count + 1 >= weight);
         let serve_short = short && !(long && turn);
         self.count = if serve_short && long { self.count.saturating_add(1) } else { 0 };
@@ -194,9 +184,9 @@ impl TaskQueues {
         self.queues.iter().flatten()
     }
 
-    /// Puts a task back that did not reach its worker.
-    pub(super) fn push_front(&mut self, waiting: Waiting) {
-        self.queues[usize::from(!waiting.short)].push_front(waiting);
+    /// Removes all waiting tasks: the short ones, then the long ones.
+    pub(super) fn take(&mut self) -> [VecDeque<Waiting>; 2] {
+        mem::take(&mut self.queues)
     }
 
     /// Drops the waiting tasks that need not be kept.
@@ -209,10 +199,11 @@ impl TaskQueues {
 mod tests {
     use super::super::config::StrictPriority;
     use super::*;
+    use crate::message::Batch;
 
     fn push(queues: &mut TaskQueues, job: u32, short: bool, len: u32) {
         let batch = Batch { job: JobId(job), base: 0, len, step: 1, attempt: 0 };
-        queues.push(Waiting { short, scheduler: 0, batch });
+        queues.push(short, Waiting { scheduler: 0, batch });
     }
 
     /// Queues with many tasks of both classes.
@@ -227,7 +218,7 @@ mod tests {
     fn runs_of_short(queues: &mut TaskQueues, long: usize) -> Vec<u32> {
         let mut runs = vec![0];
         while runs.len() <= long {
-            match queues.next(false).unwrap().0.task.job {
+            match queues.next(false).unwrap().copy.task.job {
                 JobId(0) => *runs.last_mut().unwrap() += 1,
                 _ => runs.push(0),
             }
@@ -251,12 +242,12 @@ mod tests {
     fn reserved_workers_do_not_count_and_run_no_long_task() {
         let mut queues = loaded(QueueWeight::Tasks(3));
         for _ in 0..10 {
-            assert_eq!(queues.next(true).unwrap().0.task.job, JobId(0));
+            assert_eq!(queues.next(true).unwrap().copy.task.job, JobId(0));
         }
         assert_eq!(runs_of_short(&mut queues, 2), [2, 2]);
         while queues.pop(true).is_some() {}
         assert_eq!(queues.next(true), None);
-        assert_eq!(queues.next(false).unwrap().0.task.job, JobId(1));
+        assert_eq!(queues.next(false).unwrap().copy.task.job, JobId(1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::base::{ATTEMPTS_PER_ROUND, ActorId, CopyId, JobId, Span, Time};
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;
 use crate::machine::{Effect, Input, Timer};
-use crate::message::{Batch, Core, Group, Job, Launch, Message, Mirror, Stamp};
+use crate::message::{Assignment, Batch, Core, Group, Job, Launch, Message, Stamp, Waiting};
 use crate::policies::policy::{Auxiliaries as _, Policy as _};
 
 const LONG: JobId = JobId(1);
@@ -29,11 +29,11 @@ fn batch(job: u32, base: u32, len: u32, attempt: u32) -> Batch {
 }
 
 fn tasks(job: u32, base: u32, len: u32) -> Group {
-    Group::Tasks { short: JobId(job) != LONG, scheduler: 0, batch: batch(job, base, len, 0) }
+    Group::Tasks(Waiting { scheduler: 0, batch: batch(job, base, len, 0) })
 }
 
 fn open(job: u32, base: u32, len: u32) -> Group {
-    Group::Open { short: JobId(job) != LONG, scheduler: 0, batch: batch(job, base, len, 1) }
+    Group::Open(Waiting { scheduler: 0, batch: batch(job, base, len, 1) })
 }
 
 fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
@@ -47,7 +47,7 @@ const fn idle(core: u32, count: u32) -> Group {
 /// The copies that are sent to cores.
 fn runs(sent: &[(ActorId, Message)]) -> Vec<(u32, CopyId)> {
     let run = |&(_, msg): &(ActorId, Message)| match msg {
-        Message::Group(Group::Run { core, copy, .. }) => Some((core, copy)),
+        Message::Group(Group::Run { core, next }) => Some((core, next.copy)),
         _ => None,
     };
     sent.iter().filter_map(run).collect()
@@ -58,8 +58,15 @@ fn kinds(sent: &[(ActorId, Message)]) -> Vec<(ActorId, &'static str)> {
     sent.iter().map(|(to, msg)| (*to, msg.name())).collect()
 }
 
-fn queued(job: u32, base: u32, len: u32) -> Mirror {
-    Mirror::Queued { batch: batch(job, base, len, 0), short: JobId(job) != LONG, front: false }
+/// The message to a standby that tasks of a job wait.
+const fn queued(job: u32, head: u32) -> Group {
+    Group::Mirror { job: JobId(job), head: JobId(head) }
+}
+
+/// The answers of workers that are asked for their state: they are idle.
+fn answers(master: &mut Harness, cores: impl IntoIterator<Item = u32>) -> Vec<(u32, CopyId)> {
+    let answer = |core| runs(&master.receive(master.layout.node(core), idle(core, 2)));
+    cores.into_iter().flat_map(answer).collect()
 }
 
 /// Long tasks run on unreserved workers only. Short tasks go first to these, then to the reserved worker, and then
@@ -121,35 +128,24 @@ fn phantom_workers_return_to_the_master_of_their_group() {
     assert_eq!(cores(&first.receive(scheduler, tasks(2, 0, 3))), [1, 2]);
 }
 
-/// A copy that cannot be delivered goes to another worker. The master asks the unreachable worker until it answers.
+/// When a copy cannot be delivered, the master asks all workers for their states and schedulers for open tasks, and the
+/// unreachable worker until it answers. Copies that come back later are among the open tasks.
 #[test]
-fn a_master_asks_an_unreachable_worker_until_it_answers() {
+fn a_master_asks_all_again_when_a_copy_comes_back() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
+    let nodes = (0..4).map(|i| (master.layout.node(i), "group.takes"));
+    let asked: Vec<_> = nodes.chain([(scheduler, "group.ask")]).collect();
     let back = sends(&master.step(Input::Undelivered { to: node, msg: run }));
-    assert_eq!(kinds(&back), [(node, "group.takes"), (master.layout.node(1), "group.run")]);
+    assert_eq!(kinds(&back), asked);
     let again = sends(&master.step(Input::Undelivered { to: node, msg: back[0].1 }));
     assert_eq!(kinds(&again), [(node, "group.takes")]);
-    master.receive(node, idle(0, 0));
+    assert_eq!(sends(&master.step(Input::Undelivered { to: node, msg: run })), [], "all have been asked");
+    assert_eq!(master.receive(scheduler, open(0, 0, 1)), []);
+    assert_eq!(answers(&mut master, [1, 2, 3, 0]), [(1, copy(0, 0, 1))]);
     let cores: Vec<_> = runs(&master.receive(scheduler, tasks(2, 0, 3))).iter().map(|run| run.0).collect();
     assert_eq!(cores, [2, 0, 3], "worker 0 is idle again");
-}
-
-/// A copy that comes back undelivered is not lost even if its worker has reported another state since. The worker was
-/// told of another master and answered with an earlier state; it then ended a copy of that master and got the next
-/// task.
-#[test]
-fn a_copy_that_comes_back_late_is_queued_again() {
-    let mut master = bench(|layout| layout.auxiliary(0), 4);
-    let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
-    let first = master.receive(scheduler, tasks(0, 0, 1))[0].1;
-    assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 4)))[0], (1, copy(2, 0, 0)));
-    assert_eq!(runs(&master.receive(node, idle(0, 2))), [(0, copy(2, 3, 0))], "another master's copy ended");
-    let back = |msg| Input::Undelivered { to: node, msg };
-    assert_eq!(sends(&master.step(back(first))), [], "no worker is idle");
-    assert_eq!(runs(&master.receive(master.layout.node(1), idle(1, 2))), [(1, copy(0, 0, 0))]);
-    assert_eq!(sends(&master.step(back(first))), [], "the copy runs already");
 }
 
 /// Reports from before a node's crash say nothing about its cores after its return.
@@ -160,25 +156,32 @@ fn messages_from_before_a_crash_are_ignored() {
     master.receive(scheduler, tasks(0, 0, 5));
     master.step(Input::Down { actor: node });
     assert_eq!(master.receive(node, idle(0, 2)), []);
-    assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [(0, copy(0, 4, 0))]);
+    assert_eq!(kinds(&sends(&master.step(Input::Up { actor: node }))), [(node, "group.takes")]);
 }
 
-/// After the crash of a worker the master asks the schedulers, and runs tasks that no worker has with a fresh attempt.
+/// After the crash of a worker the master asks workers and schedulers, and runs tasks that no worker has with a fresh
+/// attempt, in the order of its queue.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(1));
-    master.receive(scheduler, tasks(0, 0, 6));
+    master.receive(scheduler, tasks(0, 0, 4));
+    master.receive(scheduler, tasks(3, 0, 1));
+    master.receive(scheduler, tasks(2, 0, 1));
     let sent = sends(&master.step(Input::Down { actor: node }));
-    assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
-    assert_eq!(master.receive(scheduler, open(0, 0, 6)), [], "all other tasks run or wait in this group");
-    let freed = runs(&master.receive(master.layout.node(0), idle(0, 2)));
-    assert_eq!(freed, [(0, copy(0, 4, 0))]);
-    let next = [(2, 2), (3, 2)]
-        .map(|(core, count)| runs(&master.receive(master.layout.node(core), idle(core, count)))[0]);
-    assert_eq!(next, [(2, copy(0, 5, 0)), (3, copy(0, 1, 1))]);
-    let back = runs(&sends(&master.step(Input::Up { actor: node })));
-    assert_eq!(back, [], "nothing waits");
+    let asked = [0, 2, 3].map(|i| (master.layout.node(i), "group.takes"));
+    assert_eq!(kinds(&sent), [&asked[..], &[(scheduler, "group.ask")]].concat());
+    for waiting in [open(0, 0, 4), open(2, 0, 1), open(3, 0, 1)] {
+        assert_eq!(master.receive(scheduler, waiting), []);
+    }
+    for core in [0, 2, 3] {
+        let running = Assignment { copy: copy(0, core, 0), scheduler: 0 };
+        let status = Group::Status { life: 0, count: 1, core, running };
+        assert_eq!(master.receive(master.layout.node(core), status), []);
+    }
+    let next = answers(&mut master, [0, 2, 3]);
+    assert_eq!(next, [(0, copy(3, 0, 1)), (2, copy(2, 0, 1)), (3, copy(0, 1, 1))]);
+    assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [], "nothing waits");
 }
 
 /// A copy for a crashed scheduler, or for an earlier submission, does not count as the task of a later submission.
@@ -188,8 +191,7 @@ fn each_submission_of_a_job_is_run() {
     let mut master = config().bench(&layout, layout.auxiliary(0), 1);
     master.step(Input::Start { epoch: 0 });
     let [first, other] = [layout.scheduler(0), layout.scheduler(1)];
-    let submitted =
-        |scheduler, attempt| Group::Tasks { short: true, scheduler, batch: batch(0, 0, 1, attempt) };
+    let submitted = |scheduler, attempt| Group::Tasks(Waiting { scheduler, batch: batch(0, 0, 1, attempt) });
     let round = ATTEMPTS_PER_ROUND;
     assert_eq!(runs(&master.receive(first, submitted(0, 0))), [(0, copy(0, 0, 0))]);
     assert_eq!(
@@ -213,11 +215,13 @@ fn reserved_workers_run_long_tasks_if_no_others_are_up() {
     for node in 0..3 {
         master.step(Input::Down { actor: master.layout.node(node) });
     }
+    assert_eq!(answers(&mut master, [3]), []);
     assert_eq!(runs(&master.receive(scheduler, tasks(1, 0, 2))), [(3, copy(1, 0, 0))]);
-    assert_eq!(runs(&master.receive(master.layout.node(3), idle(3, 2))), [(3, copy(1, 1, 0))]);
-    let back = master.step(Input::Up { actor: master.layout.node(0) });
-    assert_eq!(sends(&back), []);
-    master.receive(master.layout.node(3), idle(3, 4));
+    assert_eq!(runs(&master.receive(master.layout.node(3), idle(3, 4))), [(3, copy(1, 1, 0))]);
+    master.receive(master.layout.node(3), idle(3, 6));
+    let back = Input::Up { actor: master.layout.node(0) };
+    assert_eq!(kinds(&sends(&master.step(back))), [(master.layout.node(0), "group.takes")]);
+    assert_eq!(answers(&mut master, [0]), []);
     assert_eq!(
         runs(&master.receive(scheduler, tasks(1, 2, 2))),
         [(0, copy(1, 2, 0))],
@@ -234,16 +238,15 @@ fn the_queues_are_mirrored_periodically() {
     assert!(!master.step(deliver(tasks(0, 0, 4))).contains(&push), "nothing waits");
     assert!(master.step(deliver(tasks(1, 0, 3))).contains(&push));
     assert!(!master.step(deliver(tasks(2, 0, 2))).contains(&push), "the timer is armed already");
-    master.receive(master.layout.node(0), idle(0, 2));
-    let told: Vec<_> = sends(&master.step(Input::Fire(Timer::Tick(0))));
-    let mirror = |change| (standby, Message::from(Group::Mirror(change)));
-    assert_eq!(told, [queued(1, 0, 3), queued(2, 0, 2), Mirror::Served { short: 1, long: 0 }].map(mirror));
-    master.step(Input::Down { actor: standby });
-    master.receive(master.layout.node(1), idle(1, 2));
-    let told = sends(&master.step(Input::Up { actor: standby }));
-    assert_eq!(told, []);
+    assert_eq!(runs(&master.receive(master.layout.node(0), idle(0, 2))), [(0, copy(2, 0, 0))]);
     let told = sends(&master.step(Input::Fire(Timer::Tick(0))));
-    assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "a returned standby gets the whole queue");
+    let mirror = |msg: Group| (standby, Message::from(msg));
+    assert_eq!(told, [queued(1, 1), queued(2, 2)].map(mirror));
+    master.step(Input::Down { actor: standby });
+    master.receive(scheduler, tasks(3, 0, 1));
+    assert_eq!(sends(&master.step(Input::Up { actor: standby })), []);
+    let told = sends(&master.step(Input::Fire(Timer::Tick(0))));
+    assert_eq!(told, [queued(2, 2), queued(3, 2), queued(1, 1)].map(mirror), "it gets the whole queue");
 }
 
 /// A master with work reports its waiting tasks and busy workers at each period, and stops when it has nothing to
@@ -281,7 +284,7 @@ fn tasks_go_to_the_group_that_has_room_by_its_report() {
     let sent = |effects: &[Effect]| {
         let mut of = [0, 0];
         for (to, msg) in sends(effects) {
-            if let Message::Group(Group::Tasks { batch, .. }) = msg {
+            if let Message::Group(Group::Tasks(Waiting { batch, .. })) = msg {
                 of[usize::from(to == layout.auxiliary(1))] += batch.len;
             }
         }
@@ -300,8 +303,9 @@ fn tasks_go_to_the_group_that_has_room_by_its_report() {
 fn a_standby_takes_over_the_queue_of_a_crashed_master() {
     let mut standby = bench(|layout| layout.auxiliary(1), 4);
     let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.auxiliary(0));
-    for change in [queued(3, 0, 1), queued(2, 0, 2), Mirror::Served { short: 0, long: 0 }] {
-        standby.receive(master, Group::Mirror(change));
+    // Job 6 has been served, and job 4 as well when it waits a second time.
+    for change in [queued(6, 6), queued(4, 6), queued(3, 4), queued(2, 3), queued(4, 3)] {
+        standby.receive(master, change);
     }
     let passed = standby.receive(scheduler, tasks(0, 0, 1));
     assert_eq!(kinds(&passed), [(master, "group.tasks")], "the master is up");
@@ -321,7 +325,8 @@ fn a_standby_takes_over_the_queue_of_a_crashed_master() {
         assert_eq!(standby.receive(scheduler, msg), []);
     }
     for (core, running) in [(0, copy(4, 0, 0)), (1, copy(2, 0, 0))] {
-        let status = Group::Status { life: 0, count: 3, core, copy: running, scheduler: 0 };
+        let running = Assignment { copy: running, scheduler: 0 };
+        let status = Group::Status { life: 0, count: 3, core, running };
         assert_eq!(standby.receive(standby.layout.node(core), status), []);
     }
     // In the last answer job 3 was queued first, job 2 has one task left, and jobs 4 and 5 run.
@@ -340,12 +345,14 @@ fn a_returning_master_does_not_wait_for_ever_for_silent_workers() {
     let mut master = config().bench(&layout, layout.auxiliary(0), 6);
     let start = master.step(Input::Start { epoch: 1 });
     assert_eq!(sends(&start).len(), 5);
-    let settle = Tick::Settle.timer(1);
-    assert!(start.contains(&Effect::Arm { timer: settle, after: Span::from_secs(5) }));
+    let (settle, after) = (Tick::Settle.timer(1), Span::from_secs(5));
+    assert!(start.contains(&Effect::Arm { timer: settle, after }));
     for core in 0..3 {
         master.receive(layout.node(core), idle(core, 2));
     }
     assert_eq!(master.receive(layout.scheduler(0), open(0, 2, 2)), []);
+    assert_eq!(sends(&master.step(Input::Fire(settle))), [], "this timer is from before");
+    master.now = Time::ZERO + after;
     assert_eq!(runs(&sends(&master.step(Input::Fire(settle)))), [(0, copy(0, 2, 1)), (1, copy(0, 3, 1))]);
 }
 
@@ -359,11 +366,10 @@ fn a_crash_during_a_recovery_makes_the_master_ask_again() {
     master.receive(layout.node(1), idle(1, 2));
     assert_eq!(runs(&master.receive(scheduler, tasks(0, 0, 1))), [(1, copy(0, 0, 0))]);
     let sent = sends(&master.step(Input::Down { actor: layout.node(1) }));
-    assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
+    assert_eq!(kinds(&sent).last(), Some(&(scheduler, "group.ask")));
     assert_eq!(master.receive(scheduler, open(0, 0, 1)), [], "the other workers have not answered");
-    master.receive(layout.node(0), idle(0, 2));
-    master.receive(layout.node(2), idle(2, 2));
-    assert_eq!(runs(&master.receive(layout.node(3), idle(3, 2))), [(0, copy(0, 0, 1))]);
+    assert_eq!(sends(&master.step(Input::Down { actor: layout.node(0) })), [], "its state is unknown");
+    assert_eq!(answers(&mut master, [2, 3]), [(2, copy(0, 0, 1))]);
 }
 
 #[test]
@@ -371,7 +377,8 @@ fn a_worker_reports_to_scheduler_and_master() {
     let mut node = bench(|layout| layout.node(0), 4);
     let (scheduler, master, worker) =
         (node.layout.scheduler(0), node.layout.auxiliary(0), node.layout.worker(0, 0));
-    let run = |job| Group::Run { core: 0, copy: copy(job, 0, 0), scheduler: 0 };
+    let assigned = |job| Assignment { copy: copy(job, 0, 0), scheduler: 0 };
+    let run = |job| Group::Run { core: 0, next: assigned(job) };
     let begins = |job| (worker, Message::from(Core::run(copy(job, 0, 0))));
     let done = |job| (scheduler, Message::from(Launch::Completed { copy: copy(job, 0, 0) }));
     assert_eq!(node.receive(master, run(0)), [begins(0)]);
@@ -379,7 +386,7 @@ fn a_worker_reports_to_scheduler_and_master() {
     assert_eq!(node.receive(master, run(2)), [begins(2)]);
     assert_eq!(node.receive(master, run(3)), [], "the copy is kept until the first has ended");
     assert_eq!(node.ended(copy(2, 0, 0)), [done(2), begins(3)]);
-    let status = Group::Status { life: 0, count: 5, core: 0, copy: copy(3, 0, 0), scheduler: 0 };
+    let status = Group::Status { life: 0, count: 5, core: 0, running: assigned(3) };
     let takes = Group::Takes { term: 0, at: Stamp::from(Time(1)) };
     assert_eq!(node.receive(master, takes), [(master, status.into())]);
     let stop = (worker, Message::from(Core::Stop { copy: copy(3, 0, 0) }));
@@ -423,7 +430,15 @@ fn a_worker_declares_itself_master() {
     node.receive(layout.node(0), idle(0, 4));
     assert_eq!(runs(&node.receive(scheduler, tasks(3, 0, 1))), [(0, copy(3, 0, 0))]);
     let reborn = Group::Idle { life: 1, count: 0, core: 0 };
-    assert_eq!(kinds(&node.receive(layout.node(0), reborn)), [(scheduler, "group.ask")]);
+    let asked = kinds(&node.receive(layout.node(0), reborn));
+    assert_eq!(
+        asked,
+        others
+            .iter()
+            .zip(["group.takes"; 4].into_iter().chain(["group.ask"]))
+            .map(|(&to, kind)| (to, kind))
+            .collect::<Vec<_>>()
+    );
     let later = Group::Takes { term: 1, at: Time(node.now.0 + 1).into() };
     assert_eq!(
         node.receive(layout.node(0), later),
@@ -465,7 +480,7 @@ fn workers_watch_a_master_that_declared_itself() {
 /// The batches that are sent, each with its attempt.
 fn dealt(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32, u32)> {
     let of = |&(to, msg): &(ActorId, Message)| match msg {
-        Message::Group(Group::Tasks { batch, .. } | Group::Open { batch, .. }) => {
+        Message::Group(Group::Tasks(Waiting { batch, .. }) | Group::Open(Waiting { batch, .. })) => {
             Some((to, batch.base, batch.len, batch.attempt))
         }
         _ => None,

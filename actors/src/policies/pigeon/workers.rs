@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::groups::WorkerGroups;
-use super::task_scheduling::{Assignment, IdleWorkers};
+use super::task_scheduling::IdleWorkers;
 use crate::layout::Layout;
-use crate::message::Turn;
+use crate::message::{Assignment, Turn};
 
 /// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +18,23 @@ enum WorkerState {
     Unknown,
     Idle,
     Running(Assignment),
+}
+
+impl WorkerState {
+    const fn is_known(self) -> bool {
+        matches!(self, Self::Idle | Self::Running(_))
+    }
+}
+
+/// The meaning of a worker's report to its master.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Report {
+    /// The worker's node has crashed since its last report.
+    Restarted,
+    /// The worker has become idle.
+    Idle,
+    /// The report is old, or says that the worker runs a copy or is still idle.
+    Other,
 }
 
 /// The workers of a group.
@@ -75,11 +92,6 @@ impl Workers {
         self.idle.put(core, reserved);
     }
 
-    /// Moves idle workers between their lists after the first unreserved worker came or the last one went.
-    fn regroup(&mut self) {
-        self.idle.remove_all().into_iter().for_each(|core| self.put(core));
-    }
-
     /// Records that a worker was given a copy.
     pub(super) fn start(&mut self, core: u32, next: Assignment) {
         match self.state_of(core) {
@@ -89,66 +101,56 @@ impl Workers {
     }
 
     /// Records a worker's report that it is idle or runs a copy. Messages can overtake each other, so older reports are
-    /// ignored. Returns whether the worker has become idle, and whether its node has crashed since its last report.
-    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>) -> (bool, bool) {
+    /// ignored.
+    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>) -> Report {
         let Some((state, last)) = self.state_of(core) else {
             if running.is_none() {
                 self.lent.remove(&core);
             }
-            return (false, false);
+            return Report::Other;
         };
         let before = *state;
         let lost = matches!(before, WorkerState::Unknown | WorkerState::Down);
         if turn < *last || (turn == *last && !lost) {
-            return (false, false);
+            return Report::Other;
         }
-        let restarted = !lost && turn.life > last.life;
+        if !lost && turn.life > last.life {
+            return Report::Restarted;
+        }
         (*state, *last) = (running.map_or(WorkerState::Idle, WorkerState::Running), turn);
         if running.is_some() && before == WorkerState::Idle {
             self.idle.remove(core);
         }
-        if before == WorkerState::Down {
-            self.regroup();
-        }
-        (running.is_none() && before != WorkerState::Idle, restarted)
+        if running.is_none() && before != WorkerState::Idle { Report::Idle } else { Report::Other }
     }
 
-    /// Records that a copy could not be sent to a worker; returns whether the worker was to run it.
-    pub(super) fn refused(&mut self, core: u32, next: Assignment) -> bool {
-        match self.state_of(core) {
-            Some((state, _)) if *state == WorkerState::Running(next) => {
-                *state = WorkerState::Unknown;
-                true
-            }
-            Some(_) => false,
-            None => self.lent.get(&core) == Some(&next) && self.lent.remove(&core).is_some(),
-        }
+    /// Whether this master knows the state of a worker whose node is up.
+    pub(super) fn is_known(&mut self, core: u32) -> bool {
+        let lent = self.lent.contains_key(&core);
+        self.state_of(core).map_or(lent, |(state, _)| state.is_known())
     }
 
-    /// Marks the workers of a crashed node as down, and drops their copies.
-    pub(super) fn down(&mut self, cores: Range<u32>) {
+    /// Marks the workers of a crashed node as down, and drops their copies. Returns whether the state of one was known.
+    pub(super) fn down(&mut self, cores: Range<u32>) -> bool {
+        let mut known = false;
         for core in cores {
+            known |= self.is_known(core);
             self.lent.remove(&core);
             self.idle.remove(core);
             if let Some((state, _)) = self.state_of(core) {
                 *state = WorkerState::Down;
             }
         }
-        self.regroup();
+        known
     }
 
-    /// Marks the workers of a node that is back as idle, or as unknown until they report; returns those that were down
-    /// and are idle, in order.
-    pub(super) fn up(&mut self, cores: Range<u32>, idle: bool) -> Vec<u32> {
-        let mut back = Vec::new();
+    /// Marks the workers of a node that is back as unknown until they report.
+    pub(super) fn up(&mut self, cores: Range<u32>) {
         for core in cores {
             if let Some((state @ WorkerState::Down, _)) = self.state_of(core) {
-                *state = if idle { WorkerState::Idle } else { WorkerState::Unknown };
-                back.extend(idle.then_some(core));
+                *state = WorkerState::Unknown;
             }
         }
-        self.regroup();
-        back
     }
 
     /// Whether a worker whose node is up has not reported.

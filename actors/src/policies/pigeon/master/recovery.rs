@@ -3,61 +3,64 @@
 //! second master is chosen after a takeover; here none is, and the first master takes the group back when it restarts.
 //!
 //! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
-//! loses workers, or takes over a group whose state it does not know, therefore asks the schedulers for open tasks. It
-//! queues the tasks that no worker has.
+//! takes a group over, or learns that a worker, a copy or a result may be lost, asks workers and schedulers for their
+//! states. It queues the open tasks that no worker has.
 
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::super::task_scheduling::{Assignment, Waiting, is_short};
+use super::super::task_scheduling::is_short;
 use super::super::ticks::Tick;
-use super::{Master, cores, queued};
+use super::super::workers::Workers;
+use super::{Master, cores};
 use crate::base::{ActorId, is_same_submission};
-use crate::layout::{Layout, Role};
+use crate::layout::Role;
 use crate::machine::Effects;
-use crate::message::{Batch, Group, Mirror};
+use crate::message::{Batch, Group, Waiting};
 
 impl Master {
-    /// Takes the group over without knowing the workers. The master notifies workers and schedulers; workers answer
-    /// with the copies that they run, schedulers with the open tasks.
+    /// Takes the group over.
     pub(in super::super) fn take_over(&mut self, takeover: u32, term: u32, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
-        let mirrored = mem::take(&mut self.mirrored);
-        self.reset(layout);
-        (self.mirrored, self.takeover, self.acting) = (mirrored, takeover, true);
+        (self.takeover, self.acting) = (takeover, true);
         self.takes = Group::Takes { term, at: fx.now().into() };
-        self.reported_open = Some(Vec::new());
-        for &actor in &self.dead {
-            if let Role::Node(node) = layout.role(actor) {
-                self.workers.down(cores(node, layout));
-            }
-        }
-        self.tell_all(|node| !self.dead.contains(&node), fx);
-        fx.arm(Tick::Settle.timer(takeover), self.groups.config.declare_after);
+        self.relearn(self.takes, fx);
         if term > 0 {
             fx.arm(Tick::Probe.timer(takeover), self.groups.config.declare_after);
         }
     }
 
-    /// Forgets the group.
-    fn reset(&mut self, layout: &Layout) {
-        let fresh = Self::new(&self.groups.config, self.seat, layout);
-        *self = Self { dead: mem::take(&mut self.dead), takeover: self.takeover, ..fresh };
+    /// Forgets the states of the workers and the queues, except for the order of jobs, and asks for them: workers
+    /// answer with the copies that they run, schedulers with the open tasks. `request` goes to the schedulers.
+    pub(super) fn relearn(&mut self, request: Group, fx: &mut Effects<'_>) {
+        let (layout, after) = (fx.layout(), self.groups.config.declare_after);
+        for (order, queue) in self.order.iter_mut().zip(self.queues.take()) {
+            order.extend(queue.into_iter().map(|waiting| waiting.batch.job));
+        }
+        self.workers = Workers::new(&self.groups, self.group, false, layout);
+        for &actor in &self.dead {
+            if let Role::Node(node) = layout.role(actor) {
+                self.workers.down(cores(node, layout));
+            }
+        }
+        (self.reported_open, self.settle_by) = (Some(Vec::new()), fx.now() + after);
+        self.announce(|node| !self.dead.contains(&node), fx);
+        self.tell_schedulers(true, request, fx);
+        fx.arm(Tick::Settle.timer(self.takeover), after);
     }
 
-    /// Announces this master to the nodes for which `nodes` holds, and to all schedulers.
-    fn tell_all(&self, nodes: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) {
+    /// Announces this master to the nodes for which `nodes` holds.
+    fn announce(&self, nodes: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         let all = self.groups.nodes(self.group, layout).map(|node| layout.node(node));
         all.filter(|&node| nodes(node)).for_each(|node| fx.recover(node, self.takes));
-        self.tell_schedulers(true, self.takes, fx);
     }
 
     /// Announces this master again to all, also to workers that could not be reached. A worker that is the master is
     /// not notified of crashes: it learns of them from undelivered messages, and from the answers of restarted nodes.
     pub(super) fn probe(&self, fx: &mut Effects<'_>) {
         let me = fx.me();
-        self.tell_all(|node| node != me, fx);
+        self.announce(|node| node != me, fx);
+        self.tell_schedulers(true, self.takes, fx);
         fx.arm(Tick::Probe.timer(self.takeover), self.groups.config.declare_after);
     }
 
@@ -65,14 +68,14 @@ impl Master {
     pub(super) fn notice(&mut self, from: ActorId, fx: &mut Effects<'_>) {
         if self.is_declared() && self.dead.contains(&from) && matches!(fx.layout().role(from), Role::Node(_))
         {
-            self.announce(from, fx);
+            self.up(from, fx);
         }
     }
 
-    /// Announces this master to a node, which is up, since a message from it has arrived.
-    pub(in super::super) fn announce(&mut self, node: ActorId, fx: &mut Effects<'_>) {
-        self.dead.remove(&node);
-        fx.recover(node, self.takes);
+    /// Gives idle workers waiting tasks, or lists them again, after the first unreserved worker came or the last one
+    /// went.
+    fn regroup(&mut self, fx: &mut Effects<'_>) {
+        self.workers.idle.remove_all().into_iter().for_each(|core| self.freed(core, fx));
     }
 
     /// Whether this master is a worker that declared itself master.
@@ -92,8 +95,14 @@ impl Master {
     /// Handles a message to a standby that does not act.
     pub(super) fn follow(&mut self, msg: Group, fx: &mut Effects<'_>) {
         match msg {
-            Group::Mirror(change) => self.mirrored.follow(change),
-            Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
+            Group::Mirror { job, head } => {
+                let order = &mut self.order[usize::from(!is_short(job, fx))];
+                order.push_back(job);
+                if let Some(served) = order.iter().position(|other| *other == head) {
+                    order.drain(..served);
+                }
+            }
+            Group::Tasks(_) | Group::Open(_) | Group::Idle { .. } | Group::Status { .. } => {
                 // The first master acts: this message was on its way when the first master came back.
                 fx.recover(self.groups.master(self.group, fx.layout()), msg);
             }
@@ -107,7 +116,7 @@ impl Master {
         self.dead.insert(actor);
         match layout.role(actor) {
             Role::Auxiliary(seat) if self.is_partner(seat) => {
-                self.mirror(false);
+                self.unsent = None;
                 if self.is_standby() {
                     self.take_over(self.takeover + 1, 0, fx);
                 }
@@ -115,23 +124,14 @@ impl Master {
             Role::Node(node)
                 if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
             {
-                self.workers.down(cores(node, layout));
-                if self.workers.all_down() {
-                    // The schedulers send open tasks to other groups. They may have been notified of the crash earlier
-                    // and have sent more tasks since, so they are asked when a worker is back.
-                    self.drop_waiting(|_| true);
-                    self.reported_open = None;
-                    self.abandoned = true;
-                } else {
-                    // This also serves tasks while answers are missing: tasks that arrived since and went to that node
-                    // are not in the answers.
-                    self.serve(fx);
-                    self.tell_schedulers(true, Group::Ask, fx);
-                    self.settle(false, fx);
+                if self.workers.down(cores(node, layout)) {
+                    self.relearn(Group::Ask, fx);
                 }
+                self.regroup(fx);
+                self.settle(fx);
             }
             Role::Scheduler(scheduler) => {
-                self.drop_waiting(|waiting| waiting.scheduler == scheduler);
+                self.queues.retain(|waiting| waiting.scheduler != scheduler);
                 if let Some(open) = &mut self.reported_open {
                     open.retain(|waiting| waiting.scheduler != scheduler);
                 }
@@ -141,54 +141,41 @@ impl Master {
     }
 
     /// Handles the return of an actor.
-    pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+    pub(in super::super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         self.dead.remove(&actor);
         match layout.role(actor) {
             Role::Auxiliary(seat) if self.is_partner(seat) => {
                 if self.is_standby() {
                     // The first master asks workers and schedulers for the state known to this standby.
-                    self.reset(layout);
+                    let fresh = Self::new(&self.groups.config, self.seat, layout);
+                    *self = Self { dead: mem::take(&mut self.dead), takeover: self.takeover, ..fresh };
                 } else {
-                    self.mirror(true);
+                    self.unsent = Some(self.queues.iter().map(|waiting| waiting.batch.job).collect());
                 }
             }
             Role::Node(node)
                 if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
             {
-                // After a takeover a report of the node's earlier life may be on its way: a newer one must follow it.
-                let took_over = self.takeover > 0;
-                for core in self.workers.up(cores(node, layout), !took_over) {
-                    self.freed(core, fx);
-                }
-                if took_over {
+                // The schedulers gave a group without nodes up.
+                if self.workers.all_down() {
+                    self.relearn(Group::Ask, fx);
+                } else {
+                    self.workers.up(cores(node, layout));
+                    self.regroup(fx);
                     fx.recover(actor, self.takes);
                 }
-                self.settle(false, fx);
             }
             Role::Scheduler(_) if self.is_declared() => fx.recover(actor, self.takes),
             _ => {}
         }
     }
 
-    /// Asks for open tasks if all workers were down and the first one is back.
-    pub(super) fn resume(&mut self, fx: &mut Effects<'_>) {
-        if self.abandoned && !self.workers.all_down() {
-            self.abandoned = false;
-            self.tell_schedulers(true, Group::Ask, fx);
-        }
-    }
-
     /// Handles a message of this master that could not be delivered.
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match msg {
-            Group::Run { core, copy, scheduler } => {
-                if self.workers.refused(core, (copy, scheduler)) {
-                    fx.recover(to, self.takes);
-                }
-                self.put_back((copy, scheduler), fx);
-            }
-            Group::Mirror(_) => self.mirror(self.unsent.is_some()),
+            // If the worker's state is unknown, schedulers have been asked since.
+            Group::Run { core, .. } if self.workers.is_known(core) => self.relearn(Group::Ask, fx),
             Group::Ask | Group::Takes { .. } if !self.dead.contains(&to) => match fx.layout().role(to) {
                 Role::Node(_) if self.is_declared() => self.down(to, fx),
                 _ => fx.recover(to, msg),
@@ -197,26 +184,13 @@ impl Master {
         }
     }
 
-    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, and then no
-    /// longer counts as running the copy. The copy may also have been replaced, or its group given up.
-    fn put_back(&mut self, (copy, scheduler): Assignment, fx: &mut Effects<'_>) {
-        let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
-        let short = is_short(copy.task.job, fx);
-        let waiting = Waiting { short, scheduler, batch: Batch::single(copy) };
-        if !gone && !self.known(&waiting).contains(&copy.task.index) {
-            self.queues.push_front(waiting);
-            self.log(queued(&waiting, true));
-        }
-        self.serve(fx);
-    }
-
-    /// Queues the open tasks that no worker has, once all workers have reported, or at once if `now` is set.
-    pub(super) fn settle(&mut self, now: bool, fx: &mut Effects<'_>) {
-        let Some(mut open) = self.reported_open.take_if(|_| now || !self.workers.has_unknown()) else {
-            return;
-        };
-        let mirrored = mem::take(&mut self.mirrored);
-        open.sort_by_cached_key(|waiting| mirrored.position(waiting.batch.job));
+    /// Queues the open tasks that no worker has, once all workers have reported or the wait for them is over.
+    pub(super) fn settle(&mut self, fx: &mut Effects<'_>) {
+        let is_over = fx.now() >= self.settle_by || !self.workers.has_unknown();
+        let Some(mut open) = self.reported_open.take_if(|_| is_over) else { return };
+        let order = mem::take(&mut self.order);
+        let position = |job| order.iter().flatten().position(|other| *other == job).unwrap_or(usize::MAX);
+        open.sort_by_cached_key(|waiting| position(waiting.batch.job));
         for waiting in open {
             self.place_unknown(waiting, fx);
         }
@@ -243,54 +217,18 @@ impl Master {
                 && is_same_submission(batch.attempt, like.batch.attempt)
         };
         let waiting = self.queues.iter().map(|waiting| (waiting.batch, waiting.scheduler));
-        let running = self.workers.running().map(|(copy, scheduler)| (Batch::single(copy), scheduler));
+        let running = self.workers.running().map(|next| (Batch::single(next.copy), next.scheduler));
         let same = waiting.chain(running).filter(|&(batch, scheduler)| is_same(batch, scheduler));
         same.flat_map(|(batch, _)| batch.indices()).collect()
     }
 
-    /// Gives waiting tasks to idle workers.
-    fn serve(&mut self, fx: &mut Effects<'_>) {
-        for short in [true, false] {
-            while self.queues.has(short)
-                && let Some(core) = self.workers.idle.take(short)
-                && let Some(next) = self.queues.pop(short)
-            {
-                self.run_waiting(core, next, fx);
-            }
-        }
-    }
-
-    // The changes of the queues, for the standby.
-
-    /// Starts or stops recording changes. The first changes are all waiting tasks.
-    pub(super) fn mirror(&mut self, standby: bool) {
-        let waiting = self.queues.iter().map(|waiting| queued(waiting, false));
-        self.unsent = standby.then(|| std::iter::once(Mirror::Reset).chain(waiting).collect());
-    }
-
-    /// Records a change of the queues.
-    pub(super) fn log(&mut self, change: Mirror) {
-        let Some(unsent) = &mut self.unsent else { return };
-        match (unsent.last_mut(), change) {
-            (Some(Mirror::Served { short, long }), Mirror::Served { short: s, long: l }) => {
-                *short += s;
-                *long += l;
-            }
-            _ => unsent.push(change),
-        }
-    }
-
-    fn drop_waiting(&mut self, drop: impl Fn(&Waiting) -> bool) {
-        self.queues.retain(|waiting| !drop(waiting));
-        self.mirror(self.unsent.is_some());
-    }
-
-    /// Sends the standby the changes.
+    /// Tells the standby which tasks began to wait.
     pub(super) fn push(&mut self, fx: &mut Effects<'_>) {
         self.pushing = false;
         let Some(standby) = self.groups.standby(self.group, fx.layout()) else { return };
-        for change in self.unsent.iter_mut().flat_map(mem::take) {
-            fx.send(standby, Group::Mirror(change));
+        for job in self.unsent.iter_mut().flat_map(mem::take) {
+            let head = self.queues.first(is_short(job, fx)).map_or(job, |first| first.batch.job);
+            fx.send(standby, Group::Mirror { job, head });
         }
     }
 }

@@ -37,10 +37,10 @@ impl PigeonNode {
         let Role::Scheduler(scheduler) = fx.layout().role(actor) else { return };
         for core in 0..self.cores.len() {
             let slot = &mut self.cores[core];
-            slot.next.retain(|next| next.scheduler != scheduler);
-            let stopped = slot.running.take_if(|running| running.scheduler == scheduler);
-            if let Some(Assigned { copy, by, .. }) = stopped {
-                fx.send(self.worker(core, fx), Core::Stop { copy });
+            slot.next.retain(|waiting| waiting.next.scheduler != scheduler);
+            let stopped = slot.running.take_if(|running| running.next.scheduler == scheduler);
+            if let Some(Assigned { next, by }) = stopped {
+                fx.send(self.worker(core, fx), Core::Stop { copy: next.copy });
                 self.proceed(core, by, fx);
             }
         }
@@ -51,7 +51,7 @@ impl PigeonNode {
         self.term = self.term.max(claim.term);
         let Some(is_new) = self.masters.accept(claim) else {
             if let Some(master) = &mut self.hosted {
-                master.announce(claim.node, fx);
+                master.up(claim.node, fx);
             }
             return;
         };

@@ -1,12 +1,11 @@
 //! Recovery of a scheduler: lost tasks, and groups whose masters or workers crash (section 6.1 of the paper; the
 //! details are ours).
 
-use super::super::task_scheduling::is_short;
 use super::PigeonScheduler;
 use crate::base::ActorId;
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Timer};
-use crate::message::{Batch, Group};
+use crate::message::{Batch, Group, Waiting};
 use crate::roles::RETRY_AFTER;
 
 impl PigeonScheduler {
@@ -18,9 +17,9 @@ impl PigeonScheduler {
             if tasks.is_empty() {
                 continue;
             }
-            let (attempt, short) = (entry.open.attempts(1), is_short(job, fx));
+            let attempt = entry.open.attempts(1);
             entry.send(job, (group, attempt), tasks.into_iter(), |batch| {
-                fx.recover(master, Group::Open { short, scheduler, batch });
+                fx.recover(master, Group::Open(Waiting { scheduler, batch }));
             });
         }
     }
