@@ -41,12 +41,6 @@ impl Policy for BigC {
         the authors' code a container gives up its cores a few at a time, and resumes after some heartbeats without \
         demand for them.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ heartbeat = "200ms", monitor = "500ms" }"#,
-        r#"{ heartbeat = "300ms", monitor = "200ms", short_share = 0.5, over = 0.0, damping = 1.0, am = true }"#,
-        r#"{ heartbeat = "300ms", monitor = "500ms", short_share = 0.7, kill = true }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, needs_long: Some("short_share"), ..Traits::default() }
     }

@@ -16,8 +16,6 @@ impl Policy for CentralQueue {
         has been idle longest gets the next task. Without network delay no work-conserving policy without \
         preemption or knowledge of sizes waits less on average.";
 
-    const VARIANTS: &'static [&'static str] = &["{}"];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, ..Traits::default() }
     }

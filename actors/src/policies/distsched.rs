@@ -54,14 +54,6 @@ impl Policy for DistSched {
         a job with more tasks than idle nodes would hold runs as many at a time as they do. Where nodes are not \
         shared, each task uses a core.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ cycle = "500ms" }"#,
-        r#"{ cycle = "100ms", estimates = "point", of = "max", risk = 0.0, constantly = "1s" }"#,
-        r#"{ cycle = "250ms", estimates = "actual", over = "never", observe = false, preempt = false }"#,
-        r#"{ cycle = "200ms", estimates = "request", over = "always" }"#,
-        r#"{ cycle = "300ms", of = "max", risk = 0.5, constantly = "500ms", horizon = "10s" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, plans: true, node_usage: Some(NodeUsage::Reports), ..Traits::default() }
     }

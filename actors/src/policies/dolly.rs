@@ -31,12 +31,6 @@ impl Policy for Dolly {
         clones and the limit on load; otherwise each task gets one copy. The first result counts, other copies are \
         stopped.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ budget = 1.0, load = 1.0, straggler = 0.3 }",
-        r#"{ budget = 1.0, load = 1.0, straggler = 0.3, binding = "sparrow" }"#,
-        r#"{ budget = 1.0, load = 1.0, straggler = 0.3, binding = "random" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
     }

@@ -82,11 +82,6 @@ impl Policy for Eagle {
         ask for another of its tasks when one ends. `cutoff` of the workload, or `long` of a class, decides which jobs \
         are long.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ big_partition = 0.5, rank = "job" }"#,
-        "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = false }",
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits {
             central_jobs: CentralJobs::Long,

@@ -94,9 +94,6 @@ impl Policy for External {
         output, one JSON object per line. Requests contain events, answers contain actions. The dispatcher of the \
         built-in policies launches lost tasks again and reports finished jobs to the client.";
 
-    // There is no program that every machine has.
-    const VARIANTS: &'static [&'static str] = &[];
-
     fn traits(&self) -> Traits<'_> {
         let Self { command, name, patience, verify, files, .. } = self;
         let spec = ProgramSpec { command, name, patience: *patience, verify: *verify, files };

@@ -32,8 +32,6 @@ impl Policy for FullRepetition {
         Every server of a branch runs all its tasks, in the same order; the rest is stopped when the branch \
         ends. The non-staggered counterpart of the latin square.";
 
-    const VARIANTS: &'static [&'static str] = &["{ order = # }", r#"{ order = #, preempt = "task" }"#];
-
     fn check(&self, layout: &Layout) -> Result<(), String> {
         latin_square::check_order(self.order, layout)
     }

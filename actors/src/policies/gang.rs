@@ -29,8 +29,6 @@ impl Policy for Gang {
         turns, a core resting where its slice has nothing for it; tasks keep their progress between slices. A \
         job with more tasks than cores runs in several slices.";
 
-    const VARIANTS: &'static [&'static str] = &[r#"{ quantum = "200ms" }"#];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
     }

@@ -108,8 +108,6 @@ macro_rules! gossips {
         impl Policy for $name {
             const ABOUT: &'static str = $about;
 
-            const VARIANTS: &'static [&'static str] = &[];
-
             fn traits(&self) -> Traits<'_> {
                 Traits { gossips: true, ..Traits::default() }
             }

@@ -43,12 +43,6 @@ impl Policy for Hadoop2 {
         task gets a second copy. The next check is after a second, or after fifteen if a copy was sent. The first \
         result counts, the other copy is stopped.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ scale = 0.02, slow = 0.0 }",
-        r#"{ scale = 0.02, slow = 0.0, binding = "sparrow", progress = { phases = [4, 1, 1] } }"#,
-        r#"{ scale = 0.02, slow = 0.0, binding = "random" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         reporting(self.report, self.report, &self.progress, self.scale, self.binding)
     }

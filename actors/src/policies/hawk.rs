@@ -43,9 +43,6 @@ impl Policy for Hawk {
         node that becomes idle asks others for the short probes that wait behind their first long task. `cutoff` of \
         the workload, or `long` of a class, decides which jobs are long.";
 
-    const VARIANTS: &'static [&'static str] =
-        &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0 }"];
-
     fn traits(&self) -> Traits<'_> {
         Traits { central_jobs: CentralJobs::Long, reservations: self.probes(), ..Traits::default() }
     }

@@ -32,12 +32,6 @@ impl Policy for Hedged {
         Nodes need not report progress. Copies go to free cores from a central queue, where they never wait; or, as in \
         the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's reservations.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ quantile = 0.6, window = 20 }",
-        r#"{ quantile = 0.6, window = 20, binding = "sparrow" }"#,
-        r#"{ quantile = 0.6, window = 20, binding = "random" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
     }

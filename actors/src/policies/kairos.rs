@@ -91,15 +91,6 @@ impl Policy for Kairos {
         copy preempts the one that has attained most, which keeps its progress; at the end of each quantum running \
         copies are compared with suspended ones.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ quantum = "200ms" }"#,
-        r#"{ quantum = "1s", pass = "eager", queue = 0 }"#,
-        r#"{ quantum = "300ms", pass = "eager", queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
-        r#"{ quantum = "500ms", interval = "100ms", pass = "levels", queue = 8, pick = "random", hysteresis = "500ms", guard = "none" }"#,
-        r#"{ quantum = "100ms", pass = "eager", silent = true }"#,
-        r#"{ quantum = "2s", interval = "3s", queue = 1, guard = "running", missed = 1, attained = "work" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
     }

@@ -39,12 +39,6 @@ impl Policy for Kubernetes {
         task for which there is no room is tried again later, and other tasks may find room before it. Nodes do not \
         queue.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ retry_after = "1s" }"#,
-        r#"{ retry = "tail", attempt = "20ms" }"#,
-        r#"{ retry = "events", attempt = "0s" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { central_jobs: CentralJobs::All, ..Traits::default() }
     }

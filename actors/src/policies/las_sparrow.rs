@@ -34,9 +34,6 @@ impl Policy for LasSparrow {
         new copy runs at once, and the running copy that has attained most service is suspended for it, as in Kairos. \
         Nodes and schedulers know neither run times nor the state of other nodes.";
 
-    const VARIANTS: &'static [&'static str] =
-        &[r#"{ quantum = "300ms" }"#, r#"{ quantum = "1s", queue = 1 }"#];
-
     fn traits(&self) -> Traits<'_> {
         Traits {
             time_slice: Some(("quantum", self.quantum)),

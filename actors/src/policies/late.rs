@@ -39,13 +39,6 @@ impl Policy for LatePolicy {
         never on a node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
         first result counts, the other copy is stopped.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ scale = 0.01, cap = 0.5 }",
-        r#"{ running = "0s", report = "200ms", slow_task = 1.0, cap = 1.0 }"#,
-        r#"{ running = "0s", report = "200ms", slow_task = 1.0, cap = 1.0, binding = "sparrow" }"#,
-        r#"{ scale = 0.01, cap = 0.5, binding = "random", progress = { phases = [4, 1, 1], delay = "3s" } }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         reporting(self.report, self.running.max(self.report), &self.progress, self.scale, self.binding)
     }

@@ -46,16 +46,6 @@ impl Policy for LatinSquare {
         them in the order of row i of a cyclic latin square, by itself. When a task finishes anywhere, its \
         other copies are stopped or removed, and a server whose current task is unchanged goes on.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ order = # }",
-        "{ order = #, preemption = false }",
-        "{ order = #, columns = 1 }",
-        "{ order = #, columns = 1, choices = 2 }",
-        r#"{ order = #, columns = 1, choices = 2, binding = "late" }"#,
-        r#"{ order = 1, choices = 3, patience = "300ms" }"#,
-        r#"{ order = #, choices = 2, binding = "late" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         let reservations = ProbeOptions { probe_ratio: self.choices.into(), ..ProbeOptions::default() };
         Traits { reservations, ..Traits::default() }

@@ -39,13 +39,6 @@ impl Policy for Mantri {
         knows, a copy that takes clearly longer than a new run is stopped and begun again elsewhere. The first result \
         counts, and the other copies are stopped.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ report = "200ms" }"#,
-        r#"{ report = "50ms", delta = 0.0, restarts = 9 }"#,
-        r#"{ report = "50ms", delta = 0.0, binding = "sparrow", progress = { noise = 0.3, delay = "20ms" } }"#,
-        r#"{ report = "50ms", delta = 0.0, binding = "random" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         reporting(self.report, self.report, &self.progress, self.scale, self.binding)
     }

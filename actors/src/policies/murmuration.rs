@@ -48,19 +48,6 @@ impl Policy for Murmuration {
         the node. A restarted scheduler copies the cache of another. With order = \"las\" (ours; Kairos, SoCC 2018) \
         nodes run the copies with the least attained service and suspend the rest.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{}",
-        r#"{ batch = false, update_delay = "300ms", ask_timeout = "100ms", answer_delay = "200ms" }"#,
-        r#"{ order = "srjf", decision_per_job = "20ms", decision_per_task = "5ms" }"#,
-        r#"{ order = "srjf", rank = "job", bypass = 5, preemptive = true, decision_per_job = "20ms", decision_per_task = "5ms", news = "between-tasks" }"#,
-        r#"{ order = "srjf", rank = "job-left-oracle", bypass = 5, ties = "lowest" }"#,
-        r#"{ order = "las", quantum = "300ms" }"#,
-        r#"{ order = "las", quantum = "1s", batch = false, repair = "5s" }"#,
-        r#"{ wait = "clock", copy = "naive" }"#,
-        r#"{ spread = "datagrams", repair = "2s" }"#,
-        r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits {
             caches: Caches::Updates,

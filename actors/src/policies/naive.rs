@@ -32,12 +32,6 @@ impl Policy for Naive {
         work behind the mean of its job gets a second copy when a core is free and no task waits for it; the first \
         result counts, the other copy is stopped. Tasks that have not begun count in the mean with no work done.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ scale = 0.02 }",
-        r#"{ scale = 0.02, binding = "sparrow" }"#,
-        r#"{ scale = 0.02, binding = "random", progress = { noise = 0.3 } }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         reporting(self.report, self.running.max(self.report), &self.progress, self.scale, self.binding)
     }

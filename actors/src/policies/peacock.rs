@@ -24,8 +24,6 @@ impl Policy for Peacock {
         interval of 1 s, one hop of a probe, is far too slow for tasks of a second, and the waiting threshold of the \
         other form is unpublished.";
 
-    const VARIANTS: &'static [&'static str] = &[r#"{ interval = "500ms" }"#, r#"{ form = "threshold" }"#];
-
     fn traits(&self) -> Traits<'_> {
         let caches = match self.form {
             PeacockForm::Elastic => Caches::SharedState,

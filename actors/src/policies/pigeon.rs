@@ -46,14 +46,6 @@ impl Policy for Pigeon {
         which jobs are long. When a master crashes its standby takes over, or a worker (section 6.1; the details are \
         ours). Masters can report the lengths of their queues (section 6.2).";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{ group = # }",
-        r#"{ group = #, reserved = 0.3, weight = 5, standby = true, push = "50ms", declare_after = "2s", split = "round-robin" }"#,
-        r#"{ group = #, weight = "strict", lengths = "200ms" }"#,
-        r#"{ group = #, split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
-        "{ group = #, reserved = 0.3, phantom_reserved = true }",
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { auxiliaries: Some(self), ..Traits::default() }
     }

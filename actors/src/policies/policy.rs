@@ -143,10 +143,6 @@ pub trait Policy: Parameters {
     /// The text of `volary policies`: a title with the source, then a description.
     const ABOUT: &'static str;
 
-    /// Sets of parameters that randomised tests run, each an inline TOML table. A test replaces `#` by a number of
-    /// servers between 1 and the number of nodes. Empty for a policy that runs no jobs, or none without a program.
-    const VARIANTS: &'static [&'static str];
-
     /// The optional behaviour of this policy.
     fn traits(&self) -> Traits<'_> {
         Traits::default()

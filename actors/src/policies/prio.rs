@@ -26,9 +26,6 @@ impl Policy for Prio {
         them are free and else on any. Best-effort jobs are preempted for jobs with a deadline, the newest first. It \
         knows nothing of run times.";
 
-    const VARIANTS: &'static [&'static str] =
-        &[r#"{ cycle = "200ms" }"#, r#"{ cycle = "1s", preempt = false }"#];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, plans: true, ..Traits::default() }
     }

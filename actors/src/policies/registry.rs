@@ -18,19 +18,12 @@ pub struct Card {
     pub about: &'static str,
     /// JSON Schema of the policy's parameters, with descriptions, defaults and ranges.
     pub schema: Schema,
-    /// Parameters with which tests run the policy; see [`Policy::VARIANTS`].
-    pub variants: &'static [&'static str],
+    /// Whether the policy runs jobs, without a program of its user.
+    pub runs_alone: bool,
     /// Whether the policy runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
     /// Name of the policy's auxiliary actors in the singular; empty if it has none.
     pub auxiliary: &'static str,
-}
-
-impl Card {
-    /// Whether the policy runs jobs, without a program of its user.
-    pub const fn runs_alone(&self) -> bool {
-        !self.variants.is_empty()
-    }
 }
 
 /// A registered policy: its constructor from parameters, and its description.
@@ -62,12 +55,12 @@ impl Registered {
 
 fn card<P: Policy>(name: &'static str) -> Card {
     let default = P::default();
-    let Traits { one_scheduler, auxiliaries, .. } = Policy::traits(&default);
+    let Traits { one_scheduler, auxiliaries, gossips, program, .. } = Policy::traits(&default);
     Card {
         name,
         about: P::ABOUT,
         schema: schemars::schema_for!(P),
-        variants: P::VARIANTS,
+        runs_alone: !gossips && program.is_none(),
         one_scheduler,
         auxiliary: auxiliaries.map_or("", Auxiliaries::name),
     }

@@ -18,8 +18,6 @@ impl Policy for RoundRobin {
         Schedulers start at evenly spaced points of the cycle. A task that a shared node has evicted is launched \
         again after a second, twice as long after each further eviction, at most after five minutes.";
 
-    const VARIANTS: &'static [&'static str] = &["{}"];
-
     fn traits(&self) -> Traits<'_> {
         Traits { node_usage: Some(NodeUsage::Evictions), ..Traits::default() }
     }

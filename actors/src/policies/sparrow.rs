@@ -17,14 +17,6 @@ impl Policy for Sparrow {
         reservation reaches the head of its FIFO queue asks the scheduler, which hands out its tasks first \
         come first served; the core is held for the round trip. Left-over reservations are cancelled.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{}",
-        "{ cancellation = false, probe_ratio = 1.05 }",
-        r#"{ form = "pairs", group = # }"#,
-        r#"{ form = "per-task" }"#,
-        "{ min_probes = 20, replacement = true }",
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { reservations: self.clone(), ..Traits::default() }
     }

@@ -43,7 +43,7 @@ impl PolicySpec {
     pub fn defaults() -> Vec<Self> {
         registry()
             .policies()
-            .filter(|registered| registered.card().runs_alone())
+            .filter(|registered| registered.card().runs_alone)
             .map(Self::default_of)
             .collect()
     }

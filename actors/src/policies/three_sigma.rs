@@ -105,16 +105,6 @@ impl Policy for ThreeSigma {
         \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A job \
         with more tasks than there are cores alive runs as many at a time as there are.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        "{}",
-        r#"{ cycle = "100ms", slot = "500ms" }"#,
-        r#"{ cycle = "200ms", slot = "500ms", slots = 8, estimates = "point", samples = 5, over = "never" }"#,
-        r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = "50ms" }"#,
-        r#"{ cycle = "250ms", slot = "1s", estimates = "normal", shift = 0.3, cov = 0.5, over = "always" }"#,
-        r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false }"#,
-        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, price = 3.0 }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, plans: true, ..Traits::default() }
     }

@@ -25,8 +25,6 @@ impl Policy for YaqC {
         All jobs go to the first scheduler that is up, which sends each task to the node with the least wait: \
         the estimates of what it sent there, less what has run. Nodes queue.";
 
-    const VARIANTS: &'static [&'static str] = &["{}", "{ srpt = false }"];
-
     fn traits(&self) -> Traits<'_> {
         Traits { central_jobs: CentralJobs::All, ..Traits::default() }
     }

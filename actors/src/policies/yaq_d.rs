@@ -50,11 +50,6 @@ impl Policy for YaqD {
         each task of a job to the node with the least wait, counting the tasks that it has placed there since the \
         node's last report, but not those of other schedulers.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ heartbeat = "500ms" }"#,
-        r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
-    ];
-
     fn traits(&self) -> Traits<'_> {
         Traits {
             caches: Caches::Snapshots { every: self.heartbeat, nodes: self.nodes },

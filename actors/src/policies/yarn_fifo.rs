@@ -23,9 +23,6 @@ impl Policy for YarnFifo {
         oldest jobs, as many as fit. Nothing queues at nodes and nothing is preempted, so a core is idle from the end \
         of a task to the node's next heartbeat.";
 
-    const VARIANTS: &'static [&'static str] =
-        &[r#"{ heartbeat = "200ms" }"#, r#"{ heartbeat = "500ms", am = true }"#];
-
     fn traits(&self) -> Traits<'_> {
         Traits { one_scheduler: true, ..Traits::default() }
     }

@@ -1,6 +1,9 @@
 //! Jobs and policies for the tests of whole systems.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
+mod variants;
+
+use variants::variants;
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, Links};
 use volary_actors::harness::{SINGLE, StageGraph, links};
@@ -70,9 +73,11 @@ pub fn policies(servers: u32) -> Vec<PolicySpec> {
         let text = format!("{name} = {}", table.replace('#', &servers.to_string()));
         toml::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
     };
-    let variants =
-        |card: &Card| card.variants.iter().map(|table| parse(card.name, table)).collect::<Vec<_>>();
+    let all =
+        |card: &Card| variants(card.name).iter().map(|table| parse(card.name, table)).collect::<Vec<_>>();
     // This variant needs nodes of one core, so randomised clusters cannot have it.
     let silent = parse("yaq-d", "{ heartbeat = \"8ms\", silent = true }");
-    PolicySpec::cards().iter().flat_map(variants).chain(PolicySpec::defaults()).chain([silent]).collect()
+    let cards = PolicySpec::cards();
+    let alone = cards.iter().filter(|card| card.runs_alone);
+    alone.flat_map(all).chain(PolicySpec::defaults()).chain([silent]).collect()
 }

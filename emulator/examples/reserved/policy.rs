@@ -28,8 +28,6 @@ impl Policy for Reserved {
         A node that was asked counts the task as its own until it comes or the reservation expires, so that several \
         schedulers that ask at once do not all choose the same node.";
 
-    const VARIANTS: &'static [&'static str] = &["{}", "{ probes = 1 }", "{ expiry = \"1s\" }"];
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let timeout = context.lossy.then_some(self.probe_timeout);
         Box::new(Dispatcher::with(ShortestOfFew::new(self.probes as usize, timeout), context.layout))

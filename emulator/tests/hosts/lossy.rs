@@ -225,7 +225,7 @@ record.inputs = true
 
 /// Runs every policy on pairs of agents at the same time. Policies that accept only one scheduler get one.
 fn run_every_policy(weather: Weather, repeat: &str) {
-    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(Card::runs_alone).collect();
+    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(|card| card.runs_alone).collect();
     let of =
         |one: bool| cards.iter().filter(|card| card.one_scheduler == one).map(|card| card.name).collect();
     let [many, one]: [Vec<&str>; 2] = [of(false), of(true)];

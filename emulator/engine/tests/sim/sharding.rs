@@ -2,7 +2,7 @@
 
 use volary_actors::base::{ActorId, Class, Rng, Time};
 use volary_actors::machine::Note;
-use volary_actors::policies::{Card, PolicySpec};
+use volary_actors::policies::PolicySpec;
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::JobRow;
@@ -123,7 +123,7 @@ fn several_shards_give_the_results_of_one_shard() {
 /// The emulated network loses nothing, so actors can expect losses only because of the number of hosts.
 #[test]
 fn every_policy_finishes_when_the_network_between_hosts_loses_datagrams() {
-    for card in PolicySpec::cards().into_iter().filter(Card::runs_alone) {
+    for card in PolicySpec::cards().into_iter().filter(|card| card.runs_alone) {
         let text = poisson(8, 60, 3, 0.8, &format!("{} = {{}}", card.name));
         let schedulers = format!("cluster.schedulers={}", if card.one_scheduler { 1 } else { 2 });
         let set = [&*schedulers, "workload.synthetic.cutoff=\"1s\"", "network.one_way=\"10ms\""];

@@ -2,7 +2,7 @@
 
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
-use volary_actors::policies::{Caches, Card, PolicySpec};
+use volary_actors::policies::{Caches, PolicySpec};
 use volary_engine::results::PolicySections;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
@@ -89,7 +89,7 @@ fn equal_seeds_give_equal_orders_of_events_and_other_seeds_differ() {
 /// Plans warn about exactly the numbers that runs lack.
 #[test]
 fn policies_have_the_numbers_that_their_traits_state() {
-    for card in PolicySpec::cards().into_iter().filter(Card::runs_alone) {
+    for card in PolicySpec::cards().into_iter().filter(|card| card.runs_alone) {
         let text = poisson(8, 60, 2, 0.8, &format!("{} = {{}}", card.name));
         let set = ["cluster.schedulers=2", "workload.synthetic.cutoff=\"1s\"", "network.one_way=\"50ms\""];
         let experiment = parse(&with(&text, &set));

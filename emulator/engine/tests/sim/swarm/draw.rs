@@ -1,7 +1,11 @@
 //! The experiment of a seed.
 
+#[path = "../../../../../actors/tests/common/variants.rs"]
+mod variants;
+
 use std::fmt::Write as _;
 
+use variants::variants;
 use volary_actors::base::Rng;
 use volary_actors::layout::Layout;
 use volary_actors::policies::{Card, PolicySpec};
@@ -144,7 +148,8 @@ fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
         return parameters(dice, card, &site.layout());
     }
     let order = (1 + dice.below(5)).min(site.nodes());
-    let variant = card.variants[dice.below(card.variants.len() as u32) as usize];
+    let variants = variants(card.name);
+    let variant = variants[dice.below(variants.len() as u32) as usize];
     format!("{} = {}", card.name, variant.replace('#', &order.to_string()))
 }
 
@@ -171,7 +176,7 @@ fn limited(text: String, seed: u64) -> String {
 
 fn draw(dice: &mut Dice, seed: u64) -> String {
     let mut site = Site::draw(dice);
-    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(Card::runs_alone).collect();
+    let cards: Vec<Card> = PolicySpec::cards().into_iter().filter(|card| card.runs_alone).collect();
     let card = &cards[dice.below(cards.len() as u32) as usize];
     if card.one_scheduler {
         site.schedulers = 1;
