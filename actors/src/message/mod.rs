@@ -37,5 +37,5 @@ pub use self::probe::{Blocks, Probe, Share, Stamp, Steal};
 pub use self::protocol::Run;
 pub use self::registry::{KINDS, Message, kind_name, kinds};
 pub use self::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
-pub use self::slice::{Preemption, Slice, SliceWork};
+pub use self::slice::{Preemption, Slice, SliceWork, SuspendableCopy};
 pub use self::spread::{Spread, Update};

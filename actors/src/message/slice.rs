@@ -74,6 +74,51 @@ pub enum Preemption {
     },
 }
 
+impl Preemption {
+    /// The copy that the order is about.
+    pub const fn copy(self) -> CopyId {
+        let (Self::Suspend { copy, .. } | Self::Resume { copy, .. }) = self;
+        copy
+    }
+}
+
+/// A copy at a node whose scheduler suspends and resumes it in turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SuspendableCopy {
+    /// The copy.
+    pub copy: CopyId,
+    /// Number of orders so far; the copy is suspended while it is odd.
+    turn: u32,
+}
+
+impl SuspendableCopy {
+    /// A copy that was launched.
+    pub const fn new(copy: CopyId) -> Self {
+        Self { copy, turn: 0 }
+    }
+
+    /// Whether the copy is suspended.
+    pub const fn is_suspended(self) -> bool {
+        self.turn % 2 == 1
+    }
+
+    /// Suspends the copy, or resumes it; returns the order.
+    pub const fn switch(&mut self) -> Preemption {
+        self.turn += 1;
+        self.newest()
+    }
+
+    /// The newest order about the copy.
+    pub const fn newest(self) -> Preemption {
+        let Self { copy, turn } = self;
+        if self.is_suspended() {
+            Preemption::Suspend { copy, turn }
+        } else {
+            Preemption::Resume { copy, turn }
+        }
+    }
+}
+
 protocol! {
     Preemption in run;
     Suspend = "preempt.suspend", Stream, Scheduler -> Node:

@@ -14,7 +14,7 @@ pub use node::ContainerNode;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
-use crate::message::{Launch, Message, NodeReport, Preemption, TaskRange};
+use crate::message::{Launch, Message, NodeReport, SuspendableCopy, TaskRange};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::task_queue::TaskQueue;
 
@@ -102,10 +102,8 @@ impl ContainerRule {
         };
         let Some(leaf) = self.queues.least_served(wants) else { return false };
         if let Some(container) = self.hosts.get(node).suspended(leaf) {
-            container.turn += 1;
-            let Container { copy, turn, .. } = *container;
             self.queues.get(leaf).used += 1;
-            fx.send(fx.layout().node(node), Preemption::Resume { copy, turn });
+            fx.send(fx.layout().node(node), container.task.switch());
             return true;
         }
         match self.queues.get(leaf).waiting.next().map(|copy| copy.task.job) {
@@ -127,7 +125,7 @@ impl ContainerRule {
         let queue = self.queues.get(leaf);
         let Some(copy) = queue.waiting.pop() else { return false };
         queue.used += 1;
-        self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
+        self.hosts.get(node).containers.push(Container { task: SuspendableCopy::new(copy), leaf });
         tasks.launch_by(Launch::Task { copy, at: fx.now() }, copy, fx.layout().node(node), fx);
         true
     }
@@ -184,10 +182,8 @@ impl ContainerRule {
                 self.ready(next, tasks, fx);
             }
         } else if let Some(container) = self.hosts.find(node, copy) {
-            container.turn += 1;
-            let Container { leaf, turn, .. } = *container;
-            self.queues.get(leaf).used -= 1;
-            fx.send(to, Preemption::Suspend { copy, turn });
+            self.queues.get(container.leaf).used -= 1;
+            fx.send(to, container.task.switch());
         }
     }
 }
@@ -214,7 +210,7 @@ impl DispatchRule for ContainerRule {
 
     fn left(&mut self, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
         if let Some(container) = self.hosts.remove(fx.layout().node_number(node), copy) {
-            self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
+            self.queues.get(container.leaf).used -= u32::from(!container.task.is_suspended());
         }
     }
 
@@ -226,7 +222,7 @@ impl DispatchRule for ContainerRule {
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         for container in self.hosts.down(fx.layout().node_number(node)) {
-            self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
+            self.queues.get(container.leaf).used -= u32::from(!container.task.is_suspended());
         }
         while let Some(newest) =
             self.hosts.newest_master().filter(|_| self.hosts.masters() >= self.hosts.total())
@@ -253,9 +249,8 @@ impl DispatchRule for ContainerRule {
     /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
     fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Message::Preemption(order) = msg else { return };
-        let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
-        let node = fx.layout().node_number(to);
-        if self.hosts.find(node, copy).is_some_and(|container| container.turn == turn) {
+        let container = self.hosts.find(fx.layout().node_number(to), order.copy());
+        if container.is_some_and(|container| container.task.newest() == order) {
             fx.recover(to, order);
         }
     }
@@ -357,17 +352,9 @@ impl LeafQueues {
 /// A container with a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Container {
-    pub copy: CopyId,
+    pub task: SuspendableCopy,
     /// The leaf queue to which the container is charged.
     pub leaf: usize,
-    /// Number of orders about the container so far; it is suspended while the number is odd.
-    pub turn: u32,
-}
-
-impl Container {
-    const fn is_suspended(&self) -> bool {
-        self.turn % 2 == 1
-    }
 }
 
 /// A node.
@@ -391,14 +378,14 @@ impl ContainerHost {
         if !self.up || self.avoided {
             return 0;
         }
-        let running = self.containers.iter().filter(|container| !container.is_suspended()).count();
+        let running = self.containers.iter().filter(|container| !container.task.is_suspended()).count();
         self.cores.saturating_sub(running as u32 + self.masters)
     }
 
     /// The suspended container of a queue that resumes first, which is that of the oldest application.
     fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
-        let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
-        self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)
+        let mine = |container: &&mut Container| container.leaf == leaf && container.task.is_suspended();
+        self.containers.iter_mut().filter(mine).min_by_key(|container| container.task.copy.task)
     }
 }
 
@@ -484,18 +471,18 @@ impl ContainerHosts {
 
     /// Whether a node has a suspended container of a queue.
     fn has_suspended(&self, node: u32, leaf: usize) -> bool {
-        self.hosts[node as usize].containers.iter().any(|c| c.leaf == leaf && c.is_suspended())
+        self.hosts[node as usize].containers.iter().any(|c| c.leaf == leaf && c.task.is_suspended())
     }
 
     /// The container of a copy on a node.
     fn find(&mut self, node: u32, copy: CopyId) -> Option<&mut Container> {
-        self.get(node).containers.iter_mut().find(|container| container.copy == copy)
+        self.get(node).containers.iter_mut().find(|container| container.task.copy == copy)
     }
 
     /// Removes the container of a copy from a node.
     fn remove(&mut self, node: u32, copy: CopyId) -> Option<Container> {
         let containers = &mut self.get(node).containers;
-        let at = containers.iter().position(|container| container.copy == copy)?;
+        let at = containers.iter().position(|container| container.task.copy == copy)?;
         Some(containers.remove(at))
     }
 
@@ -503,8 +490,8 @@ impl ContainerHosts {
     /// application the task with the highest number.
     fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
         let of = |(node, host): (u32, &ContainerHost)| {
-            let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
-            mine.map(move |container| (node, container.copy)).collect::<Vec<_>>()
+            let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.task.is_suspended());
+            mine.map(move |container| (node, container.task.copy)).collect::<Vec<_>>()
         };
         let mut all: Vec<_> = (0..).zip(&self.hosts).flat_map(of).collect();
         all.sort_unstable_by_key(|&(_, copy)| std::cmp::Reverse(copy));

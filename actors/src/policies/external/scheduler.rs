@@ -11,7 +11,7 @@ use super::{External, Level};
 use crate::base::{ActorId, Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
-use crate::message::{Launch, Message, Preemption, Row, TaskRange};
+use crate::message::{Launch, Message, Row, SuspendableCopy, TaskRange};
 use crate::program::Program;
 use crate::roles::dispatcher::{DispatchRule, OpenTasks};
 
@@ -36,7 +36,7 @@ pub(super) struct ProgramRule {
     decisions: u64,
     events: Events,
     /// The copies that the program has at nodes. Each leaves by one event: `ended`, `left`, or `down` of its node.
-    placed: BTreeMap<TaskId, PlacedCopy>,
+    placed: BTreeMap<TaskId, (SuspendableCopy, ActorId)>,
     /// Whether nodes can suspend tasks.
     suspends: bool,
     /// The copy that has just left its node. Whether its task has finished becomes known afterwards.
@@ -49,31 +49,6 @@ pub(super) struct ProgramRule {
     decided: Option<PendingDecision>,
     /// Tasks that have become ready since the program was asked, while its decision is being taken.
     ready: BTreeSet<TaskId>,
-}
-
-/// A copy at a node.
-#[derive(Clone, Copy, Debug)]
-struct PlacedCopy {
-    copy: CopyId,
-    node: ActorId,
-    /// Number of orders to suspend or resume it; it is suspended while the number is odd.
-    turn: u32,
-}
-
-impl PlacedCopy {
-    const fn is_suspended(self) -> bool {
-        self.turn % 2 == 1
-    }
-
-    /// The newest order about it.
-    const fn order(self) -> Preemption {
-        let Self { copy, turn, .. } = self;
-        if self.is_suspended() {
-            Preemption::Suspend { copy, turn }
-        } else {
-            Preemption::Resume { copy, turn }
-        }
-    }
 }
 
 /// What the program wants, and the lines that an error quotes.
@@ -109,8 +84,8 @@ impl ProgramRule {
 
     /// Forgets a copy if the program has it at this node; returns the node then.
     fn remove(&mut self, copy: CopyId, node: ActorId) -> Option<ActorId> {
-        self.placed.get(&copy.task).filter(|placed| (placed.copy, placed.node) == (copy, node))?;
-        self.placed.remove(&copy.task).map(|placed| placed.node)
+        self.placed.get(&copy.task).filter(|placed| (placed.0.copy, placed.1) == (copy, node))?;
+        self.placed.remove(&copy.task).map(|placed| placed.1)
     }
 
     /// Reports the copy that has left its node without finishing its task, unless the program has been told so.
@@ -194,7 +169,7 @@ impl ProgramRule {
                 let task = task_named(job, task, fx.catalog())?;
                 match self.placed.remove(&task) {
                     // If an earlier copy has finished the task, this frees the core of the later one.
-                    Some(PlacedCopy { copy, node, .. }) => {
+                    Some((SuspendableCopy { copy, .. }, node)) => {
                         fx.send(node, Launch::Drop(TaskRange::one(task, copy.attempt + 1)));
                         let _ = tasks.take_back(node, copy, false);
                     }
@@ -228,9 +203,8 @@ impl ProgramRule {
             return Err(format!("it {verb} a task, which needs suspend = true in the experiment"));
         }
         match self.placed.get_mut(&task) {
-            Some(placed) if placed.is_suspended() != suspend => {
-                placed.turn += 1;
-                fx.send(placed.node, placed.order());
+            Some((placed, node)) if placed.is_suspended() != suspend => {
+                fx.send(*node, placed.switch());
                 Ok(())
             }
             Some(_) => {
@@ -278,7 +252,7 @@ impl ProgramRule {
         let fresh = self.ready.contains(&task);
         if let Some(copy) = waiting(task, late, tasks)?.filter(|_| !fresh) {
             tasks.launch_by(Launch::Row(Row::single(copy).in_gang(elsewhere)), copy, node, fx);
-            self.placed.insert(task, PlacedCopy { copy, node, turn: 0 });
+            self.placed.insert(task, (SuspendableCopy::new(copy), node));
             self.limit(task.job, tasks, fx);
             return Ok(());
         }
@@ -372,7 +346,7 @@ impl DispatchRule for ProgramRule {
     }
 
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
-        self.placed.retain(|_, placed| placed.node != node);
+        self.placed.retain(|_, placed| placed.1 != node);
         self.peer(node, false, fx);
     }
 
@@ -404,10 +378,9 @@ impl DispatchRule for ProgramRule {
 
     fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let Message::Preemption(order) = msg {
-            let (Preemption::Suspend { copy, .. } | Preemption::Resume { copy, .. }) = order;
             // Unless a newer order has replaced it.
-            if let Some(placed) = self.placed.get(&copy.task)
-                && (placed.node, placed.order()) == (to, order)
+            if let Some((placed, node)) = self.placed.get(&order.copy().task)
+                && (*node, placed.newest()) == (to, order)
             {
                 fx.recover(to, order);
             }
@@ -423,7 +396,7 @@ impl DispatchRule for ProgramRule {
         tasks.kill(job, fx);
         let mut placed = self.placed.split_off(&job.task(0));
         self.placed.append(&mut placed.split_off(&JobId(job.0 + 1).task(0)));
-        for (TaskId { index, .. }, PlacedCopy { node, .. }) in placed {
+        for (TaskId { index, .. }, (_, node)) in placed {
             let node = fx.layout().node_number(node);
             self.push(&Event::Left { job: job.0, task: index, node }, fx);
         }
