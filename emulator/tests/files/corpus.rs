@@ -28,7 +28,7 @@ fn corpus(target: &str) -> PathBuf {
 
 #[test]
 fn parsers_do_not_panic_on_the_corpus() {
-    let all: [(&str, Target); 10] = [
+    let all: [(&str, Target); 11] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("table", targets::table),
