@@ -27,14 +27,15 @@ pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> S
 /// What a reader must know about a claim whose trace was not found: that its verdict is on the jobs of a generator, or
 /// what the verdict would be on them.
 pub(super) fn on_generated(claim: &ClaimResult) -> Option<String> {
-    match claim.on_generated() {
-        Some(verdict) => {
-            Some(format!("on the jobs of a generator, in place of the trace: {}", verdict.word()))
-        }
-        None => {
-            claim.has_stand_in().then(|| "on the jobs of a generator: the trace was not found".to_owned())
-        }
+    if let Some(verdict) = claim.on_generated() {
+        return Some(format!("on the jobs of a generator, in place of the trace: {}", verdict.word()));
     }
+    let is_whole = claim.measured.values().all(|numbers| numbers["stand_in"] == true);
+    let said = match is_whole {
+        true => "on the jobs of a generator: the trace was not found",
+        false => "a generator replaces the trace in some cells",
+    };
+    claim.has_stand_in().then(|| said.to_owned())
 }
 
 /// The `--set` changes as a text after the tally of claims; empty without changes.
@@ -130,22 +131,20 @@ pub(super) fn finding(value: &Value) -> String {
     let numbers = numbers(value);
     let why: Vec<&str> = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let why = why.join(", ");
+    let verdict = |holds| Verdict::of(Some(holds), value["size"] == true).word();
+    let said = |key: &str, words| if value[key] == true { words } else { "" };
+    let noise = said("within_noise", ", within noise");
     match value.get("holds").and_then(Value::as_bool) {
         Some(holds) => {
-            let verdict = Verdict::of(Some(holds), value["size"] == true).word();
-            let said = |key: &str, words| if value[key] == true { words } else { "" };
-            let noise = said("within_noise", ", within noise");
             let generated = said("stand_in", ", on the jobs of a generator");
             let degraded = said("degraded", ", on a degraded run");
             let injected = said("injected", ", with injected interference");
-            format!("{verdict}: {numbers}{noise}{generated}{degraded}{injected}")
+            format!("{}: {numbers}{noise}{generated}{degraded}{injected}", verdict(holds))
         }
         None if value["stand_in"] == true => format!(
-            "{}{numbers}, but a generator replaces the trace that the claim is about, which was not found: name \
-             its folder in VOLARY_TRACES",
-            value["on_generated"].as_bool().map_or_else(String::new, |holds| {
-                format!("{}: ", Verdict::of(Some(holds), value["size"] == true).word())
-            })
+            "{}{numbers}{noise}, but a generator replaces the trace that the claim is about, which was not found: \
+             name its folder in VOLARY_TRACES",
+            value["on_generated"].as_bool().map_or_else(String::new, |holds| format!("{}: ", verdict(holds)))
         ),
         None if is_measured(value) && !why.is_empty() => format!("{numbers}, not comparable: {why}"),
         None if value.get("along").is_some() => {

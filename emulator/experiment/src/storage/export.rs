@@ -1,13 +1,13 @@
 //! Flat tables of a study for other programs: the runs, with a column for each number, and the tables of the study
 //! directory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::mem;
 use std::path::{Path, PathBuf};
 
 use ::parquet::errors::Result as ParquetResult;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use super::columns::ExportFormat;
 use super::columns::{Column, ColumnType, Kind, TableFile, Values};
@@ -15,6 +15,7 @@ use super::files::{Error, MANIFEST, io as failed, replace, rows};
 use super::run_record::RunRecord;
 use super::study::Study;
 use super::tables::{GROUP_ROWS, RUN, TableKind};
+use crate::stats::Interval;
 
 /// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
@@ -24,6 +25,8 @@ const GROUP_RUNS: usize = 256;
 pub enum ExportTable {
     /// A row for each run, with a column for each figure.
     Runs,
+    /// A row for each figure of a cell and policy, with its mean over the replications.
+    Summary,
     /// A table of the study directory.
     Stored(TableKind),
 }
@@ -34,13 +37,15 @@ impl ExportTable {
 
     /// All tables.
     pub fn all() -> impl Iterator<Item = Self> {
-        [Self::Runs].into_iter().chain(TableKind::ALL.iter().copied().map(Self::Stored))
+        let stored = TableKind::ALL.iter().copied().map(Self::Stored);
+        [Self::Runs].into_iter().chain(stored).chain([Self::Summary])
     }
 
     /// The name of the file without suffix.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Runs => "runs",
+            Self::Summary => "summary",
             Self::Stored(kind) => kind.name(),
         }
     }
@@ -76,7 +81,12 @@ pub fn export(
     let write = |table: &ExportTable| {
         let path = out.join(format!("{}.{suffix}", table.name()));
         let fill = |to: File| match table {
-            ExportTable::Runs => write_runs(study, &labels, format, to).map_err(rows(&path)),
+            ExportTable::Runs => {
+                write_flat(flat(study, &labels), table.name(), format, to).map_err(rows(&path))
+            }
+            ExportTable::Summary => {
+                write_flat(summary(study, &labels), table.name(), format, to).map_err(rows(&path))
+            }
             ExportTable::Stored(kind) => write_rows(*kind, format, (to, &path), &labels, study.records()),
         };
         replace(&path, fill, |error| error)?;
@@ -85,9 +95,13 @@ pub fn export(
     tables.iter().map(write).collect()
 }
 
-fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) -> ParquetResult<()> {
-    let (names, runs) = flat(study, labels);
-    let values = |name: &str| runs.iter().map(|row| row.get(name)).collect::<Vec<_>>();
+fn write_flat(
+    (names, rows): (Vec<String>, Flat),
+    table: &str,
+    format: ExportFormat,
+    to: File,
+) -> ParquetResult<()> {
+    let values = |name: &str| rows.iter().map(|row| row.get(name)).collect::<Vec<_>>();
     let column = |name: String| {
         let kinds = values(&name).into_iter().flatten().map(Kind::of);
         let kind = if name == "seed" { Some(Kind::Seed) } else { kinds.reduce(Kind::with) };
@@ -96,12 +110,51 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     let types: Vec<ColumnType> = names.into_iter().map(column).collect();
     let columns: Vec<Column> =
         types.iter().map(|column| Column::of(column.kind, values(&column.name).into_iter())).collect();
-    let mut file = TableFile::create(format, to, ExportTable::Runs.name(), types, &BTreeMap::new())?;
-    file.write(&columns, runs.len())?;
+    let mut file = TableFile::create(format, to, table, types, &BTreeMap::new())?;
+    file.write(&columns, rows.len())?;
     file.close()
 }
 
-/// A row for each run: its numbers by dotted key.
+/// The columns and the rows of the summary: for each cell, policy and figure the mean over the replications, the
+/// half-width of its 95 % interval, and the number of replications that have the figure.
+fn summary(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
+    let (_, runs) = flat(study, labels);
+    let keys: Vec<&str> = ["policy"].into_iter().chain(labels.swept.keys().map(String::as_str)).collect();
+    let key =
+        |row: &BTreeMap<String, Value>| keys.iter().map(|&key| row.get(key).cloned()).collect::<Vec<_>>();
+    let mut groups: Vec<(Vec<Option<Value>>, Vec<&BTreeMap<String, Value>>)> = Vec::new();
+    let mut places: HashMap<Vec<Option<Value>>, usize> = HashMap::new();
+    for run in &runs {
+        let key = key(run);
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((key, Vec::new()));
+        }
+        groups[place].1.push(run);
+    }
+    let mut rows = Flat::new();
+    for (key, runs) in groups {
+        let label = || keys.iter().map(|key| (*key).to_owned()).zip(key.iter().cloned());
+        let label = || label().filter_map(|(key, value)| Some((key, value?)));
+        let figures: BTreeSet<&String> = runs.iter().flat_map(|run| run.keys()).collect();
+        for figure in figures.into_iter().filter(|name| *name != "seed" && !keys.contains(&name.as_str())) {
+            let values: Vec<f64> = runs.iter().filter_map(|run| run.get(figure)?.as_f64()).collect();
+            let Some(Interval { mean, half_width, replications }) = Interval::new(&values) else { continue };
+            let numbers = [
+                ("figure", json!(figure)),
+                ("mean", json!(mean)),
+                ("half_width", json!(half_width)),
+                ("replications", json!(replications)),
+            ];
+            let numbers = numbers.map(|(name, value)| (name.to_owned(), value));
+            rows.push(label().chain(numbers).filter(|(_, value)| !value.is_null()).collect());
+        }
+    }
+    let names = keys.into_iter().chain(["figure", "mean", "half_width", "replications"]);
+    (names.map(str::to_owned).collect(), rows)
+}
+
+/// Rows of a table: their values by the name of the column.
 type Flat = Vec<BTreeMap<String, Value>>;
 
 /// The columns, beginning with those that identify a run, and the rows. Swept keys have no prefix; lists are JSON.
@@ -272,7 +325,6 @@ mod tests {
     use ::parquet::basic::Compression;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::{Field, Row};
-    use serde_json::json;
     use volary_engine::results::Measured;
 
     /// A study of two runs whose swept values are distributions, with a policy whose label needs quotes.
@@ -314,6 +366,32 @@ mod tests {
     }
 
     #[test]
+    fn the_summary_has_means_and_half_widths_of_each_cell_and_policy() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("run");
+        let run = StudyDir::create(&root, manifest(&["1", "2", "3"])).unwrap();
+        for (id, seed, loss) in [("1", 1, 0.0), ("2", 2, 0.0), ("3", 1, 0.5)] {
+            let mut measured = measured("a", &[("network.loss", json!(loss))], seed, 1.0, 3);
+            measured.summary.times.response_s.mean = seed as f64;
+            run.store(id, &measured).unwrap();
+        }
+        run.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
+        let study = load(&root).unwrap();
+        let out = folder.path().join("out");
+        let files = export(&study, &[ExportTable::Summary], ExportFormat::Csv, &out).unwrap();
+        let text = fs::read_to_string(&files[0]).unwrap();
+        let mut lines =
+            text.lines().filter(|line| line.contains("response_s.mean") || line.contains("figure"));
+        assert_eq!(lines.next(), Some("policy,network.loss,figure,mean,half_width,replications"));
+        let first: Vec<&str> = lines.next().unwrap().split(',').collect();
+        assert_eq!([first[0], first[1], first[3], first[5]], ["a", "0.0", "1.5", "2"], "{text}");
+        // Student's t with one degree of freedom, times the standard error of 1 and 2.
+        assert!((first[4].parse::<f64>().unwrap() - 12.706 * 0.5).abs() < 0.001, "{text}");
+        assert_eq!(lines.next(), Some("a,0.5,response_s.mean,1.0,,1"));
+        assert!(!text.contains("seed"), "{text}");
+    }
+
+    #[test]
     fn both_formats_have_the_same_rows() {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
@@ -321,7 +399,7 @@ mod tests {
         let tables: Vec<ExportTable> = ExportTable::all().collect();
         let files = export(&study, &tables, ExportFormat::Parquet, &out).unwrap();
         export(&study, &tables, ExportFormat::Csv, &out).unwrap();
-        assert_eq!(files.len(), 6);
+        assert_eq!(files.len(), 7);
         for file in files {
             let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
             let count = reader.get_row_iter(None).unwrap().count();
