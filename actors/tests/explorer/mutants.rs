@@ -131,6 +131,21 @@ const MUTANTS: &[Mutant] = &[
         },
         |failure| matches!(failure, Failure::Stuck(_)),
     ),
+    // A client that submits a stage when the first of the stages that it waits for has ended.
+    (
+        "random = {}",
+        "one crash, graph of stages",
+        |role, input, out| {
+            let first = Message::from(Job::Finished { job: JobId(0), killed: false });
+            if let (Role::Client(_), Input::Deliver { from, msg }) = (role, input)
+                && msg == first
+            {
+                let msg = Job::Submit { job: JobId(2), round: 0 }.into();
+                out.push(Effect::Send { to: from, msg, recovery: false });
+            }
+        },
+        |failure| matches!(failure, Failure::TooEarly(_)),
+    ),
     // A scheduler that waits for a node and never asks it.
     (
         "random = {}",

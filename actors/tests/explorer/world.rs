@@ -227,6 +227,8 @@ pub(crate) enum Failure {
     Killed(JobId),
     BusyCore(CopyId),
     StartedTwice(CopyId),
+    /// A copy started before the stages that its job waits for had ended.
+    TooEarly(CopyId),
     IdleCore(CopyId),
     NotChecked(String),
     /// No event is left, and jobs are open.
@@ -641,6 +643,10 @@ impl<'a> World<'a> {
                 }
             }
             Note::Started { copy, resumed } => {
+                let mut awaited = self.setting.jobs.links(copy.task.job).awaited();
+                if !awaited.all(|job| self.finished.contains(&job)) {
+                    return Err(Failure::TooEarly(copy));
+                }
                 let layout = &self.setting.layout;
                 let node = layout.node_of_core(layout.core_index(me));
                 if !resumed && !self.started.insert(copy) {

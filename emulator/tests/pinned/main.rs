@@ -106,6 +106,7 @@ const PUBLISHED: &[&str] = &[
     "pigeon/fig6-7-cloudera",
     "pigeon/fig8",
     "pigeon/weight",
+    "traces/dependencies",
     "yahoo/baselines",
     "yahoo/hybrid",
 ];

@@ -257,7 +257,8 @@ macro_rules! following {
             /// published boundary, and all jobs of a file are short.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub cutoff: Option<Span>,
-            /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
+            /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task, or its
+            /// critical path if its tasks wait for others.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub deadline_slack: Option<DistributionSpec<f64>>,
             /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.

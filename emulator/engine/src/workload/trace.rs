@@ -161,6 +161,23 @@ impl Trace {
         Some(self.graphs[number as usize].text(tasks))
     }
 
+    /// Depth and critical path of a job with dependencies: the number of stages on the longest path in stages, and the
+    /// largest sum of longest tasks of stages that wait for each other.
+    pub fn longest_paths(&self, job: JobId) -> Option<(u32, Span)> {
+        let (number, tasks) = self.stages(job)?;
+        let graph = &self.graphs[number as usize];
+        let mut first = 0;
+        let longest = tasks.iter().map(|&tasks| {
+            let own = self.durations(job).map(|all| &all[first as usize..][..tasks as usize]);
+            first += tasks;
+            own.map_or(self.jobs[job.index()].mean, |own| {
+                Span::from_secs_f64(f64::from(own.iter().copied().fold(0.0, f32::max)))
+            })
+        });
+        let longest: Vec<Span> = longest.collect();
+        Some((graph.depth(), graph.critical_path(|stage| longest[stage as usize])))
+    }
+
     /// The stages of all jobs; `None` if no job has dependencies.
     pub(super) fn staging(&self) -> Option<Staging> {
         if !self.has_dependencies() {

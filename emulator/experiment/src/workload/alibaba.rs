@@ -333,6 +333,20 @@ mod tests {
     }
 
     #[test]
+    fn descriptions_state_depths_and_critical_paths() {
+        let more = "R3_2,1,j_2,1,Terminated,140,145,,\nM1,1,j_3,1,Terminated,150,250,,\n";
+        let described = describe(&tasks(&format!("{TWO_JOBS}{more}")), None, None);
+        let (depth, path) = (described.depth.unwrap(), described.critical_path_s.unwrap());
+        assert_eq!((described.dependent, depth.max, path.max), (1.0 / 3.0, 3.0, 45.0));
+        let text = described.to_string();
+        for part in ["jobs with dependencies", "33.3 %", "stages in a row", "critical path, s"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let none = describe(&tasks("M1,2,j,1,Terminated,100,110,50,0.2\n"), None, None);
+        assert!(none.depth.is_none() && !none.to_string().contains("critical path"), "{none}");
+    }
+
+    #[test]
     fn instances_follow_the_stages_of_their_rows() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();

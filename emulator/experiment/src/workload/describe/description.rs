@@ -32,6 +32,14 @@ pub struct Description {
     /// Number of GPUs per job, over the jobs that have some; absent if the trace states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Quantiles>,
+    /// Number of stages that follow each other, over the jobs whose tasks wait for others; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<Quantiles>,
+    /// Critical path of these jobs: the largest sum of longest tasks of stages that wait for each other, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_path_s: Option<Quantiles>,
+    /// Share of the jobs whose tasks wait for others.
+    pub dependent: f64,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
     /// Duration of the longest task of each job, s.

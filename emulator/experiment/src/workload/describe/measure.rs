@@ -23,6 +23,11 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
     let durations: Vec<f64> = each.iter().map(|job| job.longest).collect();
     let arrivals = Arrivals::of(trace);
     let work_s: f64 = works.iter().sum();
+    let jobs = (0..trace.jobs().len() as u32).map(JobId);
+    let (depths, paths): (Vec<f64>, Vec<f64>) = jobs
+        .filter_map(|job| trace.longest_paths(job))
+        .map(|(depth, path)| (f64::from(depth), path.as_secs_f64()))
+        .unzip();
     let mut description = Description {
         file: trace.file().to_owned(),
         jobs: trace.jobs().len(),
@@ -33,6 +38,9 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
         cores: amounts(trace, |job| trace.cores(job)),
         gpus: amounts(trace, |job| trace.gpus(job)),
+        dependent: depths.len() as f64 / trace.jobs().len().max(1) as f64,
+        depth: (!depths.is_empty()).then(|| Quantiles::of(depths)),
+        critical_path_s: (!paths.is_empty()).then(|| Quantiles::of(paths)),
         mean_s: Quantiles::of(trace.jobs().iter().map(|job| job.mean.as_secs_f64())),
         duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
         task_s: task_durations(trace),

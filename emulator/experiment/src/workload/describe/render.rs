@@ -56,6 +56,9 @@ fn facts(d: &Description) -> String {
         row("run time of all jobs", format!("{} s", number(d.work_s)));
         row("jobs at a time", format!("{} at the trace's own pace", number(d.offered_cores)));
     }
+    if d.depth.is_some() {
+        row("jobs with dependencies", percent(d.dependent));
+    }
     row("jobs under 12 min, 2 h", format!("{}, {}", percent(d.under_12min), percent(d.under_2h)));
     row(
         "gaps below 1 s",
@@ -182,12 +185,15 @@ fn distributions(d: &Description, width: Option<usize>) -> String {
     let known = |name: &str| match name {
         "cores per job" => d.cores.is_some(),
         "GPUs per job" => d.gpus.is_some(),
+        "stages in a row" | "critical path, s" => d.depth.is_some(),
         name => d.counts_tasks || !of_tasks.contains(&name),
     };
     let rows = [
         ("tasks per job", &d.fan_out),
         ("cores per job", &d.cores.unwrap_or_default()),
         ("GPUs per job", &d.gpus.unwrap_or_default()),
+        ("stages in a row", &d.depth.unwrap_or_default()),
+        ("critical path, s", &d.critical_path_s.unwrap_or_default()),
         ("mean task duration, s", &d.mean_s),
         ("job duration, s", &d.duration_s),
         ("task duration, s", &d.task_s),
