@@ -181,9 +181,17 @@ impl Layout {
         self
     }
 
-    /// The group of nodes that spreads updates; `None` in a run with jobs.
+    /// The group of nodes that gossip; `None` in a run with jobs.
     pub const fn gossip(&self) -> Option<&Arc<GossipGroup>> {
         self.gossip.as_ref()
+    }
+
+    /// The number in a group of an actor: that of its node, or, of others, that of the source.
+    pub fn in_group(&self, role: Role) -> u32 {
+        match role {
+            Role::Node(number) => number,
+            Role::Client(_) | Role::Scheduler(_) | Role::Auxiliary(_) | Role::Worker { .. } => self.nodes(),
+        }
     }
 
     /// Number of kinds of nodes: 1 if no job has a preference.

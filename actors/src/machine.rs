@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, TaskId, Time};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
-use crate::message::{Message, Update};
+use crate::message::{Message, Standing, Update};
 
 /// An actor: a state machine that reacts to one input at a time. It measures nothing itself: it asks for work, timers
 /// and progress, and receives the answers as inputs.
@@ -294,6 +294,13 @@ pub enum Note {
     Informed {
         /// The update.
         update: Update,
+    },
+    /// A member of a gossip group holds this of another from now on.
+    Regards {
+        /// The other member.
+        member: u32,
+        /// What it holds.
+        standing: Standing,
     },
     /// The program of a policy in another language recorded a value.
     Value {

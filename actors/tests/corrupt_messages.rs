@@ -14,7 +14,7 @@ mod scheduler;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use common::{Load, policies};
+use common::{Load, gossiping, group, policies};
 use messages::Reservation;
 use policy::Reserved;
 use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time};
@@ -22,9 +22,10 @@ use volary_actors::harness::PAIR;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    Assignment, BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch,
-    Message, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
-    Share, Slice, SliceWork, Spread, Steal, TaskRange, Update, UsageReport, Waiting, kinds,
+    Assignment, BacklogReport, Batch, Blocks, Contention, Detect, EndUpdate, Gossip, Group, Heartbeat, Job,
+    Launch, Message, Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring,
+    RingProbe, Row, Share, Slice, SliceWork, Spread, Standing, Steal, TaskRange, Update, UsageReport, Waiting,
+    kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
@@ -144,8 +145,8 @@ impl<'a> Chaos<'a> {
                 }
             }
             10 | 11 => {
-                let core = self.below(self.running.len());
-                if let Some(copy) = self.running[core].take() {
+                let core = self.below(self.running.len().max(1));
+                if let Some(copy) = self.running.get_mut(core).and_then(Option::take) {
                     self.dispatch(self.layout.worker_of_core(core as u32), Input::Done { copy });
                 }
             }
@@ -230,7 +231,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(60) {
+        match self.below(64) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job, killed: false }.into(),
             2 => Launch::Row(row).into(),
@@ -277,6 +278,7 @@ impl<'a> Chaos<'a> {
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             53..56 => self.usage(copy, any),
             56..59 => self.spread(group, any).into(),
+            59..63 => self.detect(group, any).into(),
             _ => {
                 let core = self.below(3) as u16;
                 let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
@@ -291,6 +293,20 @@ impl<'a> Chaos<'a> {
             0 => Spread::Push { update, more },
             1 => Spread::Ask { digest: any.into() },
             _ => Spread::Answer { update, more },
+        }
+    }
+
+    fn detect(&mut self, member: u32, any: u32) -> Detect {
+        let (number, by) = (any, self.below(4) as u32);
+        match self.below(6) {
+            0 => Detect::Ping { number, by },
+            1 => Detect::Ask { number, member },
+            2 => Detect::Ack { number, member, by },
+            3 => Detect::Nack { number },
+            _ => {
+                let standing = [Standing::Alive, Standing::Suspected, Standing::Dead][self.below(3)];
+                Detect::News { member, incarnation: any, standing, by }
+            }
         }
     }
 
@@ -373,11 +389,14 @@ fn no_accepted_message_makes_a_machine_panic() {
     let registry = Registry::ours().with::<Reserved>("reserved").with_messages::<Reservation>();
     registry.install().unwrap();
     let mut seen = BTreeSet::new();
-    for policy in policies(3) {
+    for policy in policies(3).into_iter().chain(gossiping()) {
         for seed in 0..60 {
             let schedulers = 1 + seed as u32 % 2;
             // Some policies accept only nodes of one core.
-            let layouts = [[1, 2, 3, 2], [1; 4]].map(|cores| Layout::new(schedulers, 0, cores));
+            let mut layouts = [[1, 2, 3, 2], [1; 4]].map(|cores| Layout::new(schedulers, 0, cores)).to_vec();
+            if policy.traits().gossips.is_some() {
+                layouts = vec![group(&policy, 4)];
+            }
             let Some(layout) = layouts.into_iter().find(|layout| policy.check(layout).is_ok()) else {
                 continue;
             };

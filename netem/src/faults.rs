@@ -321,6 +321,19 @@ impl Faults {
         self.outages.at(who.0, t).is_none()
     }
 
+    /// The begin of the outage of an endpoint that is down at `t`.
+    pub fn down_since(&self, who: Endpoint, t: Time) -> Option<Time> {
+        self.outages.at(who.0, t).map(|(from, _)| from)
+    }
+
+    /// Whether a fault is aimed at an endpoint: it crashes or pauses, or is in `a` of a partition or degradation.
+    pub fn strikes(&self, who: Endpoint) -> bool {
+        let mut sides = self.cuts.iter().map(|cut| &cut.sides).chain(self.degrades.iter().map(|d| &d.sides));
+        !self.outages.of(who.0).is_empty()
+            || !self.pauses.of(who.0).is_empty()
+            || sides.any(|sides| sides[who.index()] & A != 0)
+    }
+
     /// Time at which the last fault has ended; the run's start if there are no faults. After this time only permanently
     /// crashed endpoints are missing.
     pub const fn heals_at(&self) -> Time {

@@ -28,6 +28,8 @@ pub enum Origin {
     Member(u32),
     /// The source.
     Source,
+    /// None: members detect failures.
+    Nowhere,
 }
 
 /// The members to which each member may send.
@@ -150,18 +152,28 @@ impl GossipGroup {
         self.members
     }
 
+    /// The members to which each member may send.
+    pub const fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
     /// Whether an actor of the group makes updates.
     pub fn makes_updates(&self, number: u32) -> bool {
         match self.origin {
             Origin::Members => number < self.members,
             Origin::Member(member) => number == member,
             Origin::Source => number == self.source(),
+            Origin::Nowhere => false,
         }
     }
 
     /// Number of actors that make updates.
     pub const fn origins(&self) -> u32 {
-        if matches!(self.origin, Origin::Members) { self.members } else { 1 }
+        match self.origin {
+            Origin::Members => self.members,
+            Origin::Member(_) | Origin::Source => 1,
+            Origin::Nowhere => 0,
+        }
     }
 
     /// Number of members that lack an update of an actor when it arises.

@@ -6,6 +6,7 @@
 
 mod core;
 mod custom;
+mod detect;
 mod extension;
 mod job;
 mod launch;
@@ -27,6 +28,7 @@ pub use self::core::Core;
 pub(crate) use self::custom::first_unused;
 pub(crate) use self::custom::install;
 pub use self::custom::{Custom, CustomKind, Field, PAYLOAD, PayloadReader, PayloadWriter};
+pub use self::detect::{Detect, Standing};
 pub use self::extension::CustomProtocol;
 pub use self::job::Job;
 pub use self::launch::{Launch, Row, TaskRange};

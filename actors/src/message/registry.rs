@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::core::Core;
 use super::custom::{Custom, installed};
+use super::detect::Detect;
 use super::job::Job;
 use super::launch::Launch;
 use super::murmuration::Gossip;
@@ -127,6 +128,8 @@ messages! {
     Contention(Contention),
     /// Member → member: updates without jobs.
     Spread(Spread),
+    /// Member ↔ member: probes, and what members hold of each other.
+    Detect(Detect),
     /// The messages of policies in other crates.
     Custom(Custom),
 }

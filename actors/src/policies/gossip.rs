@@ -1,9 +1,12 @@
-//! Policies that spread updates among members, in runs without jobs: push, pull, push-pull and flood.
+//! Policies of runs without jobs: push, pull, push-pull and flood spread updates among members; SWIM and Lifeguard
+//! detect failures of members.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{BuildContext, Gossips, Policy, Traits};
 use crate::base::{DistributionSpec, Span, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
+use crate::roles::detector::Detector;
+pub use crate::roles::detector::Lifeguard;
 use crate::roles::gossip::{Exchange, Gossiper, Periodic};
 
 const SECOND: DistributionSpec<Span> = DistributionSpec::Constant(Span::from_secs(1));
@@ -74,6 +77,60 @@ parameters! {
     }
 }
 
+parameters! {
+    /// Parameters of SWIM.
+    struct Swim {
+        /// Protocol period: time from a probe to the next.
+        period: Span = Span::from_secs(1) => period,
+        /// Whether the periods of all members begin together; otherwise each member begins at a random time of the
+        /// first period.
+        aligned: bool = false,
+        /// Whether a member draws the member to probe anew in each period, as in SWIM's analysis; otherwise it probes
+        /// each once in a random order, and then all in another order.
+        random: bool = false,
+        /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
+        timeout: Span = Span::from_millis(500) => period,
+        /// Number of members that are asked to ping one that did not acknowledge in time.
+        indirect: u32 = 3 => 0..=1_000,
+        /// Time for which a member is suspected before it is held dead, in periods; times log10 of the number of
+        /// members if that is above one. 0: a member is held dead at once.
+        suspicion: f64 = 5.0 => 0.0..=100_000.0,
+        /// Most pieces of news in a message, apart from that about its receiver.
+        piggyback: u32 = 6 => 1..=10_000,
+        /// Number of messages in which a member repeats a piece of news, times log10 of the number of members plus one,
+        /// rounded up.
+        repeats: u32 = 4 => 1..=10_000,
+        /// Time between pings of members that are held dead, of which one is drawn.
+        reconnect: Span = Span::from_secs(30) => period,
+    }
+}
+
+impl Swim {
+    /// SWIM is Lifeguard without its three extensions.
+    fn detection(&self) -> Lifeguard {
+        let Self { period, aligned, random, timeout, indirect, suspicion, piggyback, repeats, reconnect } =
+            *self;
+        let probe =
+            Lifeguard { period, aligned, random, timeout, indirect, suspicion, ..Lifeguard::default() };
+        Lifeguard {
+            piggyback,
+            repeats,
+            reconnect,
+            slowest: 1.0,
+            confirmations: 0,
+            health: 0,
+            buddy: false,
+            ..probe
+        }
+    }
+}
+
+impl Lifeguard {
+    fn detection(&self) -> Self {
+        self.clone()
+    }
+}
+
 impl Push {
     fn exchange(&self) -> Exchange {
         let Self { fan_out, period, aligned, rounds } = self.clone();
@@ -102,45 +159,52 @@ impl Flood {
     }
 }
 
-/// Implements policies whose actors are members of a group, and its source.
+/// Implements policies whose actors are members of a group, and its source: what they do, its parameters, and machine.
 macro_rules! gossips {
-    ($($name:ident: $about:literal,)*) => {$(
+    ($($name:ident: $kind:ident, $form:ident, $machine:ident, $about:literal,)*) => {$(
         impl Policy for $name {
             const ABOUT: &'static str = $about;
 
             fn traits(&self) -> Traits<'_> {
-                Traits { gossips: true, ..Traits::default() }
+                Traits { gossips: Some(Gossips::$kind), ..Traits::default() }
             }
 
             fn check(&self, layout: &Layout) -> Result<(), String> {
-                self.exchange().check(layout)
+                self.$form().check(layout)
             }
 
             fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-                Gossiper::boxed(self.exchange(), Role::Scheduler(context.index), context.layout)
+                $machine::boxed(self.$form(), Role::Scheduler(context.index), context.layout)
             }
 
             fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-                Gossiper::boxed(self.exchange(), Role::Node(context.index), context.layout)
+                $machine::boxed(self.$form(), Role::Node(context.index), context.layout)
             }
         }
     )*};
 }
 
 gossips! {
-    Push: "Gossip by push (Demers et al., PODC 1987; Pittel 1987)\n\
+    Push: Updates, exchange, Gossiper, "Gossip by push (Demers et al., PODC 1987; Pittel 1987)\n\
         In each period a member sends the newest update that it has of each origin to random neighbours. On the complete \
         graph one update reaches all n members in about log2 n + ln n periods. For [workload.gossip].",
-    Pull: "Gossip by pull (Demers et al., PODC 1987)\n\
+    Pull: Updates, exchange, Gossiper, "Gossip by pull (Demers et al., PODC 1987)\n\
         In each period a member asks random neighbours for the newest update that they have of each origin. Once half of \
         the members have an update, the share that lacks it is squared in each period. Updates must arise at members: the \
         source answers no questions. For [workload.gossip].",
-    PushPull: "Gossip by push-pull (Demers et al., PODC 1987; Karp et al., FOCS 2000)\n\
+    PushPull: Updates, exchange, Gossiper, "Gossip by push-pull (Demers et al., PODC 1987; Karp et al., FOCS 2000)\n\
         In each period a member sends its updates to random neighbours, and then asks them for theirs. With exponential \
         periods on the complete graph one update reaches all n members in (1 + 1/2 + … + 1/(n − 1)) (n − 1)/n periods in \
         the mean. For [workload.gossip].",
-    Flood: "Gossip by flooding (rumour mongering that ends at once)\n\
+    Flood: Updates, exchange, Gossiper, "Gossip by flooding (rumour mongering that ends at once)\n\
         A member forwards each update that is new to it at once, to all its neighbours or to some, and never again. With \
         a fan-out f on a large complete graph, the share r of members that an update reaches solves r = 1 − exp(−f r). \
         For [workload.gossip].",
+    Swim: Failures, detection, Detector, "Failure detection by SWIM (Das, Gupta and Motivala, DSN 2002)\n\
+        In each period a member pings another, and asks others to ping it if it does not acknowledge. A member that \
+        nobody reaches is suspected, and then held dead unless it refutes that. News of this travels with the messages. \
+        For [workload.gossip] without updates.",
+    Lifeguard: Failures, detection, Detector, "Failure detection by Lifeguard (Dadgar, Phillips and Currey, 2017)\n\
+        SWIM whose members regard their own health: one that misses answers probes more slowly, a suspicion that others \
+        do not share lasts longer, and a suspected member is told so. For [workload.gossip] without updates.",
 }

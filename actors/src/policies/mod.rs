@@ -45,6 +45,8 @@ pub mod yaq_c;
 pub mod yaq_d;
 pub mod yarn_fifo;
 
-pub use policy::{Auxiliaries, BuildContext, Caches, DynPolicy, MachineContext, Policy, Traits, is_watched};
+pub use policy::{
+    Auxiliaries, BuildContext, Caches, DynPolicy, Gossips, MachineContext, Policy, Traits, is_watched,
+};
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

@@ -82,13 +82,22 @@ pub enum Caches {
     SharedState,
 }
 
+/// What a policy does among nodes in runs without jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gossips {
+    /// It spreads updates.
+    Updates,
+    /// It detects failures.
+    Failures,
+}
+
 /// Optional behaviour of a policy, which depends on the parameters alone; the defaults suit most policies.
 #[derive(Clone, Default)]
 pub struct Traits<'a> {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
     pub central_jobs: CentralJobs,
-    /// Whether this policy spreads updates among nodes, in runs without jobs.
-    pub gossips: bool,
+    /// What this policy does among nodes in runs without jobs; `None` for a policy that schedules jobs.
+    pub gossips: Option<Gossips>,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
     /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.

@@ -242,6 +242,8 @@ ours! {
     "pull" => super::gossip::Pull,
     "push-pull" => super::gossip::PushPull,
     "flood" => super::gossip::Flood,
+    "swim" => super::gossip::Swim,
+    "lifeguard" => super::gossip::Lifeguard,
     "external" => super::external::External,
 }
 

@@ -62,6 +62,9 @@ impl Exchange {
                 (vec![("check", check), ("prepare", prepare)], *fan_out)
             }
         };
+        if layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere) {
+            return Err("members spread updates, and none arise: write workload.gossip.updates".into());
+        }
         for (key, time) in times {
             if time.is_unread() {
                 return Err(format!("{key}: the file of this distribution was not read; give its `values`"));
@@ -114,10 +117,7 @@ impl Gossiper {
     /// In a run without a group.
     pub fn boxed(exchange: Exchange, me: Role, layout: &Layout) -> Box<dyn Machine> {
         let group = layout.gossip().expect("plans refuse policies that gossip in a run with jobs");
-        let number = match me {
-            Role::Node(number) => number,
-            Role::Client(_) | Role::Scheduler(_) | Role::Auxiliary(_) | Role::Worker { .. } => group.source(),
-        };
+        let number = layout.in_group(me);
         Box::new(Self {
             group: Arc::clone(group),
             exchange: Arc::new(exchange),
@@ -293,10 +293,7 @@ impl Machine for Gossiper {
                 }
             }
             Input::Deliver { from, msg: Message::Spread(msg) } => {
-                let from = match fx.layout().role(from) {
-                    Role::Node(number) => number,
-                    _ => self.group.source(),
-                };
+                let from = fx.layout().in_group(fx.layout().role(from));
                 match msg {
                     Spread::Push { update, .. } | Spread::Answer { update, .. } => {
                         self.receive(update, from, fx);
@@ -308,7 +305,7 @@ impl Machine for Gossiper {
                     }
                 }
             }
-            Input::Deliver { msg, .. } => fx.unexpected(&msg),
+            Input::Deliver { msg, .. } | Input::Undelivered { msg, .. } => fx.unexpected(&msg),
             // No actor of a group relies on the failure detector of the run.
             Input::Down { .. } | Input::Up { .. } => {}
             _ => unreachable!("{input:?} reached a member of a gossip group"),

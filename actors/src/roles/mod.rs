@@ -13,6 +13,7 @@
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |
 //! | [`gossip`] | a member of a group that spreads updates, and its source |
+//! | [`detector`] | a member of a group that detects failures |
 //! | [`heartbeats`] | the times of a node's heartbeats |
 //! | [`planning`] | a central scheduler that decides in cycles which jobs run, all tasks of a job together |
 //! | [`task_queue`] | a central queue of tasks |
@@ -32,6 +33,7 @@
 
 pub mod backlog;
 pub mod client;
+pub mod detector;
 pub mod dispatcher;
 pub mod early_binding;
 pub mod gossip;

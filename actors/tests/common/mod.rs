@@ -4,10 +4,11 @@
 mod variants;
 
 use variants::variants;
-use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
+use volary_actors::base::{Address, CopyId, DistributionSpec, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, Links};
 use volary_actors::harness::{SINGLE, StageGraph, links};
-use volary_actors::policies::{Card, PolicySpec};
+use volary_actors::layout::{GossipGroup, Layout, Neighbours, Origin};
+use volary_actors::policies::{Card, Gossips, PolicySpec};
 
 /// A Poisson stream of jobs, each with `tasks` exponential tasks of mean one second.
 pub struct Load {
@@ -80,4 +81,29 @@ pub fn policies(servers: u32) -> Vec<PolicySpec> {
     let cards = PolicySpec::cards();
     let alone = cards.iter().filter(|card| card.runs_alone);
     alone.flat_map(all).chain(PolicySpec::defaults()).chain([silent]).collect()
+}
+
+/// Every registered policy that gossips. A member turns to two others in each period, which begin together.
+pub fn gossiping() -> Vec<PolicySpec> {
+    let detects = "aligned = true, suspicion = 2.0, indirect = 1, reconnect = \"2s\"";
+    [
+        "push = { fan_out = 2, aligned = true }".to_owned(),
+        "pull = { fan_out = 2, aligned = true }".to_owned(),
+        "push-pull = { fan_out = 2, aligned = true, rounds = 2 }".to_owned(),
+        "flood = {}".to_owned(),
+        format!("swim = {{ {detects} }}"),
+        format!("lifeguard = {{ {detects}, slowest = 2.0, confirmations = 1, health = 2 }}"),
+    ]
+    .iter()
+    .map(|text| toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}")))
+    .collect()
+}
+
+/// A group for a policy that gossips. An update arises at member 0 every two seconds, unless members detect failures.
+pub fn group(policy: &PolicySpec, members: u32) -> Layout {
+    let detects = policy.traits().gossips == Some(Gossips::Failures);
+    let origin = if detects { Origin::Nowhere } else { Origin::Member(0) };
+    let every = DistributionSpec::Constant(Span::from_secs(2));
+    let group = GossipGroup::new(members, Neighbours::Complete, every, origin, Time::MAX);
+    Layout::new(1, 0, vec![0; members as usize]).with_gossip(group)
 }

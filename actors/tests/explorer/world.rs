@@ -680,7 +680,7 @@ impl<'a> World<'a> {
             Note::Killed { job } => return Err(Failure::Killed(job)),
             Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Evicted { .. } | Note::Cache(_) => {}
             Note::Bound { .. } | Note::Planned { .. } | Note::Enacted { .. } | Note::Predicted { .. } => {}
-            Note::Unexpected { .. } | Note::Value { .. } | Note::Informed { .. } => {}
+            Note::Unexpected { .. } | Note::Value { .. } | Note::Informed { .. } | Note::Regards { .. } => {}
         }
         Ok(())
     }

@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 19_165),
-    ("volary_netem", 2_968),
-    ("volary_engine", 17_484),
+    ("volary_actors", 19_637),
+    ("volary_netem", 2_977),
+    ("volary_engine", 17_682),
     ("volary_experiment", 13_288),
-    ("volary_hosts", 7_947),
+    ("volary_hosts", 7_948),
     ("volary_report", 6_902),
-    ("volary", 5_120),
+    ("volary", 5_131),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -33,6 +33,15 @@ const OF_GOSSIP: [(&str, bool); 7] = [
     ("gossip.version_age.mean", false),
     ("gossip.messages", false),
 ];
+/// The compared metrics of a run in which members detect failures.
+const OF_DETECTION: [(&str, bool); 6] = [
+    ("detection.detected", true),
+    ("detection.detected_s.mean", true),
+    ("detection.known_s.mean", true),
+    ("detection.false_suspicions", false),
+    ("detection.false_deaths", false),
+    ("detection.messages", false),
+];
 /// Number of metrics, from the first, that are also compared by class of jobs.
 const OF_CLASSES: usize = 4;
 
@@ -100,6 +109,9 @@ impl MetricDivergence {
 pub(super) fn all((reference, again): (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
     if reference.sections.gossip.is_some() {
         return shown(&OF_GOSSIP, (reference, again), runs);
+    }
+    if reference.sections.detection.is_some() {
+        return shown(&OF_DETECTION, (reference, again), runs);
     }
     let mut rows = shown(&SHOWN, (reference, again), runs);
     for label in reference.classes.keys() {

@@ -370,7 +370,9 @@ cluster={kind=[{nodes=5,cores=4}]} | about jobs
 policy.push.fan_out=5 | no member has 5 neighbours | write 4 or less
 policy.push.period=0s | period: must be 1us or longer
 policy=[{sparrow={}}] | schedules jobs | write push, pull, push-pull or flood
-workload={yahoo-like={}} | spreads updates and runs no jobs | [workload.gossip]
+policy=[{swim={}}] | spread no updates | leave out workload.gossip.updates
+workload.gossip={duration="9s"} | none arise | write workload.gossip.updates
+workload={yahoo-like={}} | gossips and runs no jobs | [workload.gossip]
 cluster.cores=2 | about jobs | leave the key out
 cluster.schedulers=2 | its source
 service.demand=1s | no copies | leave [service] out

@@ -142,6 +142,7 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Enacted { .. }
         | Note::Predicted { .. }
         | Note::Informed { .. }
+        | Note::Regards { .. }
         | Note::Value { .. }
         | Note::Unexpected { .. } => None,
     }

@@ -257,7 +257,9 @@ fn check_experiments(published: bool) {
         let text = fs::read_to_string(path).unwrap();
         if text.contains("[workload.gossip]") {
             let set = ["cluster.nodes=10", "workload.gossip.duration=500s"].map(str::to_owned);
-            return lines(name, path, if text.contains("nodes = 1\n") { &set[1..] } else { &set });
+            // Faults name members by number.
+            let keeps_nodes = ["nodes = 1\n", "nodes:", "node:"].iter().any(|word| text.contains(word));
+            return lines(name, path, if keeps_nodes { &set[1..] } else { &set });
         }
         let form = ["trace", "mix"].into_iter().find(|form| text.contains(&format!("[workload.{form}]")));
         let set = (jobs > 0).then(|| format!("workload.{}.jobs={jobs}", form.unwrap_or("synthetic")));

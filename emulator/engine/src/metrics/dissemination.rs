@@ -72,7 +72,7 @@ impl MeasuredPart {
         at.clamp(self.from, self.until)
     }
 
-    fn contains(self, at: Time) -> bool {
+    pub(super) fn contains(self, at: Time) -> bool {
         (self.from..self.until).contains(&at)
     }
 }

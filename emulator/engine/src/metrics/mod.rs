@@ -14,6 +14,7 @@
 //! | `values` | values that the programs of policies in other languages record |
 
 pub mod aggregator;
+mod detection;
 mod dissemination;
 mod gauge;
 pub mod placements;

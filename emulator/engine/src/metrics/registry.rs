@@ -1,9 +1,10 @@
 //! The registry of policy metrics.
 
-use volary_actors::layout::Layout;
+use volary_actors::layout::{Layout, Origin};
 use volary_netem::Faults;
 
 use super::CacheTracker;
+use super::detection::DetectionTracker;
 use super::dissemination::SpreadTracker;
 use super::placements::Binder;
 use super::planning::PlanCounter;
@@ -13,7 +14,7 @@ use crate::workload::Workload;
 
 /// The metrics of all policies.
 pub type PolicyMetrics<'a> =
-    (CacheTracker<'a>, (Binder<'a>, (PlanCounter, (ValueGauges, SpreadTracker<'a>))));
+    (CacheTracker<'a>, (Binder<'a>, (PlanCounter, (ValueGauges, (SpreadTracker<'a>, DetectionTracker<'a>)))));
 
 /// Creates the metrics of all policies; `seed` is the seed of the run.
 pub fn policy_metrics<'a>(
@@ -24,6 +25,8 @@ pub fn policy_metrics<'a>(
     seed: u64,
 ) -> PolicyMetrics<'a> {
     let caches = CacheTracker::new(layout, workload, faults, recording, seed);
-    let spread = SpreadTracker::new(layout, recording.gossip);
-    (caches, (Binder::new(workload), (PlanCounter::default(), (ValueGauges::default(), spread))))
+    let detects = layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere);
+    let spread = SpreadTracker::new(layout, recording.gossip.filter(|_| !detects));
+    let detection = DetectionTracker::new(layout, faults, recording.gossip.filter(|_| detects));
+    (caches, (Binder::new(workload), (PlanCounter::default(), (ValueGauges::default(), (spread, detection)))))
 }

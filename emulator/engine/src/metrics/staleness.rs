@@ -351,6 +351,7 @@ impl PolicyMetric for CacheTracker<'_> {
             | Note::Enacted { .. }
             | Note::Predicted { .. }
             | Note::Informed { .. }
+            | Note::Regards { .. }
             | Note::Value { .. }
             | Note::Unexpected { .. } => {}
         }

@@ -83,7 +83,7 @@ pub enum ColumnGroup {
     Cost,
     /// Staleness of caches.
     Staleness,
-    /// Spread of updates among members.
+    /// Spread of updates among members, or detection of their failures.
     Gossip,
 }
 
@@ -94,7 +94,7 @@ impl ColumnGroup {
         (Self::Service, "Slowdown, waits and deadlines"),
         (Self::Cost, "Core time and messages"),
         (Self::Staleness, "Staleness of caches"),
-        (Self::Gossip, "Spread of updates"),
+        (Self::Gossip, "Gossip without jobs"),
     ];
 }
 
@@ -227,7 +227,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 91] = [
+pub static METRICS: [Metric; 98] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -437,6 +437,23 @@ pub static METRICS: [Metric; 91] = [
         .means("mean time since the newest update that a member has arose").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
     Metric::new("gossip.messages", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.messages))
         .means("number of messages per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
+    Metric::new("detection.detected", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.detected))
+        .means("share of the crashes that another member detected").column(ColumnGroup::Gossip, "detected").ranked(31).compared(),
+    Metric::new("detection.detected_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.detected_s.mean))
+        .means("mean time from a crash until another member held the crashed one dead")
+        .column(ColumnGroup::Gossip, "detection").ranked(32).compared(),
+    Metric::new("detection.known_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.known_s.mean))
+        .means("mean time from a crash until all members that were up held the crashed one dead")
+        .column(ColumnGroup::Gossip, "known to all").ranked(33).compared(),
+    Metric::new("detection.false_suspicions", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_suspicions))
+        .means("false suspicions per member and hour").column(ColumnGroup::Gossip, "false suspicions").compared(),
+    Metric::new("detection.false_deaths", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_deaths))
+        .means("false deaths per member and hour").column(ColumnGroup::Gossip, "false deaths").ranked(34).compared(),
+    Metric::new("detection.false_deaths_of_sound", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_deaths_of_sound))
+        .means("false deaths of members at which no fault is aimed, per member and hour")
+        .column(ColumnGroup::Gossip, "of sound members").compared(),
+    Metric::new("detection.messages", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.messages))
+        .means("messages per member and second").column(ColumnGroup::Gossip, "msgs/s").ranked(35).compared(),
 ];
 
 #[cfg(test)]

@@ -35,8 +35,8 @@ pub use metric::{
     Better, ColumnGroup, METRICS, Metric, Reading, TableColumn, Unit, censored_sections, is_censored,
 };
 pub use policy::{
-    CacheRow, DecisionRow, Dissemination, Placements, PlanGap, Planning, PolicyResults, PolicySections,
-    PredictionErrors, Stage, Staleness,
+    CacheRow, DecisionRow, Detection, Dissemination, Placements, PlanGap, Planning, PolicyResults,
+    PolicySections, PredictionErrors, Stage, Staleness,
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, JobTimes, Line, LoadRow,

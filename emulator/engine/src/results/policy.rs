@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::policies::{Caches, Traits};
+use volary_actors::policies::{Caches, Gossips, Traits};
 
 use super::distribution::{DeliveryTimes, Spread, nan_if_null};
 
@@ -25,6 +25,9 @@ pub struct PolicySections {
     /// Dissemination of updates, in runs without jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gossip: Option<Dissemination>,
+    /// Detection of failures, in runs without jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detection: Option<Detection>,
 }
 
 impl PolicySections {
@@ -36,6 +39,7 @@ impl PolicySections {
             planning: Some(Planning::default()),
             prediction: Some(PredictionErrors::default()),
             gossip: Some(Dissemination::default()),
+            detection: Some(Detection::default()),
         }
     }
 
@@ -46,7 +50,10 @@ impl PolicySections {
                 (!traits.plans).then_some("does not plan")
             }
             ["staleness", number, ..] => Staleness::lacks(number, traits.caches),
-            ["gossip", ..] => (!traits.gossips).then_some("spreads no updates"),
+            ["gossip", ..] => (traits.gossips != Some(Gossips::Updates)).then_some("spreads no updates"),
+            ["detection", ..] => {
+                (traits.gossips != Some(Gossips::Failures)).then_some("detects no failures of members")
+            }
             _ => None,
         }
     }
@@ -180,6 +187,45 @@ pub struct Dissemination {
     /// first such update on and over origins; over members (Kaul, Yates and Gruteser 2012).
     pub age_of_information_s: Spread,
     /// Messages sent in the whole run, per update and member.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub messages: f64,
+}
+
+/// Detection of failures among the members of a gossip group. Crashes are those of members that begin in the measured
+/// part of the run. A suspicion or death is false if the member that it concerns is up at the time; each member that
+/// takes it over counts. A member is sound if no fault of the run is aimed at it.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Detection {
+    /// Number of crashes.
+    pub crashes: u64,
+    /// Share of the crashes that another member detected before the crashed one restarted or the run ended.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub detected: f64,
+    /// Time from a crash until another member suspected the crashed one, or held it dead; over crashes.
+    pub suspected_s: Spread,
+    /// Time from a crash until another member held the crashed one dead; over the crashes that were detected.
+    pub detected_s: Spread,
+    /// Time from a crash until all members that were up held the crashed one dead; over the crashes of which all knew.
+    pub known_s: Spread,
+    /// False suspicions per member and hour.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub false_suspicions: f64,
+    /// False deaths per member and hour.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub false_deaths: f64,
+    /// False deaths of sound members, per member and hour.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub false_deaths_of_sound: f64,
+    /// False deaths of sound members that sound members took over or stated, per member and hour.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub false_deaths_among_sound: f64,
+    /// Messages of the whole run, per member and second.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub messages: f64,

@@ -13,8 +13,9 @@ use volary_actors::layout::{GossipGroup, Neighbours, Origin};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gossip {
-    /// The updates.
-    pub updates: Updates,
+    /// The updates. Without them no update arises, and members can detect failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<Updates>,
     /// The members to which each member may send. The network is described elsewhere: a message takes the links of
     /// `[network]` or of `cluster.topology`.
     #[serde(default)]
@@ -118,13 +119,15 @@ impl Gossip {
         members: u32,
         seed: u64,
     ) -> Result<GossipGroup, (&'static [&'static str], String, String)> {
-        let every = &self.updates.every;
+        let none = Updates { every: DistributionSpec::Constant(Span::MAX), at: UpdateOrigin::Members };
+        let Updates { every, at } = self.updates.as_ref().unwrap_or(&none);
         let wrong = |at: &'static [&'static str], why: String, help: &str| Err((at, why, help.to_owned()));
         if every.is_unread() || every.mean().is_nan() || every.mean() < SHORTEST_S {
             let why = "a gap between updates must be a microsecond or longer in the mean";
             return wrong(&["updates", "every"], why.to_owned(), "write for example every = \"1s\"");
         }
-        let origin = match self.updates.at {
+        let origin = match *at {
+            _ if self.updates.is_none() => Origin::Nowhere,
             UpdateOrigin::Members => Origin::Members,
             UpdateOrigin::Source => Origin::Source,
             UpdateOrigin::Member(member) if member < members => Origin::Member(member),

@@ -177,7 +177,7 @@ impl Plan {
         Ok(Self {
             section: "workload.gossip",
             jobs: Jobs::Synthetic { jobs: 0, tasks: DistributionSpec::Constant(1.0) },
-            gap: Some(spec.updates.every.clone()),
+            gap: spec.updates.as_ref().map(|updates| updates.every.clone()),
             speedup: 1.0,
             cutoff: None,
             deadline_slack: None,

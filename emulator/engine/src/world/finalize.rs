@@ -226,9 +226,13 @@ impl FinishedRun<'_> {
 
     /// The policy's sections, with what only the counters of messages know.
     fn sections(&self, mut sections: PolicySections, sent: &Messages) -> PolicySections {
+        let all = (sent.total + sent.recovery) as f64;
         if let Some(gossip) = &mut sections.gossip {
-            let all = (sent.total + sent.recovery) as f64;
             gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
+        }
+        if let Some(detection) = &mut sections.detection {
+            let lasted = self.world.longest_quiet().as_secs_f64();
+            detection.messages = all / lasted / f64::from(self.world.layout().nodes());
         }
         sections
     }

@@ -508,13 +508,13 @@ fn check_policy(
         )),
         _ => Ok(()),
     };
-    let gossips = match (file.workload.gossip().is_some(), traits.gossips) {
+    let gossips = match (file.workload.gossip().is_some(), traits.gossips.is_some()) {
         (true, false) => {
-            Err("schedules jobs, and [workload.gossip] has none; write push, pull, push-pull or flood"
+            Err("schedules jobs, and [workload.gossip] has none; write push, pull, push-pull or flood, or, without updates, swim or lifeguard"
                 .to_owned())
         }
         (false, true) => {
-            Err("spreads updates and runs no jobs; write [workload.gossip] in place of the workload"
+            Err("gossips and runs no jobs; write [workload.gossip] in place of the workload"
                 .to_owned())
         }
         (true, true) | (false, false) => Ok(()),

@@ -219,8 +219,11 @@ impl<'a> Recorder<'a> {
                 caches.check(note)?;
             }
             Note::Informed { update } => {
-                let (_, (_, (_, (_, spread)))) = &self.metrics;
+                let (_, (_, (_, (_, (spread, _))))) = &self.metrics;
                 spread.check(who, update)?;
+            }
+            Note::Regards { member, .. } if member >= self.layout.nodes() => {
+                return Err(format!("there is no member {member}"));
             }
             Note::Killed { .. }
             | Note::Resubmitted { .. }
@@ -230,6 +233,7 @@ impl<'a> Recorder<'a> {
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
+            | Note::Regards { .. }
             | Note::Value { .. }
             | Note::Unexpected { .. } => {}
         }
@@ -282,7 +286,7 @@ impl<'a> Recorder<'a> {
                     self.copies.count(CopyEnd::Preempted, suspended.spent);
                 }
             }
-            Note::Informed { .. } => self.progress = now,
+            Note::Informed { .. } | Note::Regards { .. } => self.progress = now,
             Note::Cache(_)
             | Note::Bound { .. }
             | Note::Planned { .. }

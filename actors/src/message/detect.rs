@@ -1,0 +1,72 @@
+//! Messages of members that detect each other's failures. All of them are datagrams.
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::protocol;
+
+/// What a member holds of another, from the weakest statement to the strongest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Standing {
+    /// It is up.
+    Alive,
+    /// It did not answer, and may refute this.
+    Suspected,
+    /// It has failed.
+    Dead,
+}
+
+/// Probes of members, and what they hold of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Detect {
+    /// A probe, which is acknowledged at once.
+    Ping {
+        /// The number that the probing member gave its probe.
+        number: u32,
+        /// The probing member: the sender, or the one that asked the sender to ping.
+        by: u32,
+    },
+    /// The request of a probing member to ping another.
+    Ask {
+        /// The number of the probe.
+        number: u32,
+        /// The member to ping.
+        member: u32,
+    },
+    /// The acknowledgement of a probe, from the pinged member or passed on by the one that was asked.
+    Ack {
+        /// The number of the probe.
+        number: u32,
+        /// The pinged member.
+        member: u32,
+        /// The probing member.
+        by: u32,
+    },
+    /// The answer of a member that was asked and got no acknowledgement in time.
+    Nack {
+        /// The number of the probe.
+        number: u32,
+    },
+    /// What the sender holds of a member, as a part of the message that follows.
+    News {
+        /// The member.
+        member: u32,
+        /// The member's number of refutations to which this refers.
+        incarnation: u32,
+        /// What is stated.
+        standing: Standing,
+        /// The member that stated it first.
+        by: u32,
+    },
+}
+
+protocol! {
+    Detect in run (fragments: Self::News { .. });
+    Ping = "swim.ping", Datagram, Node -> Node: Self::Ping { by, .. } if run.has_node(by),
+    Ask = "swim.ask", Datagram, Node -> Node:
+        Self::Ask { member, .. } if run.has_node(member) && run.to != Role::Node(member),
+    Ack = "swim.ack", Datagram, Node -> Node:
+        Self::Ack { member, by, .. } if run.has_node(member) && run.has_node(by),
+    Nack = "swim.nack", Datagram, Node -> Node: Self::Nack { .. },
+    News = "swim.news", Datagram, Node -> Node:
+        Self::News { member, by, .. } if run.has_node(member) && run.has_node(by),
+}

@@ -1,0 +1,215 @@
+//! Detection of failures among the members of a gossip group: how long crashes stay unknown, and what members hold of
+//! others wrongly.
+//!
+//! The faults of the experiment say which members are down. A crash is *detected* when another member holds the crashed
+//! one dead, and *known* when all others do that are up. A suspicion or death is *false* if the member that it concerns
+//! is up. A member is *sound* if no fault of the run is aimed at it. All of this is counted in the measured part.
+
+use std::collections::BTreeMap;
+
+use volary_actors::base::{ActorId, Time};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::Note;
+use volary_actors::message::Standing;
+use volary_netem::{Crash, Faults};
+
+use super::PolicyMetric;
+use super::gauge::Gauge;
+use crate::results::{Detection, PolicyResults};
+use crate::workload::MeasuredPart;
+
+/// Folds notes about what members hold of others.
+#[derive(Debug)]
+pub struct DetectionTracker<'a> {
+    layout: &'a Layout,
+    faults: &'a Faults,
+    part: Option<MeasuredPart>,
+    /// The members that have failed or are held dead.
+    failed: BTreeMap<u32, Failed>,
+    suspected: Gauge,
+    detected: Gauge,
+    known: Gauge,
+    suspicions: u64,
+    deaths: u64,
+    deaths_of_sound: u64,
+    deaths_among_sound: u64,
+}
+
+/// A member that others suspect or hold dead.
+#[derive(Clone, Default, Debug)]
+struct Failed {
+    /// The members that hold it dead, each with the time from which on it does.
+    by: BTreeMap<u32, Time>,
+    /// The begin of its last crash of which it is known that some member suspects it, holds it dead, or all do.
+    suspected: Option<Time>,
+    detected: Option<Time>,
+    known: Option<Time>,
+}
+
+impl<'a> DetectionTracker<'a> {
+    /// A tracker of the members of a layout; without a measured part it does nothing.
+    pub fn new(layout: &'a Layout, faults: &'a Faults, part: Option<MeasuredPart>) -> Self {
+        Self {
+            layout,
+            faults,
+            part,
+            failed: BTreeMap::new(),
+            suspected: Gauge::new(),
+            detected: Gauge::new(),
+            known: Gauge::new(),
+            suspicions: 0,
+            deaths: 0,
+            deaths_of_sound: 0,
+            deaths_among_sound: 0,
+        }
+    }
+
+    fn crashes(&self) -> impl Iterator<Item = &'a Crash> {
+        let part = self.part;
+        let is_node = |crash: &&Crash| matches!(self.layout.role(ActorId(crash.who.0)), Role::Node(_));
+        self.faults
+            .crashes()
+            .iter()
+            .filter(is_node)
+            .filter(move |crash| part.is_some_and(|part| part.contains(crash.at)))
+    }
+
+    /// The begin of the outage of a member that is down.
+    fn down_since(&self, member: u32, now: Time) -> Option<Time> {
+        self.faults.down_since(self.layout.endpoint(self.layout.node(member)), now)
+    }
+
+    fn is_sound(&self, member: u32) -> bool {
+        !self.faults.strikes(self.layout.endpoint(self.layout.node(member)))
+    }
+
+    /// Whether all members that are up hold this one dead.
+    fn is_known(&self, member: u32, now: Time) -> bool {
+        let by = &self.failed[&member].by;
+        // A restarted member has forgotten what it held.
+        let holds = |other: u32, since: Time| {
+            self.faults.crash_between(self.layout.endpoint(self.layout.node(other)), since, now).is_none()
+        };
+        (0..self.layout.nodes()).filter(|other| *other != member).all(|other| {
+            by.get(&other).is_some_and(|since| holds(other, *since)) || self.down_since(other, now).is_some()
+        })
+    }
+
+    fn regards(&mut self, now: Time, by: u32, member: u32, standing: Standing) {
+        let Some(part) = self.part else { return };
+        let failed = self.failed.entry(member).or_default();
+        match standing {
+            Standing::Dead => failed.by.insert(by, now),
+            Standing::Alive | Standing::Suspected => failed.by.remove(&by),
+        };
+        if standing == Standing::Alive {
+            return;
+        }
+        let Some(at) = self.down_since(member, now) else {
+            if part.contains(now) {
+                let is_dead = u64::from(standing == Standing::Dead);
+                let of_sound = is_dead * u64::from(self.is_sound(member));
+                self.suspicions += 1 - is_dead;
+                self.deaths += is_dead;
+                self.deaths_of_sound += of_sound;
+                self.deaths_among_sound += of_sound * u64::from(self.is_sound(by));
+            }
+            return;
+        };
+        let is_known = standing == Standing::Dead && self.is_known(member, now);
+        let Some(failed) = self.failed.get_mut(&member).filter(|_| part.contains(at)) else { return };
+        let (after, is_dead) = (now.since(at).as_secs_f64(), standing == Standing::Dead);
+        for (happens, seen, gauge) in [
+            (true, &mut failed.suspected, &mut self.suspected),
+            (is_dead, &mut failed.detected, &mut self.detected),
+            (is_known, &mut failed.known, &mut self.known),
+        ] {
+            if happens && *seen != Some(at) {
+                *seen = Some(at);
+                gauge.add(after, 1);
+            }
+        }
+    }
+}
+
+impl PolicyMetric for DetectionTracker<'_> {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        if let (Note::Regards { member, standing }, Role::Node(by)) = (note, self.layout.role(who)) {
+            self.regards(now, by, member, standing);
+        }
+    }
+
+    fn close(self, _: Time, end: Time, results: &mut PolicyResults) {
+        let Some(part) = self.part else { return };
+        let crashes = self.crashes().filter(|crash| crash.at < end).count();
+        let hours =
+            end.min(part.until).since(part.from).as_secs_f64() / 3600.0 * f64::from(self.layout.nodes());
+        let rate = |count: u64| count as f64 / hours;
+        results.sections.detection = Some(Detection {
+            crashes: crashes as u64,
+            detected: self.detected.weight() / crashes as f64,
+            suspected_s: self.suspected.spread(),
+            detected_s: self.detected.spread(),
+            known_s: self.known.spread(),
+            false_suspicions: rate(self.suspicions),
+            false_deaths: rate(self.deaths),
+            false_deaths_of_sound: rate(self.deaths_of_sound),
+            false_deaths_among_sound: rate(self.deaths_among_sound),
+            messages: f64::NAN,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use volary_actors::base::{DistributionSpec, Span};
+    use volary_actors::layout::{GossipGroup, Neighbours, Origin};
+    use volary_netem::{FaultSpec, Groups};
+
+    /// Member 0 is down from 2 s on, member 1 from 6 s to 8 s, and member 3 pauses.
+    #[test]
+    fn crashes_are_detected_known_and_told_from_false_deaths() {
+        let every = DistributionSpec::Constant(Span::ZERO);
+        let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Nowhere, Time::MAX);
+        let layout = Layout::new(1, 0, [0; 4]).with_gossip(group);
+        let faults = r#"[
+            {"crash": {"who": ["node:0"], "at": "2s"}},
+            {"crash": {"who": ["node:1"], "at": "6s", "for": "2s"}},
+            {"pause": {"who": ["node:3"], "at": "1s", "for": "1s"}}
+        ]"#;
+        let specs: Vec<FaultSpec> = serde_json::from_str(faults).unwrap();
+        let mut groups = Groups::new(layout.endpoints());
+        groups.number("node", layout.endpoint(layout.node(0)), 4);
+        let faults = Faults::resolve(&specs, &groups, layout.endpoints()).unwrap();
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let part = MeasuredPart { from: at(0), until: at(3600) };
+        let mut tracker = DetectionTracker::new(&layout, &faults, Some(part));
+        for (seconds, by, member, standing) in [
+            // False, of a member with a pause and of a sound one.
+            (1, 0, 3, Standing::Suspected),
+            (1, 0, 3, Standing::Dead),
+            (1, 3, 2, Standing::Dead),
+            (1, 1, 2, Standing::Dead),
+            (2, 0, 3, Standing::Alive),
+            // Members 1 and 3 know of the crash; 2 learns of it last.
+            (3, 1, 0, Standing::Suspected),
+            (4, 1, 0, Standing::Dead),
+            (5, 3, 0, Standing::Dead),
+            // Member 1 has forgotten it when it returns.
+            (9, 2, 0, Standing::Dead),
+            (10, 1, 0, Standing::Dead),
+        ] {
+            tracker.note(at(seconds), layout.node(by), Note::Regards { member, standing });
+        }
+        let mut results = PolicyResults::default();
+        tracker.close(Time::ZERO, at(3600), &mut results);
+        let found = results.sections.detection.unwrap();
+        assert_eq!((found.crashes, found.detected), (2, 0.5));
+        assert_eq!((found.suspected_s.max, found.detected_s.max, found.known_s.max), (1.0, 2.0, 8.0));
+        // Four members and one hour.
+        assert_eq!((found.false_suspicions, found.false_deaths), (0.25, 0.75));
+        assert_eq!((found.false_deaths_of_sound, found.false_deaths_among_sound), (0.5, 0.0));
+    }
+}
