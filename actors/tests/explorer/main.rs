@@ -12,6 +12,9 @@
 //! master of Pigeon gives copies to idle workers only, and a cache of expected waits is empty when all jobs have ended
 //! and all messages have arrived; where Murmuration loses no update with its sender, this holds after faults too.
 //!
+//! In groups that gossip, once faults end and a few seconds have passed, every member that is up has the updates of
+//! before that time, and holds others dead if and only if they are down.
+//!
 //! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is
 //! printed as a table of the shortest history, and as lines for `HISTORIES`, which repeat it.
 
@@ -25,7 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use common::policies;
+use common::{gossiping, policies};
 use search::{Explored, Step, explore};
 use volary_actors::base::ActorId;
 use volary_actors::harness::{JOIN, PAIR, SINGLE};
@@ -46,7 +49,10 @@ const PLAIN: Shape = Shape {
     budget: NONE,
 };
 
-/// The worlds in which every policy is explored.
+/// A world of three members that gossip, without faults.
+const GROUP: Shape = Shape { cores: &[0, 0, 0], jobs: 0, tasks: 0, ..PLAIN };
+
+/// The worlds in which every policy is explored that runs jobs, or, without jobs, that gossips.
 const WORLDS: &[Shape] = &[
     Shape { name: "no fault, one scheduler", jobs: 2, ..PLAIN },
     Shape { name: "no fault, two schedulers", schedulers: 2, jobs: 2, tasks: 1, ..PLAIN },
@@ -132,6 +138,17 @@ const WORLDS: &[Shape] = &[
         budget: Budget { crashes: 2, ..NONE },
         ..PLAIN
     },
+    Shape { name: "members, no fault", budget: Budget { overtakes: 2, ..NONE }, ..GROUP },
+    Shape { name: "members, one loss", budget: Budget { losses: 1, overtakes: 1, ..NONE }, ..GROUP },
+    Shape { name: "members, one duplicate", budget: Budget { duplicates: 1, overtakes: 1, ..NONE }, ..GROUP },
+    Shape { name: "members, one crash", budget: Budget { crashes: 1, overtakes: 1, ..NONE }, ..GROUP },
+    Shape { name: "members, one partition", budget: Budget { partitions: 1, overtakes: 1, ..NONE }, ..GROUP },
+    Shape {
+        name: "members, one cut in one direction",
+        budget: Budget { one_way: 1, overtakes: 1, ..NONE },
+        ..GROUP
+    },
+    Shape { name: "members, one crash, one loss", budget: Budget { crashes: 1, losses: 1, ..NONE }, ..GROUP },
 ];
 
 /// Histories that failed once, in the explorer's format: the policy, the world, then the moves.
@@ -186,11 +203,12 @@ fn shown(setting: &Setting, world: &str, path: &[Step]) -> String {
 }
 
 #[test]
-fn every_job_finishes_from_every_state_under_every_policy() {
+fn every_job_finishes_and_every_update_spreads_from_every_state_under_every_policy() {
     keep_panics();
     let only = std::env::var("VOLARY_POLICY").ok();
     let policies: Vec<_> = policies(2)
         .into_iter()
+        .chain(gossiping())
         .filter(|policy| only.as_ref().is_none_or(|name| name == policy.name()))
         .collect();
     assert!(!policies.is_empty(), "no policy is named {only:?}");

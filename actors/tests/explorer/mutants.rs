@@ -3,7 +3,7 @@
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Input, Note, Timer};
-use volary_actors::message::{Gossip, Group, Job, Launch, Message, Row};
+use volary_actors::message::{Detect, Gossip, Group, Job, Launch, Message, Row, Standing};
 
 use super::search::explore;
 use super::world::{Defect, Failure, Setting, keep_panics};
@@ -218,6 +218,33 @@ const MUTANTS: &[Mutant] = &[
             repeat(out, runs);
         },
         |failure| matches!(failure, Failure::NotIdle(_)),
+    ),
+    (
+        "push = { aligned = true }",
+        "members, no fault",
+        |_, _, out| out.retain(|effect| !matches!(effect, Effect::Send { .. })),
+        |failure| matches!(failure, Failure::Uninformed(_)),
+    ),
+    // Members that refute nothing: one that returns stays dead.
+    (
+        "swim = { aligned = true, suspicion = 1.0, indirect = 1 }",
+        "members, one crash",
+        |_, _, out| {
+            let refutes =
+                |msg| matches!(msg, Message::Detect(Detect::News { standing: Standing::Alive, .. }));
+            out.retain(|effect| !matches!(*effect, Effect::Send { msg, .. } if refutes(msg)));
+        },
+        |failure| matches!(failure, Failure::Wrong(_, _, Standing::Dead)),
+    ),
+    // Members that do not ask others: one is dead whose link is cut.
+    (
+        "lifeguard = { aligned = true, suspicion = 1.0, indirect = 1, health = 0 }",
+        "members, one partition",
+        |_, _, out| {
+            let asks = |msg| matches!(msg, Message::Detect(Detect::Ask { .. }));
+            out.retain(|effect| !matches!(*effect, Effect::Send { msg, .. } if asks(msg)));
+        },
+        |failure| matches!(failure, Failure::Wrong(..)),
     ),
 ];
 

@@ -17,10 +17,11 @@ use volary_actors::catalog::{Catalog, JobSpec, Links};
 use volary_actors::harness::{SINGLE, StageGraph, links};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{CacheNote, Effect, Effects, Input, Machine, Note, Oracle, Timer};
-use volary_actors::message::{Group, KINDS, Launch, Message};
-use volary_actors::policies::PolicySpec;
+use volary_actors::message::{Group, KINDS, Launch, Message, Standing};
+use volary_actors::policies::{Gossips, PolicySpec};
 
 pub(crate) use self::moves::Move;
+use crate::common::group;
 
 /// A kind of world.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +67,7 @@ impl Jobs {
 
 impl Catalog for Jobs {
     fn jobs(&self) -> u32 {
-        self.0.jobs + 1
+        self.0.jobs + u32::from(self.0.jobs > 0)
     }
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = if job == self.last() { LAST } else { Time::ZERO };
@@ -152,7 +153,14 @@ impl Setting {
     /// The world of a policy; `None` if it does not run on such a cluster, or does not regard deadlines.
     pub(crate) fn new(policy: &PolicySpec, shape: &Shape) -> Option<Self> {
         let Shape { schedulers, cores, deadlines, budget, .. } = *shape;
-        let layout = Layout::new(schedulers, 0, cores.iter().copied());
+        let gossips = policy.traits().gossips.is_some();
+        if gossips != (shape.jobs == 0) {
+            return None;
+        }
+        let layout = match gossips {
+            true => group(policy, cores.len() as u32),
+            false => Layout::new(schedulers, 0, cores.iter().copied()),
+        };
         policy.check(&layout).ok().filter(|()| !deadlines || policy.traits().plans)?;
         let layout = policy.layout(layout);
         Some(Self {
@@ -243,6 +251,10 @@ pub(crate) enum Failure {
     Unbalanced(CopyId, i64),
     /// A master of Pigeon gave a worker a copy that was not idle, although no fault happened.
     NotIdle(CopyId),
+    /// A member lacks an update of another that should have reached it.
+    Uninformed(ActorId),
+    /// A member holds this of another, which is up or down, although faults ended long ago.
+    Wrong(ActorId, u32, Standing),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -294,6 +306,10 @@ pub(crate) struct World<'a> {
     started: BTreeSet<CopyId>,
     completed: BTreeSet<TaskId>,
     finished: BTreeSet<JobId>,
+    /// The newest update that each member has; only one of them makes updates.
+    informed: BTreeMap<ActorId, u32>,
+    /// What members hold of others; that they are alive if it is missing.
+    regards: BTreeMap<(ActorId, u32), Standing>,
     /// Number of the random stream that the next move draws from.
     stream: u64,
     /// Whether the last move drew.
@@ -366,6 +382,8 @@ impl<'a> World<'a> {
             started: BTreeSet::new(),
             completed: BTreeSet::new(),
             finished: BTreeSet::new(),
+            informed: BTreeMap::new(),
+            regards: BTreeMap::new(),
             stream: 0,
             drew: false,
             history: None,
@@ -402,6 +420,7 @@ impl<'a> World<'a> {
             &self.started,
             &self.completed,
             &self.finished,
+            (&self.informed, &self.regards),
             (self.faulty, self.misled, self.settled),
         ))
         .hash(&mut all);
@@ -437,6 +456,41 @@ impl<'a> World<'a> {
         self.flying.is_empty()
             && self.cores.iter().all(Option::is_none)
             && !(self.setting.conserves && (lasts() || waits()))
+    }
+
+    /// Whether the actors are members that gossip.
+    pub(crate) fn gossips(&self) -> bool {
+        self.setting.layout.gossip().is_some()
+    }
+
+    /// The newest update that any member has which is up.
+    pub(crate) fn newest(&self) -> u32 {
+        self.informed.values().copied().max().unwrap_or_default()
+    }
+
+    /// What a member that is up should know and does not, as a failure: the updates up to `number`, and who is down.
+    pub(crate) fn ignorance(&self, number: u32) -> Option<Failure> {
+        let layout = &self.setting.layout;
+        let detects = self.setting.policy.traits().gossips == Some(Gossips::Failures);
+        let up = |member: u32| self.up(layout.node(member));
+        for member in (0..layout.nodes()).filter(|member| up(*member)) {
+            let me = layout.node(member);
+            if self.informed.get(&me).copied().unwrap_or_default() < number {
+                return Some(Failure::Uninformed(me));
+            }
+            for other in (0..layout.nodes()).filter(|other| detects && *other != member) {
+                let standing = self.regards.get(&(me, other)).copied().unwrap_or(Standing::Alive);
+                if standing != if up(other) { Standing::Alive } else { Standing::Dead } {
+                    return Some(Failure::Wrong(me, other, standing));
+                }
+            }
+        }
+        None
+    }
+
+    /// The time of this state.
+    pub(crate) const fn now(&self) -> Time {
+        self.now
     }
 
     /// A copy without an end in a quiet world, as a failure.
@@ -680,7 +734,13 @@ impl<'a> World<'a> {
             Note::Killed { job } => return Err(Failure::Killed(job)),
             Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Evicted { .. } | Note::Cache(_) => {}
             Note::Bound { .. } | Note::Planned { .. } | Note::Enacted { .. } | Note::Predicted { .. } => {}
-            Note::Unexpected { .. } | Note::Value { .. } | Note::Informed { .. } | Note::Regards { .. } => {}
+            Note::Unexpected { .. } | Note::Value { .. } => {}
+            Note::Informed { update } => {
+                self.informed.insert(me, update.number);
+            }
+            Note::Regards { member, standing } => {
+                self.regards.insert((me, member), standing);
+            }
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ impl<'a> World<'a> {
     /// All events that may come next.
     pub(crate) fn moves(&self) -> Vec<Move> {
         let busy = self.cores.iter().any(Option::is_some);
-        if self.open_jobs().is_empty() && self.flying.is_empty() && !busy {
+        if !self.gossips() && self.open_jobs().is_empty() && self.flying.is_empty() && !busy {
             return Vec::new();
         }
         let mut moves = Vec::new();
@@ -170,9 +170,9 @@ impl<'a> World<'a> {
     }
 
     /// The next event if the world is kind: faults end, messages arrive in order, then time goes on. If `down`, nodes
-    /// that crashed stay down while others are up.
+    /// that crashed stay down while others are up, and links between members that gossip stay cut.
     pub(crate) fn kind_move(&self, down: bool) -> Option<Move> {
-        if self.cut.is_some() {
+        if self.cut.is_some() && !(down && self.gossips()) {
             return Some(Move::Heal);
         }
         let layout = &self.setting.layout;
@@ -192,10 +192,11 @@ impl<'a> World<'a> {
         self.next().first().copied()
     }
 
-    /// Whether a node is down that other nodes can replace.
+    /// Whether a node is down that other nodes can replace, or a link is cut between members that gossip.
     pub(crate) fn lacks_node(&self) -> bool {
         let layout = &self.setting.layout;
-        self.setting.has_spare_node() && (0..layout.nodes()).any(|node| !self.up(layout.node(node)))
+        self.gossips() && self.cut.is_some()
+            || self.setting.has_spare_node() && (0..layout.nodes()).any(|node| !self.up(layout.node(node)))
     }
 
     /// The move after all jobs have finished: the last job arrives, once.
@@ -358,6 +359,8 @@ impl<'a> World<'a> {
             next.restore(stored);
             self.successors.push((actor, next));
         }
+        self.informed.remove(&actor);
+        self.regards.retain(|(of, _), _| *of != actor);
         self.texts[actor.index()] = 0;
         self.epochs[actor.index()] += 1;
         self.health[actor.index()] = Health::Crashed { reported: false };
