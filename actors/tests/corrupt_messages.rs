@@ -23,9 +23,9 @@ use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
     Assignment, BacklogReport, Batch, Blocks, Contention, Detect, EndUpdate, Gossip, Group, Heartbeat, Job,
-    Launch, Message, Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring,
-    RingProbe, Row, Share, Slice, SliceWork, Spread, Standing, Steal, TaskRange, Update, UsageReport, Waiting,
-    kinds,
+    Launch, Message, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring,
+    RingProbe, Row, Share, Slice, SliceWork, Spread, Standing, Steal, TaskRange, Update, UsageReport,
+    Waiting, kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 

@@ -60,7 +60,7 @@ fn card<P: Policy>(name: &'static str) -> Card {
         name,
         about: P::ABOUT,
         schema: schemars::schema_for!(P),
-        runs_alone: !gossips && program.is_none(),
+        runs_alone: gossips.is_none() && program.is_none(),
         one_scheduler,
         auxiliary: auxiliaries.map_or("", Auxiliaries::name),
     }

@@ -42,8 +42,7 @@ pub(super) struct Master {
     reported_open: Option<Vec<Waiting>>,
     /// Time from which on this master no longer waits for workers that have not answered.
     settle_by: Time,
-    /// The jobs of short tasks that wait at the first master, and of long ones, as this standby was told; while a
-    /// master asks for states, those that waited before.
+    /// The jobs of short tasks that wait at the first master, and of long ones, as this standby was told.
     order: [VecDeque<JobId>; 2],
     /// The jobs of tasks that began to wait and were not reported to the standby; `None` if the standby is down.
     unsent: Option<Vec<JobId>>,

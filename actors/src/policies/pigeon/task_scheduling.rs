@@ -9,7 +9,6 @@
 //! reserved workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
 
 use std::collections::VecDeque;
-use std::mem;
 
 use super::config::{QueueWeight, TaskSplit};
 use crate::base::{JobId, Rng};
@@ -182,11 +181,6 @@ impl TaskQueues {
     /// All waiting tasks: the short ones, then the long ones.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting> {
         self.queues.iter().flatten()
-    }
-
-    /// Removes all waiting tasks: the short ones, then the long ones.
-    pub(super) fn take(&mut self) -> [VecDeque<Waiting>; 2] {
-        mem::take(&mut self.queues)
     }
 
     /// Drops the waiting tasks that need not be kept.

@@ -10,7 +10,7 @@ pub(super) enum Tick {
     Push,
     /// A master reports the lengths of its queues.
     Report,
-    /// A new master no longer waits for workers that have not answered.
+    /// A master no longer waits for workers that have not answered.
     Settle,
     /// A worker that is the master announces itself again, because it is not notified of crashes.
     Probe,

@@ -153,6 +153,14 @@ impl Workers {
         }
     }
 
+    /// Marks the workers as unknown until they report again, except those of crashed nodes.
+    pub(super) fn forget(&mut self) {
+        self.idle = IdleWorkers::default();
+        for (state, _) in self.states.iter_mut().filter(|(state, _)| *state != WorkerState::Down) {
+            *state = WorkerState::Unknown;
+        }
+    }
+
     /// Whether a worker whose node is up has not reported.
     pub(super) fn has_unknown(&self) -> bool {
         self.states.iter().any(|(state, _)| *state == WorkerState::Unknown)

@@ -11,7 +11,6 @@ use std::mem;
 
 use super::super::task_scheduling::is_short;
 use super::super::ticks::Tick;
-use super::super::workers::Workers;
 use super::{Master, cores};
 use crate::base::{ActorId, is_same_submission};
 use crate::layout::Role;
@@ -29,14 +28,11 @@ impl Master {
         }
     }
 
-    /// Forgets the states of the workers and the queues, except for the order of jobs, and asks for them: workers
-    /// answer with the copies that they run, schedulers with the open tasks. `request` goes to the schedulers.
+    /// Forgets the states of the workers and asks for them: workers answer with the copies that they run, schedulers
+    /// with the open tasks. What waits here stays in its queue. `request` goes to the schedulers.
     pub(super) fn relearn(&mut self, request: Group, fx: &mut Effects<'_>) {
         let (layout, after) = (fx.layout(), self.groups.config.declare_after);
-        for (order, queue) in self.order.iter_mut().zip(self.queues.take()) {
-            order.extend(queue.into_iter().map(|waiting| waiting.batch.job));
-        }
-        self.workers = Workers::new(&self.groups, self.group, false, layout);
+        self.workers.forget();
         for &actor in &self.dead {
             if let Role::Node(node) = layout.role(actor) {
                 self.workers.down(cores(node, layout));
@@ -124,7 +120,12 @@ impl Master {
             Role::Node(node)
                 if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
             {
-                if self.workers.down(cores(node, layout)) {
+                let known = self.workers.down(cores(node, layout));
+                if self.workers.all_down() {
+                    // The schedulers give up a group without nodes.
+                    self.queues.retain(|_| false);
+                }
+                if known {
                     self.relearn(Group::Ask, fx);
                 }
                 self.regroup(fx);
@@ -157,11 +158,11 @@ impl Master {
             Role::Node(node)
                 if self.acting && self.groups.lists(self.group, self.groups.group_of_node(node, layout)) =>
             {
-                // The schedulers gave a group without nodes up.
-                if self.workers.all_down() {
+                let gone = self.workers.all_down();
+                self.workers.up(cores(node, layout));
+                if gone {
                     self.relearn(Group::Ask, fx);
                 } else {
-                    self.workers.up(cores(node, layout));
                     self.regroup(fx);
                     fx.recover(actor, self.takes);
                 }
