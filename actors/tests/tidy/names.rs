@@ -144,7 +144,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 19_637),
     ("volary_netem", 2_977),
     ("volary_engine", 17_682),
-    ("volary_experiment", 13_288),
+    ("volary_experiment", 13_291),
     ("volary_hosts", 7_948),
     ("volary_report", 6_902),
     ("volary", 5_131),

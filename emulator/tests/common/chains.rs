@@ -23,7 +23,7 @@ class = [
   { name = "pair", weight = 3, stages = [{ tasks = 3, demand = "40ms" }, { tasks = 2, demand = { exponential = { mean = "30ms" } } }] },
   { name = "triple", weight = 2, stages = [{ tasks = 1, demand = "20ms" }, { tasks = 4, demand = "50ms" }, { tasks = 1, demand = "20ms" }] },
   { name = "single", weight = 1, stages = [{ tasks = 2, demand = "300ms" }], long = true },
-  { name = "join", weight = 2, stages = [{ tasks = 2, demand = "40ms" }, { tasks = 1, demand = "20ms", after = [] }, { tasks = 3, demand = "20ms", after = [0, 1] }, { tasks = 1, demand = "10ms", after = [0] }] },
+  { name = "join", weight = 1, stages = [{ tasks = 2, demand = "40ms" }, { tasks = 1, demand = "20ms", after = [] }, { tasks = 3, demand = "20ms", after = [0, 1] }, { tasks = 1, demand = "10ms", after = [0] }] },
 ]
 [network]
 one_way = "2ms"
@@ -41,8 +41,11 @@ murmuration = { order = "las", quantum = "20ms" }
 sparrow = {}
 "#;
 
-/// Number of tasks of each stage and the stages that it waits for, by class.
-const STAGES: [(&str, &[(u32, &[usize])]); 4] = [
+/// Number of tasks of a stage, and the stages that it waits for.
+type Stage = (u32, &'static [usize]);
+
+/// The stages of each class.
+const STAGES: [(&str, &[Stage]); 4] = [
     ("pair", &[(3, &[]), (2, &[0])]),
     ("triple", &[(1, &[]), (4, &[0]), (1, &[1])]),
     ("single", &[(2, &[])]),

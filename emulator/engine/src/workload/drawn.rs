@@ -62,7 +62,7 @@ impl Shapes {
         match self {
             Self::Drawn(tasks) => tasks.len(),
             Self::Like(jobs) => jobs.len(),
-            Self::Traced(trace, staging) => staging.as_ref().map_or(trace.jobs().len(), Staging::len),
+            Self::Traced(trace, staging) => staging.as_ref().map_or_else(|| trace.jobs().len(), Staging::len),
             Self::Staged(stages) => stages.staging.len(),
         }
     }

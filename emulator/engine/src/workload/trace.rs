@@ -170,9 +170,8 @@ impl Trace {
         let longest = tasks.iter().map(|&tasks| {
             let own = self.durations(job).map(|all| &all[first as usize..][..tasks as usize]);
             first += tasks;
-            own.map_or(self.jobs[job.index()].mean, |own| {
-                Span::from_secs_f64(f64::from(own.iter().copied().fold(0.0, f32::max)))
-            })
+            let all = own.map(|own| own.iter().copied().fold(0.0, f32::max));
+            all.map_or_else(|| self.jobs[job.index()].mean, |longest| Span::from_secs_f64(f64::from(longest)))
         });
         let longest: Vec<Span> = longest.collect();
         Some((graph.depth(), graph.critical_path(|stage| longest[stage as usize])))
@@ -188,7 +187,7 @@ impl Trace {
         let mut staging = Staging::new(graphs);
         for (job, row) in self.jobs.iter().enumerate() {
             let (graph, tasks) =
-                self.stages(JobId(job as u32)).unwrap_or((single, std::slice::from_ref(&row.tasks)));
+                self.stages(JobId(job as u32)).unwrap_or_else(|| (single, std::slice::from_ref(&row.tasks)));
             staging.add(graph, tasks.iter().copied());
         }
         Some(staging)

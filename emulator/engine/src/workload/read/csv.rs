@@ -1,5 +1,6 @@
-//! Tables: one row per job, as cells below a header that names the columns, or as JSON objects. A file of features,
-//! such as `X.features.csv` beside `X.tr`, has one row per job of the other file, in its order.
+//! Tables: one row per job, or per task where a column states dependencies, as cells below a header that names the
+//! columns, or as JSON objects. A file of features, such as `X.features.csv` beside `X.tr`, has one row per job of the
+//! other file, in its order.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), the ATLAS repository of LANL (`submit_time`, `start_time`, `end_time`, …)
@@ -80,6 +81,8 @@ pub(super) fn read(
     }
     if let Some(size) = reading.size {
         trace.note(format!("a job has as many tasks as {}", size.name()));
+    } else if header.has(Meaning::After) {
+        trace.note("a row is a task, or several that take its run time; rows of one `job` make a job".into());
     } else if counts_tasks(&header) {
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
     } else {

@@ -49,7 +49,7 @@ impl JobStages {
                     Ok(found) => awaited.push(known[found].1),
                     Err(_) if may_miss => unknown += 1,
                     Err(_) => {
-                        let why = "which its job does not have; correct the name, or delete it from the list";
+                        let why = "which its job does not have, or whose row was left out; correct the list";
                         return Err(task.at.wrong(format!("the task waits for task {}, {why}", name(other))));
                     }
                 }

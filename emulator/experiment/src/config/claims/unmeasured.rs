@@ -36,7 +36,10 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
             let never = |point: &Point| match &point.resolved.workload {
                 WorkloadSpec::Trace(spec) => !spec.dependencies,
                 WorkloadSpec::Mix(mix) => mix.class.iter().all(|class| class.stages.len() == 1),
-                _ => true,
+                WorkloadSpec::Synthetic(_)
+                | WorkloadSpec::YahooLike(_)
+                | WorkloadSpec::ClouderaLike(_)
+                | WorkloadSpec::Gossip(_) => true,
             };
             points.iter().all(never).then_some(why)
         }

@@ -32,6 +32,7 @@ fn rows_that_name_the_tasks_they_wait_for_are_stages_of_a_job() {
     assert_eq!(trace.durations(j), Some(&[5.0f32, 5.0, 5.0, 6.0, 5.0][..]));
     assert_eq!((trace.jobs()[1].arrival, trace.cores(j)), (Time(Span::from_secs(11).0), Some(4.0)));
     assert_eq!(trace.jobs()[1].mean, Span::from_secs_f64(5.2));
+    assert!(trace.counts_tasks() && trace.notes().iter().any(|note| note.starts_with("a row is a task")));
     let one = table(rows, &Reading { jobs: Some(1), ..Reading::default() }).unwrap();
     assert_eq!((one.jobs().len(), one.tasks()), (1, 2), "the first job to arrive, with all its tasks");
     for separated in ["a b", "a;b", "a|b", "b a"] {
@@ -46,7 +47,7 @@ fn rows_that_can_never_begin_are_refused_with_line_and_remedy() {
         ("0,5,1,,j,a,a\n", 2, "waits for itself, so that"),
         ("0,5,1,,j,a,b\n0,5,1,,j,b,a\n", 2, "waits for itself through other tasks"),
         ("0,5,1,,j,a,\n0,5,1,,j,b,c\n0,5,1,,j,c,b\n0,5,1,,j,d,c\n", 3, "waits for itself through"),
-        ("0,5,1,,j,a,\n0,5,1,,j,b,z\n", 3, "waits for task `z`, which its job does not have"),
+        ("0,5,1,,j,a,\n0,5,1,,j,b,z\n", 3, "waits for task `z`, which its job does not have, or"),
         ("0,5,1,,j,a,\n0,5,1,,k,b,a\n", 3, "waits for task `a`, which its job does not have"),
         ("0,5,1,,j,a,\n0,5,1,,j,a,\n", 3, "another task `a`; give one of them another name"),
         ("0,5,1,,j,a,\n0,5,1,,j,b,a a\n", 3, "field 7 (after): `a` is named twice"),
