@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_637),
     ("volary_netem", 2_977),
-    ("volary_engine", 17_682),
+    ("volary_engine", 17_688),
     ("volary_experiment", 13_291),
     ("volary_hosts", 7_948),
     ("volary_report", 6_902),

@@ -89,7 +89,7 @@ enum Command {
     },
     /// Convert a trace to the .tr format, compressed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Sources are
     /// .tr, .swf and .csv files, compressed or not, and folders with Google's job_events or Alibaba's batch_task.csv.
-    /// Features, outcomes, cores and waits are written to X.features.csv beside X.tr.
+    /// Features, outcomes, cores, waits and stages are written to X.features.csv beside X.tr.
     Convert {
         /// The trace; the folders of VOLARY_TRACES are also searched.
         file: PathBuf,

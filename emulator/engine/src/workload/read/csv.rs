@@ -147,7 +147,7 @@ fn join(
             let why = format!("the job of this task has {all} tasks, above the limit of {MOST_TASKS}");
             if all <= MOST_TASKS { Ok(stages) } else { Err(at(&job[0]).wrong(why)) }
         });
-        let Some(stages) = bad.row(fits)? else { continue };
+        let Some(stages) = bad.job(fits)? else { continue };
         let of = |stage: &Vec<u32>| stage.iter().map(|&part| job[part as usize].tasks).sum();
         let sizes: Vec<u32> = stages.tasks.iter().map(of).collect();
         let durations = stages.tasks.iter().flatten().flat_map(|&part| {

@@ -350,6 +350,14 @@ impl BadRows {
         Ok(None)
     }
 
+    /// The result of a job of several rows, which were counted before; like [`row`](Self::row).
+    pub(super) fn job<T>(&mut self, job: Result<T, WorkloadError>) -> Result<Option<T>, WorkloadError> {
+        let rows = self.rows;
+        let job = self.row(job);
+        self.rows = rows;
+        job
+    }
+
     /// Notes that the last row makes no job.
     pub(super) fn keep_number(&mut self) {
         self.without_job.push(self.rows - 1);

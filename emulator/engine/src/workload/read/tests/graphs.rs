@@ -61,7 +61,9 @@ fn rows_that_can_never_begin_are_refused_with_line_and_remedy() {
         let more = format!("{rows}7,5,1,,other,a,\n");
         let trace = table(&more, &reading).unwrap_or_else(|error| panic!("{rows}: {error}"));
         assert_eq!(trace.jobs()[trace.jobs().len() - 1].arrival, Time(Span::from_secs(7).0), "{rows}");
-        assert!(trace.notes().iter().any(|note| note.contains(part)), "{rows}: {:?}", trace.notes());
+        let told = format!("malformed rows, of {}: ", more.lines().count());
+        let is_told = |note: &String| note.contains(part) && note.contains(&told);
+        assert!(trace.notes().iter().any(is_told), "{rows}: {:?}", trace.notes());
     }
     for (header, part) in [
         ("submit,run,after\n", "`job` and `task` beside `after`"),
