@@ -277,13 +277,19 @@ impl<'a> Chaos<'a> {
             51 => Reservation::Ask { task, round: any, repair }.into(),
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             53..56 => self.usage(copy, any),
-            56..59 => self.spread(group, any).into(),
-            59..63 => self.detect(group, any).into(),
+            56..63 => self.gossiped(group, any),
             _ => {
                 let core = self.below(3) as u16;
                 let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
                 Slice::Switch { core, work, epoch: any as u16, order: any, open: JobId(any) }.into()
             }
+        }
+    }
+
+    fn gossiped(&mut self, member: u32, any: u32) -> Message {
+        match self.below(2) {
+            0 => self.spread(member, any).into(),
+            _ => self.detect(member, any).into(),
         }
     }
 

@@ -42,6 +42,10 @@ pub struct Network {
     /// sent again after `rto`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
+    /// Rate at which an endpoint sends to all others together: its messages leave one after the other, and then take
+    /// their links. Repetitions of stream messages and duplicates do not wait again. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<Rate>,
     /// Time after which a lost stream transmission is repeated; each consecutive loss doubles it. Default: the probe
     /// timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms. RTT is twice the link's
     /// mean delay, and its variation is √2 times the delay's standard deviation.
@@ -70,6 +74,7 @@ impl Default for Network {
             reorder_by: None,
             rate: None,
             buffer: None,
+            uplink: None,
             rto: None,
             peer_timeout: Span::from_secs(10),
             expect_loss: false,

@@ -33,6 +33,7 @@ use crate::faults::Faults;
 use crate::links::Links;
 use crate::model::{self, Limit, Model};
 use crate::state::{LinkState, States, Table};
+use crate::units::Rate;
 use crate::verdict::{Cause, ClassStats, Stats, Verdict};
 
 /// The emulated network of a run.
@@ -41,6 +42,9 @@ pub struct Fabric {
     world: World,
     states: States,
     stats: Stats,
+    uplink: Option<Rate>,
+    /// Time at which the last message of each endpoint has left it; empty without an uplink.
+    leaves: Vec<Time>,
 }
 
 impl Fabric {
@@ -80,7 +84,8 @@ impl Fabric {
             duplicate: Address::new(seed, Purpose::Duplicate),
             reorder: Address::new(seed, Purpose::Reorder),
         };
-        Ok(Self { world, states, stats: Stats::default() })
+        let leaves = vec![Time::ZERO; if network.uplink.is_some() { endpoints as usize } else { 0 }];
+        Ok(Self { world, states, stats: Stats::default(), uplink: network.uplink, leaves })
     }
 
     /// Prefetches the state that [`route`](Self::route) needs for a link. Callers prefetch several links before the
@@ -94,6 +99,16 @@ impl Fabric {
     /// and the sender must be up.
     #[inline]
     pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+        let Some(uplink) = self.uplink else { return self.route_link(now, src, dst, class, bytes) };
+        let leaves = &mut self.leaves[src.index()];
+        *leaves = now.max(*leaves) + uplink.transmission(bytes.into());
+        let leaves = *leaves;
+        self.route_link(leaves, src, dst, class, bytes).after(leaves.since(now))
+    }
+
+    /// The verdict on a message that leaves its endpoint now.
+    #[inline]
+    fn route_link(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         // Fast path of most runs, which costs no more than the draw.
@@ -111,12 +126,12 @@ impl Fabric {
         Verdict::Deliver { after, retransmissions: 0 }
     }
 
-    /// The delay of every message, if all messages have the same delay and there are no losses and no faults.
+    /// The delay of every message, if all messages have the same delay and there are no losses, faults or uplinks.
     pub fn common_delay(&self) -> Option<Span> {
         let world = &self.world;
         let first = world.models.first()?.fixed?;
         let alike = |model: &Model| model.only_delay && model.fixed == Some(first);
-        (world.calm && world.models.iter().all(alike)).then_some(first)
+        (world.calm && self.uplink.is_none() && world.models.iter().all(alike)).then_some(first)
     }
 
     /// Counts `count` messages that take the [`common_delay`](Self::common_delay).

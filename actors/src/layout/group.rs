@@ -17,6 +17,8 @@ pub struct GossipGroup {
     pub origin: Origin,
     /// Time from which on no update arises.
     pub until: Time,
+    /// Bytes of a message with an update on the wire; `None` for those of other messages.
+    pub bytes: Option<u32>,
 }
 
 /// The actors at which updates arise.
@@ -139,7 +141,7 @@ impl GossipGroup {
         origin: Origin,
         until: Time,
     ) -> Self {
-        Self { members, neighbours, every, origin, until }
+        Self { members, neighbours, every, origin, until, bytes: None }
     }
 
     /// Number of members.

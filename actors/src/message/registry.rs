@@ -149,8 +149,18 @@ impl Message {
 
     /// Bytes on the wire, headers included, for links with a rate. A message is a QUIC packet of its own: IPv4, UDP,
     /// short header and tag are 53 bytes, the frame header 4, the payload `size_of::<Message>()`. The payload has the
-    /// size of the largest message, so all kinds take the same time on a link.
+    /// size of the largest message.
     pub const WIRE_BYTES: u32 = 57 + size_of::<Self>() as u32;
+}
+
+impl Message {
+    /// Bytes of this message on the wire: those of an update, if the experiment states them, or else
+    /// [`WIRE_BYTES`](Self::WIRE_BYTES).
+    #[inline]
+    pub fn wire_bytes(&self, layout: &Layout) -> u32 {
+        let update = matches!(self, Self::Spread(Spread::Push { .. } | Spread::Answer { .. }));
+        layout.gossip().filter(|_| update).and_then(|group| group.bytes).unwrap_or(Self::WIRE_BYTES)
+    }
 }
 
 /// Number of kinds of this crate's messages.

@@ -142,8 +142,8 @@ fn module_docs_begin_with_a_noun_phrase() {
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_637),
-    ("volary_netem", 2_977),
-    ("volary_engine", 17_688),
+    ("volary_netem", 3_007),
+    ("volary_engine", 17_698),
     ("volary_experiment", 13_291),
     ("volary_hosts", 7_948),
     ("volary_report", 6_902),

@@ -7,12 +7,14 @@ use crate::error::Error;
 use crate::faults::{Degraded, Faults};
 use crate::links::Links;
 use crate::model::{self, Model};
+use crate::units::Rate;
 
 /// The longest delays and highest losses of a network. Degraded links count as degraded all the time.
 #[derive(Clone, Debug)]
 pub struct Worst {
     models: Vec<Model>,
     degraded: Degraded,
+    uplink: Option<Rate>,
 }
 
 impl Worst {
@@ -22,14 +24,15 @@ impl Worst {
     /// Returns the errors of [`Fabric::new`](crate::Fabric::new).
     pub fn of(network: &Network, links: &Links, faults: &Faults) -> Result<Self, Error> {
         let models = model::build(network, links, !faults.is_empty())?;
-        Ok(Self { models, degraded: faults.worst() })
+        Ok(Self { models, degraded: faults.worst(), uplink: network.uplink })
     }
 
-    /// Longest time from sending to arrival, where a link may have `bytes` in its queue. For a delay distribution with
-    /// a tail it uses a quantile that one message in 10⁹ exceeds.
+    /// Longest time from sending to arrival, where a link and an uplink may have `bytes` in their queues. For a delay
+    /// distribution with a tail it uses a quantile that one message in 10⁹ exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
-        longest.max().unwrap_or(Span::ZERO)
+        let leaves = self.uplink.map_or(Span::ZERO, |uplink| uplink.transmission(bytes));
+        leaves + longest.max().unwrap_or(Span::ZERO)
     }
 
     /// The mean delay on the slowest class of links, s; infinite where the delay has no mean.
@@ -70,6 +73,7 @@ mod tests {
         assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1\nreorder_by = \"5s\""), 7.0);
         assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1"), 4.0);
         assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\""), 82.0);
+        assert_eq!(longest("one_way = \"2s\"\nuplink = \"100 bit/s\""), 82.0);
         assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\"\nbuffer = \"3s\""), 162.0);
     }
 

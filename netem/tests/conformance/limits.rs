@@ -3,7 +3,7 @@
 use volary_actors::base::{Class, Time};
 use volary_netem::{Cause, Verdict};
 
-use crate::{A, B, at, datagram, delay, deliver, fabric, ms, stream};
+use crate::{A, B, C, at, datagram, delay, deliver, fabric, ms, stream};
 
 /// A slow link: 100 bytes take 1 ms at 800 kbit/s.
 const SLOW: &str = "one_way = '10ms'\nrate = '800 kbit/s'\n";
@@ -25,6 +25,18 @@ fn messages_of_a_link_wait_for_each_other() {
         deliver(ms(21), 0),
         "the delay is by size, after the other message"
     );
+}
+
+#[test]
+fn messages_of_an_endpoint_leave_its_uplink_one_after_the_other() {
+    let mut links = fabric(&format!("{SLOW}uplink = '1600 kbit/s'"));
+    let mut sent = |from, to, bytes| links.route(at(0), from, to, Class::Datagram, bytes);
+    assert_eq!(sent(A, B, 200), deliver(ms(13), 0), "1 ms at the uplink, and 2 ms at the link");
+    assert_eq!(sent(A, C, 400), deliver(ms(17), 0), "3 ms at the uplink, and 4 ms at another link");
+    assert_eq!(sent(B, A, 200), deliver(ms(13), 0), "each endpoint has its own");
+    assert_eq!(sent(A, B, 200), deliver(ms(16), 0), "4 ms at the uplink; the link is free again");
+    assert_eq!(links.route(at(50), A, B, Class::Datagram, 200), deliver(ms(13), 0));
+    assert_eq!(links.common_delay(), None);
 }
 
 #[test]

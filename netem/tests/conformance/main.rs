@@ -13,6 +13,7 @@ use volary_netem::{Fabric, Faults, Groups, Links, Network, Verdict};
 
 pub(crate) const A: Endpoint = Endpoint(0);
 pub(crate) const B: Endpoint = Endpoint(7);
+pub(crate) const C: Endpoint = Endpoint(8);
 
 pub(crate) fn network(text: &str) -> Network {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))

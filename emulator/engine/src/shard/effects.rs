@@ -56,7 +56,7 @@ impl<O: Observer> Shard<'_, O> {
         self.traffic.recovery += u64::from(recovery && counts);
         let layout = self.parts.layout;
         let (src, dst) = (layout.endpoint(me), layout.endpoint(to));
-        match self.parts.fabric.route(self.now, src, dst, class, Message::WIRE_BYTES) {
+        match self.parts.fabric.route(self.now, src, dst, class, msg.wire_bytes(layout)) {
             Verdict::Deliver { after, retransmissions } => {
                 self.traffic.retransmissions += if counts { retransmissions.into() } else { 0 };
                 self.schedule_delivery(me, to, msg, after);

@@ -42,6 +42,11 @@ pub struct Updates {
     /// Where updates arise.
     #[serde(default)]
     pub at: UpdateOrigin,
+    /// Bytes of a message with an update, headers included, for links and uplinks with a rate. Default: 89, those of
+    /// every other message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub bytes: Option<u32>,
 }
 
 /// Where updates arise.
@@ -119,8 +124,9 @@ impl Gossip {
         members: u32,
         seed: u64,
     ) -> Result<GossipGroup, (&'static [&'static str], String, String)> {
-        let none = Updates { every: DistributionSpec::Constant(Span::MAX), at: UpdateOrigin::Members };
-        let Updates { every, at } = self.updates.as_ref().unwrap_or(&none);
+        let none =
+            Updates { every: DistributionSpec::Constant(Span::MAX), at: UpdateOrigin::Members, bytes: None };
+        let Updates { every, at, bytes } = self.updates.as_ref().unwrap_or(&none);
         let wrong = |at: &'static [&'static str], why: String, help: &str| Err((at, why, help.to_owned()));
         if every.is_unread() || every.mean().is_nan() || every.mean() < SHORTEST_S {
             let why = "a gap between updates must be a microsecond or longer in the mean";
@@ -170,7 +176,16 @@ impl Gossip {
             let why = format!("the topology is not connected: no path joins members 0 and {member}");
             return wrong(topology, why, "add edges; for a regular topology, write a degree of 2 or more");
         }
-        Ok(GossipGroup::new(members, neighbours, every.clone(), origin, self.measured().until))
+        if *bytes == Some(0) {
+            return wrong(
+                &["updates", "bytes"],
+                "a message has bytes".to_owned(),
+                "write for example bytes = 10_000",
+            );
+        }
+        let mut group = GossipGroup::new(members, neighbours, every.clone(), origin, self.measured().until);
+        group.bytes = *bytes;
+        Ok(group)
     }
 }
 

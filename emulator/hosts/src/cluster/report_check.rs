@@ -146,9 +146,9 @@ impl<'a> ReportCheck<'a> {
                 | Note::Discarded { copy: id }
                 | Note::Bound { copy: id } => copy(id),
                 Note::Cache(note) => note.exists(layout, copy),
-                Note::Planned { .. } | Note::Enacted { .. } => true,
-                // The recorder checks them.
-                Note::Informed { .. } | Note::Regards { .. } => true,
+                // The recorder checks updates.
+                Note::Planned { .. } | Note::Enacted { .. } | Note::Informed { .. } => true,
+                Note::Regards { member, .. } => member < layout.nodes(),
                 Note::Value { name, bits } => {
                     let value = f64::from_bits(bits);
                     name.as_str().is_some() && value.is_finite() && value >= 0.0

@@ -222,9 +222,6 @@ impl<'a> Recorder<'a> {
                 let (_, (_, (_, (_, (spread, _))))) = &self.metrics;
                 spread.check(who, update)?;
             }
-            Note::Regards { member, .. } if member >= self.layout.nodes() => {
-                return Err(format!("there is no member {member}"));
-            }
             Note::Killed { .. }
             | Note::Resubmitted { .. }
             | Note::Discarded { .. }
