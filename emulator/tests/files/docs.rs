@@ -37,9 +37,8 @@ fn the_first_command_prints_what_its_pages_show() {
 /// All Markdown files for readers, relative to the root.
 fn pages() -> Vec<String> {
     let mut pages =
-        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "experiments/README.md", "ansible/README.md"]
-            .map(str::to_owned)
-            .to_vec();
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "ansible/README.md"].map(str::to_owned).to_vec();
+    pages.extend(["experiments/README.md", "experiments/REPRODUCE.md"].map(str::to_owned));
     for folder in ["docs/src", "docs/src/papers", "docs/src/findings", "docs/src/reference"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
@@ -198,12 +197,14 @@ fn example_experiments_can_be_planned() {
     assert!(seen >= 2, "only {seen} examples");
 }
 
-/// Rows of the table of findings must quote claims as the experiments state them.
+/// Rows of the tables of findings must quote claims as the experiments state them, and verdicts as the results do.
 #[test]
 fn findings_name_existing_claims() {
+    let results = read("experiments/README.md");
     let mut text = String::new();
     let mut rows = 0;
-    for line in read("experiments/README.md").lines().filter(|line| line.matches(" | ").count() == 4) {
+    let reproduced = read("experiments/REPRODUCE.md");
+    for line in results.lines().chain(reproduced.lines()).filter(|line| line.matches(" | ").count() == 4) {
         let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").map(str::trim).collect();
         if let Some(file) = line.split("](").nth(1) {
             let file = read(&format!("experiments/{}", file.split(')').next().unwrap()));
@@ -215,6 +216,11 @@ fn findings_name_existing_claims() {
         let says = cells[cells.len() - 2].replace("\\|", "|");
         assert!(text.contains(&says), "no claim of the experiment is \"{says}\"");
         rows += 1;
+    }
+    for line in reproduced.lines().filter(|line| line.contains("](") && line.matches(" | ").count() == 4) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let row = format!("| {} | {} |", cells[3], cells[1]);
+        assert!(results.contains(&row), "the results have no row \"{row}\"");
     }
     assert!(rows > 50, "only {rows} rows");
 }
