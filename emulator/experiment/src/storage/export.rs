@@ -120,22 +120,19 @@ fn write_flat(
 fn summary(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     let (_, runs) = flat(study, labels);
     let keys: Vec<&str> = ["policy"].into_iter().chain(labels.swept.keys().map(String::as_str)).collect();
-    let key =
-        |row: &BTreeMap<String, Value>| keys.iter().map(|&key| row.get(key).cloned()).collect::<Vec<_>>();
-    let mut groups: Vec<(Vec<Option<Value>>, Vec<&BTreeMap<String, Value>>)> = Vec::new();
-    let mut places: HashMap<Vec<Option<Value>>, usize> = HashMap::new();
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    let mut places: HashMap<Vec<Option<&Value>>, usize> = HashMap::new();
     for run in &runs {
-        let key = key(run);
-        let place = *places.entry(key.clone()).or_insert(groups.len());
+        let key = keys.iter().map(|&key| run.get(key)).collect();
+        let place = *places.entry(key).or_insert(groups.len());
         if place == groups.len() {
-            groups.push((key, Vec::new()));
+            groups.push(Vec::new());
         }
-        groups[place].1.push(run);
+        groups[place].push(run);
     }
     let mut rows = Flat::new();
-    for (key, runs) in groups {
-        let label = || keys.iter().map(|key| (*key).to_owned()).zip(key.iter().cloned());
-        let label = || label().filter_map(|(key, value)| Some((key, value?)));
+    for runs in groups {
+        let label = |key: &&str| Some(((*key).to_owned(), runs[0].get(*key)?.clone()));
         let figures: BTreeSet<&String> = runs.iter().flat_map(|run| run.keys()).collect();
         for figure in figures.into_iter().filter(|name| *name != "seed" && !keys.contains(&name.as_str())) {
             let values: Vec<f64> = runs.iter().filter_map(|run| run.get(figure)?.as_f64()).collect();
@@ -147,22 +144,25 @@ fn summary(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
                 ("replications", json!(replications)),
             ];
             let numbers = numbers.map(|(name, value)| (name.to_owned(), value));
-            rows.push(label().chain(numbers).filter(|(_, value)| !value.is_null()).collect());
+            rows.push(
+                keys.iter().filter_map(label).chain(numbers).filter(|(_, value)| !value.is_null()).collect(),
+            );
         }
     }
     let names = keys.into_iter().chain(["figure", "mean", "half_width", "replications"]);
     (names.map(str::to_owned).collect(), rows)
 }
 
-/// Rows of a table: their values by the name of the column.
-type Flat = Vec<BTreeMap<String, Value>>;
+/// A row of a table: its values by the name of the column.
+type Row = BTreeMap<String, Value>;
+type Flat = Vec<Row>;
 
 /// The columns, beginning with those that identify a run, and the rows. Swept keys have no prefix; lists are JSON.
 fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     let mut names: Vec<String> = labels.columns().map(|column| column.name).collect();
     let mut runs = Flat::new();
     for record in study.records() {
-        let mut row: BTreeMap<String, Value> = record.summary.cell.clone();
+        let mut row: Row = record.summary.cell.clone();
         let line = serde_json::to_value(record.line()).unwrap_or_default();
         for (key, value) in line.as_object().into_iter().flatten().filter(|(key, _)| *key != "cell") {
             add(&mut row, key, value);
@@ -176,7 +176,7 @@ fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
 }
 
 /// Adds the numbers in `value`; null values are left out.
-fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
+fn add(row: &mut Row, key: &str, value: &Value) {
     match value {
         Value::Null => {}
         Value::Object(below) => {
