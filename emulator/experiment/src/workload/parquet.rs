@@ -149,7 +149,7 @@ impl Read for ParquetLines {
     }
 }
 
-/// The value of a cell; lists, maps and groups are blank.
+/// The value of a cell. Maps and groups are empty objects, which no column that is read may hold.
 fn json(field: &Field, kind: TimeKind) -> Value {
     let utc = |at: Option<DateTime<_>>| kind.date(at.map(|at| at.naive_utc()));
     match field {
@@ -175,12 +175,9 @@ fn json(field: &Field, kind: TimeKind) -> Value {
         }
         Field::TimestampMillis(ms) => utc(DateTime::from_timestamp_millis(*ms)),
         Field::TimestampMicros(us) => utc(DateTime::from_timestamp_micros(*us)),
-        Field::TimeMillis(_)
-        | Field::TimeMicros(_)
-        | Field::Null
-        | Field::Group(_)
-        | Field::ListInternal(_)
-        | Field::MapInternal(_) => Value::Null,
+        Field::ListInternal(list) => list.elements().iter().map(|field| json(field, kind)).collect(),
+        Field::Group(_) | Field::MapInternal(_) => Map::new().into(),
+        Field::TimeMillis(_) | Field::TimeMicros(_) | Field::Null => Value::Null,
     }
 }
 
@@ -329,6 +326,30 @@ mod tests {
         column.close().unwrap();
         group.close().unwrap();
         ParquetLines::new(Cursor::new(file.into_inner().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_column_of_lists_states_what_tasks_wait_for() {
+        let schema = "message tasks { required int32 submit; required int32 run; required int32 job; required int32 task; \
+            required group after (LIST) { repeated group list { required int32 element; } } }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let none: Option<&[i16]> = None;
+        for (values, present, repeated) in [
+            (&[0, 0, 0][..], none, none),
+            (&[5, 5, 5], none, none),
+            (&[1, 1, 1], none, none),
+            (&[7, 8, 9], none, none),
+            (&[7, 7, 8], Some(&[0, 1, 1, 1]), Some(&[0, 0, 0, 1])),
+        ] {
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<Int32Type>().write_batch(values, present, repeated).unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        let trace = parse(file.into_inner().unwrap(), "").unwrap();
+        assert_eq!(trace.stages_text(JobId(0)).as_deref(), Some("1 1_1 1_2_1"));
     }
 
     #[test]

@@ -182,7 +182,12 @@ impl Header {
                 return Err(line.at.wrong(format!("has the key `{}`, {why}", short(key))));
             }
             for (text, column) in texts.iter_mut().zip(&self.columns) {
-                *text = object.get_mut(&column.name).map(json_cell).unwrap_or_default().into();
+                let Some(value) = object.get_mut(&column.name) else { continue };
+                let cell = json_cell(value).ok_or_else(|| {
+                    let why = "is an object or a list of such; write a text, a number, or a list of them";
+                    line.at.field(column.index + 1, &column.name, why)
+                })?;
+                *text = cell.into();
             }
             return Ok(TableRow { at: line.at, header: self, texts });
         };
@@ -224,13 +229,17 @@ fn object(line: TraceLine<'_>) -> Result<Map<String, Value>, WorkloadError> {
     })
 }
 
-/// The text of a value; objects and arrays are blank.
-fn json_cell(value: &mut Value) -> String {
-    match value {
+/// The text of a value; that of a list has a space between its elements. Objects have none, nor do lists in lists.
+fn json_cell(value: &mut Value) -> Option<String> {
+    Some(match value {
         Value::String(text) => std::mem::take(text),
         Value::Number(_) | Value::Bool(_) => value.to_string(),
-        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
-    }
+        Value::Null => String::new(),
+        Value::Array(list) if !list.iter().any(Value::is_array) => {
+            list.iter_mut().map(json_cell).collect::<Option<Vec<_>>>()?.join(" ")
+        }
+        Value::Array(_) | Value::Object(_) => return None,
+    })
 }
 
 /// The column that a pair of `--columns` names.

@@ -42,6 +42,25 @@ fn rows_that_name_the_tasks_they_wait_for_are_stages_of_a_job() {
 }
 
 #[test]
+fn lists_of_json_rows_name_the_tasks_they_wait_for() {
+    let row = |task: &str, after: &str| {
+        format!("{{\"submit\": 0, \"run\": 5, \"job\": 1, \"task\": {task}, \"after\": {after}}}\n")
+    };
+    let read = |third: &str| {
+        let rows = [row("1", "[]"), row("2", "[1]"), row("3", third)].concat();
+        Trace::parse(Path::new("t.jsonl"), Cursor::new(rows), None)
+    };
+    assert_eq!(read("[1, \"2\"]").unwrap().stages_text(JobId(0)).as_deref(), Some("1 1_1 1_2_1"));
+    for refused in ["{\"on\": 1}", "[[1]]", "[{}]"] {
+        let error = read(refused).unwrap_err().to_string();
+        assert!(
+            error.contains("t.jsonl:3: ") && error.contains("(after): is an object"),
+            "{refused}: {error}"
+        );
+    }
+}
+
+#[test]
 fn rows_that_can_never_begin_are_refused_with_line_and_remedy() {
     for (rows, line, part) in [
         ("0,5,1,,j,a,a\n", 2, "waits for itself, so that"),
