@@ -327,9 +327,11 @@ mod tests {
         let trace = tasks("R2_1,1,j,1,Terminated,9,12,,\nM1,2,j,1,Terminated,5,9,,\n");
         assert_eq!(trace.durations(JobId(0)), Some(&[4.0f32, 4.0, 3.0][..]));
         assert_eq!(trace.jobs()[0].arrival, Time(Span::from_secs(5).0));
-        let (known, notes) = stages("R2_1 R3_2");
-        assert_eq!(known.as_deref(), Some("2 2_1"));
-        assert!(notes.contains("count as ended before the job: 1"), "{notes}");
+        for (names, known) in [("R2_1 R3_2", Some("2 2_1")), ("R2_1 R3_1", None)] {
+            let (stages, notes) = stages(names);
+            assert_eq!(stages.as_deref(), known);
+            assert!(notes.contains("count as ended before the job: 1"), "{notes}");
+        }
     }
 
     #[test]

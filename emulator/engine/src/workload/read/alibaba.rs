@@ -466,7 +466,7 @@ impl BatchJob {
             NamedTask { id: row.id, after: &after[from..end], at: At { file, line: row.line } }
         };
         let tasks: Vec<_> = groups.iter().map(task).collect();
-        let mut stages = JobStages::of(&tasks, true, |id| id.to_string())?;
+        let mut stages = JobStages::of(&tasks, |_| true, |id| id.to_string())?;
         for stage in &mut stages.tasks {
             *stage = stage.iter().flat_map(|&group| groups[group as usize]).copied().collect();
         }

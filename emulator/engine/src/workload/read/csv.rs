@@ -8,6 +8,7 @@
 //! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above
 //! the header that begin with `#` are comments, since a user may be called `#1`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use volary_actors::base::{Span, Time};
@@ -20,7 +21,7 @@ use super::lines::{At, BadRows, Lines, Skipped, TraceLine, short};
 use super::sets::bare_header;
 use super::table::{Header, Instant, TableRow, WordNumbers, Words};
 use super::{Reading, SizeBy};
-use crate::workload::trace::{Details, WorkloadError};
+use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(
@@ -115,10 +116,17 @@ struct TableJob {
 struct PartNames {
     jobs: WordNumbers,
     tasks: WordNumbers,
+    /// The job and the task of each row that was left out, if its cells could be read.
+    left_out: BTreeSet<(u32, u32)>,
 }
 
-/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Details are
-/// those of the first row; cores, memory and GPUs are those of all rows.
+/// The outcomes of tasks that decide that of their job, the most decisive first.
+const WORST: [Outcome; 5] =
+    [Outcome::Failed, Outcome::TimedOut, Outcome::Killed, Outcome::Evicted, Outcome::Lost];
+
+/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Cores,
+/// memory and GPUs are those of all rows, the outcome is the worst, the wait lasts until the first start, and the
+/// features are those of the first row. Rows that were left out count as ended before their job.
 fn join(
     mut parts: Vec<TableJob>,
     names: &PartNames,
@@ -134,6 +142,7 @@ fn join(
     parts.sort_by_key(|part| part.names.0);
     let mut jobs: Vec<&[TableJob]> = parts.chunk_by(|one, other| one.names.0 == other.names.0).collect();
     jobs.sort_by_key(|job| (job.iter().map(|part| part.times.submit).min(), job[0].line));
+    let mut ended = 0;
     for job in jobs {
         if trace.jobs().len() == limit {
             break;
@@ -141,13 +150,17 @@ fn join(
         let at = |part: &TableJob| At { file, line: part.line };
         let named = job.iter().map(|part| NamedTask { id: part.names.1, after: &part.names.2, at: at(part) });
         let tasks: Vec<_> = named.collect();
-        let stages = JobStages::of(&tasks, false, |id| format!("`{}`", short(names.tasks.word(id))));
+        let may_miss = |id| names.left_out.contains(&(job[0].names.0, id));
+        let word =
+            |id| if bad.quotes() { format!("`{}`", short(names.tasks.word(id))) } else { String::new() };
+        let stages = JobStages::of(&tasks, may_miss, word);
         let all = job.iter().fold(0u32, |sum, part| sum.saturating_add(part.tasks));
         let fits = stages.and_then(|stages| {
             let why = format!("the job of this task has {all} tasks, above the limit of {MOST_TASKS}");
             if all <= MOST_TASKS { Ok(stages) } else { Err(at(&job[0]).wrong(why)) }
         });
         let Some(stages) = bad.job(fits)? else { continue };
+        ended += stages.unknown;
         let of = |stage: &Vec<u32>| stage.iter().map(|&part| job[part as usize].tasks).sum();
         let sizes: Vec<u32> = stages.tasks.iter().map(of).collect();
         let durations = stages.tasks.iter().flatten().flat_map(|&part| {
@@ -165,7 +178,17 @@ fn join(
         }
         let sum =
             |of: fn(&Details) -> Option<f32>| job.iter().map(|part| of(&part.details)).sum::<Option<f32>>();
+        let starts = job.iter().map(|part| Some(part.times.submit + part.details.wait?));
+        let start = starts.collect::<Option<Vec<Time>>>().and_then(|starts| starts.into_iter().min());
+        let has = |outcome| job.iter().any(|part| part.details.outcome == outcome);
         let details = Details {
+            wait: start.map(|start| start.since(first)),
+            outcome: WORST
+                .map(Some)
+                .into_iter()
+                .chain([None])
+                .find(|one| has(*one))
+                .unwrap_or(Some(Outcome::Finished)),
             cores: sum(|details| details.cores),
             memory: sum(|details| details.memory),
             gpus: sum(|details| details.gpus),
@@ -176,6 +199,11 @@ fn join(
         if stages.graph.has_links() {
             trace.depend(row, stages.graph, &sizes);
         }
+    }
+    if ended > 0 {
+        trace.note(format!(
+            "tasks that others wait for, but whose rows were left out, so that they count as ended before the job: {ended}"
+        ));
     }
     Ok(())
 }
@@ -189,6 +217,25 @@ fn job(
     size: Option<SizeBy>,
 ) -> Result<Result<TableJob, &'static str>, WorkloadError> {
     let row = header.row(line)?;
+    let job = described(&row, header, (words, names), clock, size);
+    if header.has(Meaning::After)
+        && !matches!(job, Ok(Ok(_)))
+        && let Ok(job) = row.word(Meaning::Job, &mut names.jobs)
+        && let Ok(task) = row.word(Meaning::Task, &mut names.tasks)
+    {
+        names.left_out.insert((job, task));
+    }
+    job
+}
+
+/// The job that the cells of a row describe, or the reason for which they describe none.
+fn described(
+    row: &TableRow<'_>,
+    header: &Header,
+    (words, names): (&mut Words, &mut PartNames),
+    clock: &mut Clock,
+    size: Option<SizeBy>,
+) -> Result<Result<TableJob, &'static str>, WorkloadError> {
     if row.is_step() {
         return Ok(Err("of steps of a job"));
     }
@@ -198,11 +245,11 @@ fn job(
     if row.is_earlier() {
         return Ok(Err("of jobs from before the table began"));
     }
-    let times = match times(&row, header, clock)? {
+    let times = match times(row, header, clock)? {
         Ok(times) => times,
         Err(reason) => return Ok(Err(reason)),
     };
-    let Some(stated) = tasks(&row, header)? else { return Ok(Err("with a blank cell")) };
+    let Some(stated) = tasks(row, header)? else { return Ok(Err("with a blank cell")) };
     let tasks = match size {
         None => stated,
         Some(size) => {
@@ -224,7 +271,7 @@ fn job(
         (0, 0, Vec::new())
     };
     let stages = row.stages(tasks)?;
-    Ok(Ok(TableJob { times, tasks, details, stages, names, line: line.at.line }))
+    Ok(Ok(TableJob { times, tasks, details, stages, names, line: row.at.line }))
 }
 
 impl SizeBy {

@@ -1,5 +1,7 @@
 //! Tasks of a job that name the tasks that they wait for, and stages of a job as a text states them.
 
+use std::collections::BTreeSet;
+
 use super::super::graph::{StageGraph, staged};
 use super::lines::{At, short};
 use crate::workload::trace::WorkloadError;
@@ -19,19 +21,19 @@ pub(super) struct JobStages {
     /// Positions of the tasks of each stage.
     pub(super) tasks: Vec<Vec<u32>>,
     pub(super) graph: StageGraph,
-    /// Number of names that tasks wait for, and that no task has.
+    /// Number of different names that tasks wait for, and that no task has.
     pub(super) unknown: u64,
 }
 
 impl JobStages {
-    /// The stages of a job of these tasks. If tasks may be missing, those that a task waits for count as ended.
+    /// The stages of a job of these tasks. Tasks that others wait for, and that may be missing, count as ended.
     ///
     /// # Errors
     /// When two tasks have one name, or a task waits for itself, also through others, or for a task that is missing;
     /// `name` writes the number of a name.
     pub(super) fn of(
         tasks: &[NamedTask<'_>],
-        may_miss: bool,
+        may_miss: impl Fn(u32) -> bool,
         name: impl Fn(u32) -> String,
     ) -> Result<Self, WorkloadError> {
         let mut known: Vec<(u32, u32)> =
@@ -41,13 +43,15 @@ impl JobStages {
             let why = format!("the job has another task {}; give one of them another name", name(pair[0].0));
             return Err(tasks[pair[1].1 as usize].at.wrong(why));
         }
-        let (mut after, mut unknown) = (Vec::with_capacity(tasks.len()), 0);
+        let (mut after, mut unknown) = (Vec::with_capacity(tasks.len()), BTreeSet::new());
         for task in tasks {
             let mut awaited = Vec::with_capacity(task.after.len());
             for &other in task.after {
                 match known.binary_search_by_key(&other, |(id, _)| *id) {
                     Ok(found) => awaited.push(known[found].1),
-                    Err(_) if may_miss => unknown += 1,
+                    Err(_) if may_miss(other) => {
+                        unknown.insert(other);
+                    }
                     Err(_) => {
                         let why = "which its job does not have, or whose row was left out; correct the list";
                         return Err(task.at.wrong(format!("the task waits for task {}, {why}", name(other))));
@@ -64,7 +68,7 @@ impl JobStages {
             );
             tasks[task as usize].at.wrong(why)
         })?;
-        Ok(Self { tasks: stages, graph, unknown })
+        Ok(Self { tasks: stages, graph, unknown: unknown.len() as u64 })
     }
 }
 

@@ -344,7 +344,7 @@ impl BadRows {
             return Err(WorkloadError::Trace(format!("{why}; {remedy}")));
         }
         self.bad += 1;
-        if self.first.len() < Self::TOLD {
+        if self.quotes() {
             self.first.push(why);
         }
         Ok(None)
@@ -356,6 +356,11 @@ impl BadRows {
         let job = self.row(job);
         self.rows = rows;
         job
+    }
+
+    /// Whether the next error is quoted.
+    pub(super) const fn quotes(&self) -> bool {
+        self.first.len() < Self::TOLD
     }
 
     /// Notes that the last row makes no job.

@@ -6,6 +6,7 @@ use std::path::Path;
 use volary_actors::base::{JobId, Span, Time};
 
 use super::super::Reading;
+use crate::workload::trace::Outcome;
 use crate::workload::work::Share;
 use crate::workload::{Features, Trace, WorkloadError};
 
@@ -58,6 +59,36 @@ fn lists_of_json_rows_name_the_tasks_they_wait_for() {
             "{refused}: {error}"
         );
     }
+}
+
+#[test]
+fn a_row_that_is_left_out_counts_as_ended_for_those_that_wait_for_it() {
+    let rows = "0,5,1,,j,a,\n0,,1,,j,b,a\n0,5,1,,j,c,a b\n0,5,1,,j,d,b\n";
+    let bad = "0,x,1,,j,e,\n0,5,1,,j,f,c e\n";
+    let tolerant = Reading { skip_bad: Share::ALL, ..Reading::default() };
+    for (rows, reading, stages, ended) in [
+        (rows.to_owned(), &Reading::default(), "1 1 1_1", 1),
+        (format!("{rows}{bad}"), &tolerant, "1 1 1_1 1_3", 2),
+    ] {
+        let trace = table(&rows, reading).unwrap_or_else(|error| panic!("{rows}: {error}"));
+        assert_eq!(trace.stages_text(JobId(0)).as_deref(), Some(stages), "{:?}", trace.notes());
+        let told = format!("whose rows were left out, so that they count as ended before the job: {ended}");
+        assert!(trace.notes().iter().any(|note| note.contains(&told)), "{:?}", trace.notes());
+    }
+}
+
+#[test]
+fn a_job_has_the_worst_outcome_of_its_tasks_and_waits_until_the_first_start() {
+    let of = |rows: &str| {
+        let text = format!("submit_time,start_time,end_time,outcome,job,task,after\n{rows}");
+        let trace = Trace::parse(Path::new("t.csv"), Cursor::new(text), None).unwrap();
+        (trace.outcome(JobId(0)), trace.wait(JobId(0)))
+    };
+    let wait = |seconds| Some(Span::from_secs(seconds));
+    assert_eq!(of("3,9,10,COMPLETED,j,b,a\n2,6,7,FAILED,j,a,\n"), (Some(Outcome::Failed), wait(4)));
+    assert_eq!(of("2,5,6,CANCELLED,j,a,\n2,6,7,COMPLETED,j,b,a\n"), (Some(Outcome::Killed), wait(3)));
+    assert_eq!(of("2,5,6,,j,a,\n2,6,7,COMPLETED,j,b,a\n"), (None, wait(3)));
+    assert_eq!(of("2,5,6,COMPLETED,j,a,\n2,6,7,COMPLETED,j,b,a\n"), (Some(Outcome::Finished), wait(3)));
 }
 
 #[test]
