@@ -63,6 +63,7 @@ pub(crate) fn table(data: &[u8]) {
         |table: &str, bytes: &[u8]| -> Part { Ok((format!("sample_{table}.csv").into(), input(bytes))) };
     let zone = "Europe/Stockholm".parse().ok();
     let tolerant = || Reading { zone, skip_bad: Share::ALL, ..all() };
+    let ten = || Reading { jobs: Some(10), skip_bad: Share::ALL, ..all() };
     let parse =
         |name: &str, input, reading: Reading| Trace::parse_with(Path::new(name), input, &reading, Vec::new());
     let trace = match kind % 14 {
@@ -79,21 +80,15 @@ pub(crate) fn table(data: &[u8]) {
             Some([part(rest)].into_iter()),
             Some(1000),
         ),
-        5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10), Share::ALL),
-        6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10), Share::ALL),
+        5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, &ten()),
+        6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), &ten()),
         7 => parse("t.csv", input(rest), Reading { columns: units, ..all() }),
         8 => parse("t.csv", input(rest), Reading { size: Some(SizeBy::Gpus), ..tolerant() }),
         9 => parse("t.csv", input(rest), tolerant()),
         10 => parse("t.swf", input(rest), tolerant()),
         11 => parse("pai_task_table.csv", input(rest), all()),
-        12 => Trace::parse_alibaba(Path::new("a"), spar("tasks", rest), None, Some(10), Share::ALL),
-        _ => Trace::parse_alibaba(
-            Path::new("a"),
-            spar("tasks", HOUR),
-            Some(spar("instances", rest)),
-            Some(10),
-            Share::ALL,
-        ),
+        12 => Trace::parse_alibaba(Path::new("a"), spar("tasks", rest), None, &ten()),
+        _ => Trace::parse_alibaba(Path::new("a"), spar("tasks", HOUR), Some(spar("instances", rest)), &ten()),
     };
     if let Ok(trace) = trace {
         let jobs = || (0..trace.jobs().len() as u32).map(JobId);
@@ -113,7 +108,7 @@ pub(crate) fn graph(data: &[u8]) {
         0 => {
             let row = |name: &str| format!("{name},2,j,1,Terminated,3,9,100,1\n");
             let rows: String = text.lines().map(row).collect();
-            Trace::parse_alibaba(Path::new("a"), Ok(("t".into(), input(rows))), None, None, Share::ALL)
+            Trace::parse_alibaba(Path::new("a"), Ok(("t".into(), input(rows))), None, &reading)
         }
         1 => {
             let table = format!("submit,run,tasks,job,task,after\n{text}");

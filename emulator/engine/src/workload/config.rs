@@ -322,8 +322,8 @@ following! {
 impl TraceSpec {
     /// How the file is read.
     pub(super) fn reading(&self) -> Reading {
-        let Self { jobs, zone, size, skip_bad, .. } = *self;
-        Reading { jobs, columns: self.columns.clone(), zone, size, skip_bad }
+        let Self { jobs, zone, size, skip_bad, dependencies, .. } = *self;
+        Reading { jobs, columns: self.columns.clone(), zone, size, skip_bad, dependencies }
     }
 
     /// The settings of the generator that replaces a missing file.

@@ -314,14 +314,19 @@ impl Drawn {
         })
     }
 
-    /// The estimate that decides the class of all stages of a job: of a trace, that of the mean over all its tasks.
+    /// The estimate that decides the class of all stages of a job: that of the mean over all its tasks.
     pub(super) fn chain_estimate(&self, job: JobId) -> Span {
         let Shapes::Traced(trace, Some(staging)) = &self.shapes else { return self.job_estimate(job) };
         let chain = staging.chain(job);
-        if self.demand.is_some() || self.gang {
-            return self.job_estimate(JobId(staging.stages_of(chain).start));
-        }
-        let mean = trace.jobs()[chain as usize].mean;
+        let mean = if self.demand.is_some() || self.gang {
+            let stages = || staging.stages_of(chain).map(JobId);
+            let tasks: u128 = stages().map(|stage| u128::from(self.shapes.tasks(stage))).sum();
+            let work = stages()
+                .map(|stage| u128::from(self.exact_mean(stage).0) * u128::from(self.shapes.tasks(stage)));
+            Span((work.sum::<u128>() / tasks) as u64)
+        } else {
+            trace.jobs()[chain as usize].mean
+        };
         self.rounded(match &self.estimate {
             Estimate::Exact | Estimate::Mean => mean,
             Estimate::Error(error) => mean.scale(self.factor(job, error)),

@@ -46,11 +46,13 @@ pub struct Reading {
     pub size: Option<SizeBy>,
     /// Largest share of malformed rows that are left out.
     pub skip_bad: Share,
+    /// Whether tasks wait for those that the trace names. If false, what they wait for may also be impossible.
+    pub dependencies: bool,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { jobs: None, columns: None, zone: None, size: None, skip_bad: Share::NONE }
+        Self { jobs: None, columns: None, zone: None, size: None, skip_bad: Share::NONE, dependencies: true }
     }
 }
 
@@ -153,7 +155,7 @@ impl Trace {
         let skipped = match format {
             Format::Tr => tr::read(&mut lines, &mut trace, limit, &mut bad)?,
             Format::Swf => swf::read(&mut lines, &mut trace, limit, reading.zone, &mut bad)?,
-            Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, limit, &mut bad)?,
+            Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, reading, &mut bad)?,
             Format::Csv | Format::GoogleEvents => {
                 csv::read(&mut lines, &mut trace, limit, reading, &mut bad)?
             }
@@ -163,7 +165,7 @@ impl Trace {
         }
         reading.unused_zone(format).into_iter().for_each(|note| trace.note(note));
         for (name, input) in features {
-            csv::read_features(&mut Lines::new(&name, input), &mut trace, jobs.is_none(), &bad.without_job)?;
+            csv::read_features(&mut Lines::new(&name, input), &mut trace, reading, &bad.without_job)?;
         }
         trace.checked(&skipped, most)
     }

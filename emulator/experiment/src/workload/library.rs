@@ -91,7 +91,7 @@ fn load(files: &Files, file: &Path, reading: &Reading) -> Result<Trace, Workload
         let mut trace = if is_google {
             google::read(files, file, reading.jobs)?
         } else {
-            alibaba::read(files, file, reading.jobs, reading.skip_bad)?
+            alibaba::read(files, file, reading)?
         };
         reading.unused_zone(format).into_iter().for_each(|note| trace.note(note));
         return Ok(trace);

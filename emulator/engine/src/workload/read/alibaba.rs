@@ -13,12 +13,12 @@ use std::path::Path;
 use volary_actors::base::{Span, Time};
 
 use super::super::trace::{Format, MOST_DURATIONS, MOST_JOBS, MOST_TASKS, Trace};
+use super::Reading;
 use super::dependencies::{JobStages, NamedTask, numbers};
 use super::google::Part;
 use super::lines::{At, BadRows, Cells, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, WordNumbers};
 use crate::workload::trace::{Details, Outcome, WorkloadError};
-use crate::workload::work::Share;
 
 /// Columns of a row of `batch_task`.
 const TASK_COLUMNS: usize = 9;
@@ -117,7 +117,7 @@ struct Remarks {
 }
 
 impl Trace {
-    /// Reads the first `limit` jobs of the batch tables of Alibaba's trace of 2018, all if `None`. Without `instances`
+    /// Reads the batch tables of Alibaba's trace of 2018, without other columns, sizes or a zone. Without `instances`
     /// each instance of a task takes the time of the task. Jobs whose tasks cannot wait for each other as their names
     /// say are left out if they are at most a share of `skip_bad`.
     ///
@@ -127,18 +127,16 @@ impl Trace {
         name: &Path,
         tasks: Part,
         instances: Option<Part>,
-        limit: Option<u32>,
-        skip_bad: Share,
+        reading: &Reading,
     ) -> Result<Self, WorkloadError> {
         let mut trace = Self::new(name, Format::AlibabaTables);
-        let mut bad = BadRows::new(skip_bad);
-        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let mut bad = BadRows::new(reading.skip_bad);
         let (file, input) = tasks?;
         let mut tasks = Lines::new(&file, input);
         let skipped = match instances.transpose()? {
-            None => read(&mut tasks, None, &mut trace, limit, &mut bad)?,
+            None => read(&mut tasks, None, &mut trace, reading, &mut bad)?,
             Some((file, input)) => {
-                read(&mut tasks, Some(&mut Lines::new(&file, input)), &mut trace, limit, &mut bad)?
+                read(&mut tasks, Some(&mut Lines::new(&file, input)), &mut trace, reading, &mut bad)?
             }
         };
         bad.finish(&file)?.into_iter().for_each(|note| trace.note(note));
@@ -146,12 +144,12 @@ impl Trace {
     }
 }
 
-/// Reads the first `limit` jobs.
+/// Reads the jobs.
 pub(super) fn read(
     tasks: &mut Lines<'_>,
     instances: Option<&mut Lines<'_>>,
     trace: &mut Trace,
-    limit: usize,
+    reading: &Reading,
     bad: &mut BadRows,
 ) -> Result<Skipped, WorkloadError> {
     let (mut skipped, mut remarks) = (Skipped::default(), Remarks::default());
@@ -159,14 +157,22 @@ pub(super) fn read(
     known.read_tasks(tasks, &mut skipped)?;
     known.jobs.iter_mut().for_each(|job| job.drop_repeated(&mut skipped));
     let without = known.jobs.iter().filter(|job| job.rows.is_empty()).count();
-    let order = known.choose(limit);
+    let order = known.choose(reading.jobs.map_or(usize::MAX, |jobs| jobs as usize));
     let with_instances = instances.is_some();
     if let Some(instances) = instances {
         known.read_instances(instances, &mut skipped)?;
     }
     for job in order {
         let job = std::mem::take(&mut known.jobs[job as usize]);
-        let stages = if job.ordered { Some(bad.row(job.stages(tasks.file(), &known.after))?) } else { None };
+        let stages = || {
+            let stages = job.stages(tasks.file(), &known.after);
+            if reading.dependencies {
+                stages
+            } else {
+                Ok(stages.unwrap_or_else(|_| JobStages::single(job.rows.len())))
+            }
+        };
+        let stages = if job.ordered { Some(bad.row(stages())?) } else { None };
         match stages {
             Some(None) => {}
             Some(Some(stages)) => job.push(Some(stages), trace, &mut remarks)?,

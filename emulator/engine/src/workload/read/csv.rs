@@ -47,8 +47,7 @@ pub(super) fn read(
     while trace.jobs().len() < limit && parts.len() <= MOST_JOBS {
         let Some(line) = lines.next_record()? else { break };
         let before = clock;
-        let Some(job) = bad.row(job(&header, line, (&mut words, &mut names_of), &mut clock, reading.size))?
-        else {
+        let Some(job) = bad.row(job(&header, line, (&mut words, &mut names_of), &mut clock, reading))? else {
             // A row that is left out does not fix the form of times.
             clock = before;
             continue;
@@ -66,7 +65,7 @@ pub(super) fn read(
         }
     }
     early += parts.iter().filter(|part| part.times.is_early).count() as u64;
-    join(parts, &names_of, lines.file(), trace, limit, bad)?;
+    join(parts, &names_of, lines.file(), trace, (limit, reading), bad)?;
     if header.is_google() {
         trace.mark_google();
     }
@@ -132,7 +131,7 @@ fn join(
     names: &PartNames,
     file: &Path,
     trace: &mut Trace,
-    limit: usize,
+    (limit, reading): (usize, &Reading),
     bad: &mut BadRows,
 ) -> Result<(), WorkloadError> {
     if parts.len() > MOST_JOBS {
@@ -153,7 +152,11 @@ fn join(
         let may_miss = |id| names.left_out.contains(&(job[0].names.0, id));
         let word =
             |id| if bad.quotes() { format!("`{}`", short(names.tasks.word(id))) } else { String::new() };
-        let stages = JobStages::of(&tasks, may_miss, word);
+        let stages = if reading.dependencies {
+            JobStages::of(&tasks, may_miss, word)
+        } else {
+            Ok(JobStages::single(job.len()))
+        };
         let all = job.iter().fold(0u32, |sum, part| sum.saturating_add(part.tasks));
         let fits = stages.and_then(|stages| {
             let why = format!("the job of this task has {all} tasks, above the limit of {MOST_TASKS}");
@@ -214,10 +217,10 @@ fn job(
     line: TraceLine<'_>,
     (words, names): (&mut Words, &mut PartNames),
     clock: &mut Clock,
-    size: Option<SizeBy>,
+    reading: &Reading,
 ) -> Result<Result<TableJob, &'static str>, WorkloadError> {
     let row = header.row(line)?;
-    let job = described(&row, header, (words, names), clock, size);
+    let job = described(&row, header, (words, names), clock, reading);
     if header.has(Meaning::After)
         && !matches!(job, Ok(Ok(_)))
         && let Ok(job) = row.word(Meaning::Job, &mut names.jobs)
@@ -234,7 +237,7 @@ fn described(
     header: &Header,
     (words, names): (&mut Words, &mut PartNames),
     clock: &mut Clock,
-    size: Option<SizeBy>,
+    reading: &Reading,
 ) -> Result<Result<TableJob, &'static str>, WorkloadError> {
     if row.is_step() {
         return Ok(Err("of steps of a job"));
@@ -250,7 +253,7 @@ fn described(
         Err(reason) => return Ok(Err(reason)),
     };
     let Some(stated) = tasks(row, header)? else { return Ok(Err("with a blank cell")) };
-    let tasks = match size {
+    let tasks = match reading.size {
         None => stated,
         Some(size) => {
             let amount = row.amount(size.meaning(), stated)?.unwrap_or_default().ceil();
@@ -270,7 +273,7 @@ fn described(
     } else {
         (0, 0, Vec::new())
     };
-    let stages = row.stages(tasks)?;
+    let stages = if reading.dependencies { row.stages(tasks)? } else { None };
     Ok(Ok(TableJob { times, tasks, details, stages, names, line: row.at.line }))
 }
 
@@ -449,12 +452,12 @@ fn mark(trace: &mut Trace, said: &str) -> bool {
     true
 }
 
-/// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row. The rows
+/// Adds the rows to the jobs of a trace that is not sorted yet. If all jobs are read, each must have a row. The rows
 /// `without_job`, from zero, are about lines of the trace that make no job.
 pub(super) fn read_features(
     lines: &mut Lines<'_>,
     trace: &mut Trace,
-    all: bool,
+    reading: &Reading,
     without_job: &[u64],
 ) -> Result<(), WorkloadError> {
     let jobs = trace.jobs().len();
@@ -478,7 +481,7 @@ pub(super) fn read_features(
     while let Some(line) = lines.next_record()? {
         let has_job = without_job.binary_search(&rows).is_err();
         if has_job && job == jobs {
-            if all {
+            if reading.jobs.is_none() {
                 let why = format!("has more rows than `{}` has jobs ({jobs})", trace.file().display());
                 return Err(line.at.wrong(format!("{why}; do both belong together?")));
             }
@@ -495,7 +498,8 @@ pub(super) fn read_features(
             let tasks = trace.jobs()[job].tasks;
             let wait = row.span(Meaning::Wait)?;
             trace.detail(job, &Details { wait, ..row.details(&mut words, tasks)? });
-            row.stages(tasks)?.into_iter().for_each(|(graph, sizes)| trace.depend(job, graph, &sizes));
+            let stages = if reading.dependencies { row.stages(tasks)? } else { None };
+            stages.into_iter().for_each(|(graph, sizes)| trace.depend(job, graph, &sizes));
             job += 1;
         }
     }

@@ -26,6 +26,11 @@ pub(super) struct JobStages {
 }
 
 impl JobStages {
+    /// All tasks of a job as one stage.
+    pub(super) fn single(tasks: usize) -> Self {
+        Self { tasks: vec![(0..tasks as u32).collect()], graph: StageGraph::new(&[Vec::new()]), unknown: 0 }
+    }
+
     /// The stages of a job of these tasks. Tasks that others wait for, and that may be missing, count as ended.
     ///
     /// # Errors
