@@ -35,8 +35,7 @@ pub(super) fn alone(instances: &Path) -> WorkloadError {
     ))
 }
 
-/// Reads a folder of Alibaba's tables. At most a share of `skip_bad` of the jobs with dependencies is left out because
-/// tasks cannot wait for each other as their names say.
+/// Reads a folder of Alibaba's tables.
 ///
 /// # Errors
 /// When a table is missing or occurs twice, cannot be read, is damaged or malformed.
@@ -385,6 +384,26 @@ mod tests {
             let trace = super::super::read(folder.path(), &reading).unwrap();
             assert_eq!(trace.jobs().len(), 1, "the other job is left");
             assert!(trace.notes().iter().any(|note| note.contains(part)), "{:?}", trace.notes());
+        }
+    }
+
+    #[test]
+    fn malformed_rows_of_both_tables_are_left_out_on_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(here, TASKS, &format!("{TWO_JOBS}M1,x,j_9,1,Terminated,5,9,100,1\nM1,1\n"));
+        table(here, INSTANCES, &format!("{FIVE_INSTANCES}i1,M1,j_2,1,Terminated,x,104,m_1,1,1,,,,\n"));
+        let read = |share| {
+            let reading = Reading { skip_bad: Share::new(share).unwrap(), ..Reading::default() };
+            super::super::read(here, &reading)
+        };
+        let trace = read(0.5).unwrap();
+        assert_eq!((trace.jobs().len(), trace.tasks()), (2, 5));
+        let notes = trace.notes().join("; ");
+        let told = format!("malformed rows, of {}: 3", 6 + FIVE_INSTANCES.lines().count());
+        assert!(notes.contains(&told), "{notes}");
+        for share in [0.0, 0.1] {
+            assert!(read(share).unwrap_err().to_string().contains("field 2 (instance_num)"), "{share}");
         }
     }
 

