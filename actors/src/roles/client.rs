@@ -12,7 +12,7 @@
 //! end it counts, and on the state of the job at each visit. It visits jobs in the order of a work queue. A job that
 //! can only wait for the ends of its tasks leaves the queue, and returns at its tail.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::job_table::JobTable;
 use crate::base::{ActorId, JobId, Span};
@@ -59,7 +59,7 @@ pub struct Client {
     controller: Option<JobController>,
     open: JobTable<Submission>,
     /// Waiting stages, with the number of stages that have ended among those that they wait for; none without an entry.
-    waiting: JobTable<usize>,
+    waiting: BTreeMap<JobId, usize>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
 }
@@ -73,7 +73,7 @@ impl Client {
             central,
             controller,
             open: JobTable::default(),
-            waiting: JobTable::default(),
+            waiting: BTreeMap::new(),
             down: Vec::new(),
         }
     }
@@ -102,11 +102,11 @@ impl Client {
         fx.note(Note::Finished { job });
         let catalog = fx.catalog();
         for next in catalog.links(job).waiting() {
-            let ended = self.waiting.close(next).unwrap_or_default() + 1;
+            let ended = self.waiting.remove(&next).unwrap_or_default() + 1;
             if ended == catalog.links(next).back.len() {
                 self.arrived(next, fx);
             } else {
-                self.waiting.open(next, ended);
+                self.waiting.insert(next, ended);
             }
         }
     }
