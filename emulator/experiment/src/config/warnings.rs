@@ -95,7 +95,7 @@ pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
 }
 
 /// Bounds of the length of a run on cores of this capacity. The lower bound is the last arrival; the upper bound adds
-/// the time to do all work and the longest task.
+/// the time to do all work and the longest critical path.
 pub(super) fn run_length(world: &Resolved, jobs: &Workload, seed: u64) -> RunLength {
     if let Some(lasts) = world.workload.gossip().map(Gossip::lasts) {
         return RunLength { least: lasts, most: lasts };
@@ -103,7 +103,7 @@ pub(super) fn run_length(world: &Resolved, jobs: &Workload, seed: u64) -> RunLen
     let capacity = world.cluster.capacity(seed);
     let all = || (0..jobs.jobs()).map(JobId);
     let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
-    let longest = all().map(|job| jobs.longest(job)).max().unwrap_or(Span::ZERO);
+    let longest = (0..jobs.chains()).map(|chain| jobs.critical_path(chain)).max().unwrap_or(Span::ZERO);
     let work = Span::from_secs_f64(jobs.total_work() / capacity);
     RunLength { least: arrived, most: arrived + longest + work }
 }
@@ -222,6 +222,38 @@ run = { runtime = "local", real = {} }
 [[policy]]
 random = {}
 "#;
+
+    /// The warnings about an experiment on 100 nodes with one job of three stages of 10 s.
+    fn of_stages(after: &str, more: &str) -> Vec<String> {
+        let later = format!("{{ tasks = 1, demand = \"10s\"{after} }}");
+        let stages = format!("[{{ tasks = 1, demand = \"10s\" }}, {later}, {later}]");
+        let mix = format!(
+            "workload.mix = {{ jobs = 1, interarrival = \"1s\", class = [{{ name = \"a\", weight = 1, stages = {stages} }}] }}"
+        );
+        let old =
+            "workload.synthetic = { jobs = 3, tasks = 1, interarrival = \"9s\" }\nservice.demand = \"1s\"";
+        let text = TEXT.replace(old, &mix).replace("nodes = 1", "nodes = 100") + more;
+        Experiment::plan("t.toml", &text, &Overrides::default()).unwrap().warnings
+    }
+
+    #[test]
+    fn a_run_lasts_at_least_as_long_as_the_stages_of_a_job_one_after_the_other() {
+        let fault = "[[network.fault]]\npause = { who = [\"node:0\"], at = \"20s\", for = \"1s\" }\n";
+        for (after, is_late) in [("", false), (", after = []", true)] {
+            let found = of_stages(after, fault);
+            assert_eq!(found.iter().any(|warning| warning.contains("begins after")), is_late, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_on_stages_of_which_none_waits_is_warned_about() {
+        let claim = "[[claim]]\nsays = \"it shows\"\ncheck = [\"random.graphs.share > 0\"]\n";
+        for (after, warns) in [("", false), (", after = [0]", false), (", after = []", true)] {
+            let found = of_stages(after, claim);
+            let why = "several stages, one of which waits for another";
+            assert_eq!(found.iter().any(|warning| warning.contains(why)), warns, "{found:?}");
+        }
+    }
 
     #[test]
     fn unintended_settings_give_warnings() {

@@ -31,17 +31,25 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
             points.iter().all(|point| has_no_deadlines(&point.resolved)).then_some(why)
         }
         ["graphs", ..] => {
-            let why =
-                "no job has stages that wait for others: give a class of a mix several stages".to_owned();
+            let is_off = |point: &Point| matches!(&point.resolved.workload, WorkloadSpec::Trace(spec) if !spec.dependencies);
+            let remedy = if points.iter().any(is_off) {
+                "leave out `dependencies = false`"
+            } else {
+                "give a class of a mix several stages, one of which waits for another"
+            };
             let never = |point: &Point| match &point.resolved.workload {
                 WorkloadSpec::Trace(spec) => !spec.dependencies,
-                WorkloadSpec::Mix(mix) => mix.class.iter().all(|class| class.stages.len() == 1),
+                WorkloadSpec::Mix(mix) => mix
+                    .class
+                    .iter()
+                    .flat_map(|class| class.stages.iter().skip(1))
+                    .all(|stage| stage.after.as_ref().is_some_and(Vec::is_empty)),
                 WorkloadSpec::Synthetic(_)
                 | WorkloadSpec::YahooLike(_)
                 | WorkloadSpec::ClouderaLike(_)
                 | WorkloadSpec::Gossip(_) => true,
             };
-            points.iter().all(never).then_some(why)
+            points.iter().all(never).then(|| format!("no job has stages that wait for others: {remedy}"))
         }
         ["shared", ..] => {
             let is_shared = |point: &Point| point.resolved.cluster.room.as_ref().is_some_and(Room::is_shared);
