@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_638),
     ("volary_netem", 3_007),
-    ("volary_engine", 17_698),
+    ("volary_engine", 17_787),
     ("volary_experiment", 13_344),
     ("volary_hosts", 7_948),
     ("volary_report", 6_902),

@@ -317,8 +317,7 @@ impl ReadArgs {
     /// When the file of some columns is ambiguous, or a file has two lists.
     fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Reading>> {
         let Self { jobs, zone, size, skip_bad, .. } = *self;
-        let read = Reading { jobs, zone, size, skip_bad, ..Reading::default() };
-        let mut found = vec![read; files.len()];
+        let mut found = vec![Reading { jobs, zone, size, skip_bad, ..Reading::default() }; files.len()];
         for list in &self.lists {
             let named = list.file_among(files)?;
             for at in (0..files.len()).filter(|&at| files[at] == *named) {

@@ -60,7 +60,7 @@ pub(super) fn read(
                 trace.push_rigid(times.submit, times.run, tasks);
                 let row = trace.jobs().len() - 1;
                 trace.detail(row, &details);
-                stages.into_iter().for_each(|(graph, sizes)| trace.depend(row, graph, &sizes));
+                stages.into_iter().for_each(|stages| trace.depend(row, stages.0, &stages.1));
             }
         }
     }
@@ -104,7 +104,7 @@ struct TableJob {
     times: Times,
     tasks: u32,
     details: Details,
-    stages: Option<(StageGraph, Vec<u32>)>,
+    stages: Option<Box<(StageGraph, Vec<u32>)>>,
     /// Numbers of the names of the job, of the task, and of the tasks that it waits for, where rows are tasks.
     names: (u32, u32, Vec<u32>),
     line: u64,
@@ -273,7 +273,7 @@ fn described(
     } else {
         (0, 0, Vec::new())
     };
-    let stages = if reading.dependencies { row.stages(tasks)? } else { None };
+    let stages = if reading.dependencies { row.stages(tasks)?.map(Box::new) } else { None };
     Ok(Ok(TableJob { times, tasks, details, stages, names, line: row.at.line }))
 }
 
