@@ -130,8 +130,8 @@ workload.synthetic.load=0 | workload.synthetic.load: must be a positive number
 workload.synthetic.load=nan | workload.synthetic.load: must be a positive number
 workload={yahoo-like={load=0.5,speedup=2}} | keep one of the two
 workload={yahoo-like={jobs=1,load=0.5}} | is not known
-workload.synthetic.slo={share=1.5,slack=1} | share of the jobs from 0 to 1 | write 0.5 for half of them
-workload.synthetic.slo={share=-0.1,slack=1} | share of the jobs from 0 to 1
+workload.synthetic.slo={share=1.5,slack=1} | a share from 0 to 1 | write 0.5 for half of them
+workload.synthetic.slo={share=-0.1,slack=1} | a share from 0 to 1
 workload.synthetic.slo={share=true} | lacks `slack`
 workload.synthetic.slo={slack=1} | workload.synthetic.slo.share | share = 0.5
 workload.synthetic.slo={share=true,work=0.5,slack=1} | workload.synthetic.slo.work | keep one

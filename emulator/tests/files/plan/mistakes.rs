@@ -73,7 +73,7 @@ sparrow = { probe_ratio = 2 } => sparrow = {}\nrandom = {} | e.toml:26:1 | two p
 sparrow = { probe_ratio = 2 } => label = "x" | e.toml:26:1 | no policy is named
 "service.correlated" = => "service.corelated" = | e.toml:30:1 | unknown key `corelated` | did you mean `correlated`?
 sparrow = { probe_ratio = 2 } => eagle = { srpt = false, rank = "job" } | e.toml:27: | rank: has no effect with srpt = false
-[true, false] => [true, "no"] | e.toml:30:31 | true, false, or the share | service.correlated = no
+[true, false] => [true, "no"] | e.toml:30:31 | true, false, or a share | service.correlated = no
 [true, false] => true | e.toml:30:24 | a list
 < sparrow => < sparow | e.toml:36:41 | unknown policy `sparow` | did you mean `sparrow`?
 sparrow.response_s.p50 => sparrow.respons_s.p50 | e.toml:36:49 | did you mean `response_s`?

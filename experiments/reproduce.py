@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Run the headline figures of each paper and print the verdicts on their claims.
+
+    experiments/reproduce.py                 # all papers, 15 minutes on two cores
+    experiments/reproduce.py kairos pigeon   # these papers
+    experiments/reproduce.py --page          # all papers; writes experiments/REPRODUCE.md
+
+Needs Python 3.9 and volary: the program that VOLARY names, or else target/release/volary, which
+`cargo build --release` makes. Studies are written to runs/reproduce; a second call runs only what
+is missing. Traces that do not come with volary are read from the folders in VOLARY_TRACES; without
+them a generator replaces them, and claims say what they give on its jobs.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+# Paper, then for each experiment: figure, options for a short run, what to compare, and the
+# beginnings of its headline claims.
+PAPERS = {
+    "latin-square": ("Latin square", [
+        ("latin-square/fig4", "Fig. 4", [],
+         "`response_s.mean` of `latin-square` over the arrival rate with the curve of the closed form",
+         ["the delay of the latin square is the closed form at λ = 0.5", "latin square is shorter than round-robin"]),
+        ("latin-square/fig5-6", "Figs. 5 and 6", [],
+         "the distributions of response times (`volary plot`) with the four panels of each figure",
+         ["latin square is shortest at every quantile", "the latin square is the most consistent"]),
+        ("latin-square/fig7", "Fig. 7", [],
+         "the distribution of response times under the mixture",
+         ["latin square has the shortest schedule under the mixture"]),
+    ]),
+    "murmuration": ("Murmuration", [
+        ("murmuration/fig9-10", "Figs. 9 and 10", ["--repeat", "1"],
+         "the medians and 99th percentiles of patterns A to D with the bars",
+         ["pattern A: Murmuration's median", "its tail is smaller than or comparable"]),
+        ("murmuration/fig12", "Fig. 12", ["--repeat", "1"],
+         "`response_s.p50` of `srjf-thinks`, `sparrow`, `eagle` and `yaq-d-8s` over the number of nodes",
+         ["SRJF has the shortest median", "with decision time, the median of SRJF"]),
+        ("murmuration/fig16", "Fig. 16", [],
+         "percentiles with and without a late scheduler",
+         ["performance with and without a late scheduler"]),
+    ]),
+    "pigeon": ("Pigeon", [
+        ("pigeon/example", "section 4.1, example", [],
+         "the ends of the three jobs with the text",
+         ["two groups finish the jobs", "one group after 20, 12 and 13"]),
+        ("pigeon/fig6-7", "Figs. 6a and 7a", [],
+         "`response_of_longest` of short and long jobs of `pigeon` and `eagle` over the number of workers",
+         ["at 3,000 workers short jobs are far slower under Eagle", "Pigeon's short jobs take 1.3, 1.5 and 5.3"]),
+        ("pigeon/fig6-7-google", "Figs. 6c and 7c", [],
+         "the same on the Google trace",
+         ["at 15,000 workers Pigeon's short jobs", "as workers are added"]),
+    ]),
+    "kairos": ("Kairos", [
+        ("kairos/fig4", "Fig. 4", [],
+         "the distribution of completion times with the curves of Kairos, Big-C and FIFO",
+         ["Kairos has shorter completion times", "the 99th percentile is 57 % below that of Big-C"]),
+        ("kairos/fig8", "Fig. 8", [],
+         "percentiles of short and long jobs of `kairos-2` over those of `eagle`",
+         ["at high load Kairos shortens short jobs", "the longest jobs pay for it"]),
+    ]),
+    "park": ("Park's thesis: 3Sigma and DistSched", [
+        ("3sigma/fig4-5", "Fig. 4.5", [],
+         "which job starts first with the two schedules",
+         ["run times that may take all of the slack", "run times that cannot"]),
+        ("3sigma/e2e", "Figs. 4.1 and 4.6", [],
+         "the share of missed deadlines and the completed work with the bars",
+         ["point estimates miss 18 %", "priorities miss 12 %"]),
+        ("distsched/fig5-5", "Figs. 5.5 and 5.6", [],
+         "the share of missed deadlines and the completed work with the bars",
+         ["points miss 2.15 to 2.2 times", "requests complete the least work"]),
+        ("distsched/fig5-7", "Figs. 5.7 and 5.8", [],
+         "the bars of each part left out with those of all parts",
+         ["without distributions it misses 18 %", "and it is the part that contributes most"]),
+    ]),
+}
+# Folders of the experiments of each paper.
+FOLDERS = {"park": ["3sigma", "distsched"]}
+
+
+def volary():
+    """The program, which must exist."""
+    named = os.environ.get("VOLARY", ROOT / "target/release/volary")
+    if not os.access(named, os.X_OK):
+        sys.exit(f"error: there is no program {named}: run `cargo build --release`, or name one in VOLARY")
+    return str(named)
+
+
+def row_verdicts(table, experiment):
+    """The claims of an experiment in a table of `volary report --markdown`, as (claim, verdict)."""
+    rows, inside = [], False
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 5:
+            if cells[0]:
+                inside = cells[0].startswith(f"[`{experiment}`]")
+            if inside:
+                rows.append((cells[3], cells[4]))
+    return rows
+
+
+def verdict(table, experiment, beginning):
+    found = [row for row in row_verdicts(table, experiment) if row[0].startswith(beginning)]
+    if len(found) != 1:
+        sys.exit(f"error: {experiment} has {len(found)} claims that begin with \"{beginning}\"")
+    return found[0]
+
+
+def run(program, experiment, options):
+    """Runs an experiment; returns its table of claims, CPU-seconds and peak memory in bytes."""
+    out = ROOT / "runs/reproduce" / experiment.replace("/", "-")
+    file = f"experiments/{experiment}.toml"
+    command = [program, "run", file, *options, "--resume=auto", "--no-report", "--quiet", "--out", str(out)]
+    if subprocess.run(command, cwd=ROOT).returncode != 0:
+        sys.exit(f"error: `volary run {file}` failed; its message is above")
+    table = subprocess.run([program, "report", str(out), "--markdown"], cwd=ROOT, check=True,
+                           capture_output=True, text=True).stdout
+    lines = (out / "summary.jsonl").read_text().splitlines()
+    engines = [json.loads(line)["engine"] for line in lines]
+    return table, sum(engine["cpu_s"] for engine in engines), max(engine["peak_rss_bytes"] for engine in engines)
+
+
+def trace_of(experiment):
+    """The entry of the trace that an experiment reads and that does not come with volary, or None."""
+    text = (HERE / f"{experiment}.toml").read_text()
+    return re.search(r'^fallback = "(.*)"', text, re.M) and re.search(r'^file = "(.*)"', text, re.M)[1]
+
+
+def cost(cpu_s):
+    return f"{cpu_s / 60:.0f} CPU-minutes" if cpu_s >= 100 else f"{max(cpu_s, 1):.0f} CPU-s"
+
+
+HEAD = """# Reproducing the papers
+
+<!-- Generated: experiments/reproduce.py --page -->
+
+Each paper's headline figures from a fresh clone, one command each, with the claims they are about and the verdicts. All
+of them together, {cost} and at most {memory}:
+
+```sh
+cargo build --release
+experiments/reproduce.py          # or with names of papers: {names}
+```
+
+It prints the verdicts; `volary report FOLDER` then shows a study of `runs/reproduce`, with a report for the browser.
+The Google trace of `pigeon/fig6-7-google` and `kairos/fig8` comes with volary. Yahoo's trace may not be redistributed:
+without it ([where it is](../docs/src/trace-sources.md)) a generator with its measured distributions replaces it, claims
+of papers are *not tested*, and the verdict says what they give on the generator's jobs. Verdicts "with all seeds and
+its trace" are those of [the results](README.md), which also say why claims fail. CPU times and memory are those of one
+machine. In virtual time equal seeds give equal results, so the verdicts must be the same on yours: the script says
+where one differs, and ends with status 1.
+"""
+
+
+def figures_of(name):
+    """All experiments of a paper as a table: figure, cost and trace, by the heads of their files."""
+    rows = ["All experiments on this paper:\n", "| experiment | of | cost | trace |", "|---|---|---|---|"]
+    for folder in FOLDERS.get(name, [name]):
+        for file in sorted((HERE / folder).glob("**/*.toml")):
+            experiment, text = str(file.relative_to(HERE).with_suffix("")), file.read_text()
+            found = re.search(r"^# .*volary run .*?# (.*)", text, re.M)
+            source = re.search(r'^source = "(.*)"', text, re.M)
+            rows.append(f"| [`{experiment}`]({experiment}.toml) | {source[1] if source else ''} | "
+                        f"{found[1] if found else ''} | {trace_of(experiment) or ''} |")
+    return "\n".join(rows) + "\n"
+
+
+def main(args):
+    page = "--page" in args
+    names = [arg for arg in args if arg != "--page"] or list(PAPERS)
+    unknown = [name for name in names if name not in PAPERS]
+    if unknown:
+        sys.exit(f"error: there is no paper {' '.join(unknown)}; papers are {', '.join(PAPERS)}")
+    if page and len(names) < len(PAPERS):
+        sys.exit("error: --page takes all papers: leave out their names")
+    if page:
+        os.environ.pop("VOLARY_TRACES", None)
+    program, results = volary(), (HERE / "README.md").read_text()
+    known = "" if page else (HERE / "REPRODUCE.md").read_text()
+    differ = 0
+    sections, spent, largest = [], 0, 0
+    for name in names:
+        title, figures = PAPERS[name]
+        print(f"\n{title}", flush=True)
+        section = [f"## {title}\n"]
+        for experiment, figure, options, compare, claims in figures:
+            table, cpu_s, memory = run(program, experiment, options)
+            spent, largest = spent + cpu_s, max(largest, memory)
+            trace = trace_of(experiment)
+            print(f"  {figure}: {experiment} ({cost(cpu_s)})")
+            command = " ".join(["volary run", f"experiments/{experiment}.toml", *options])
+            section += [f"### {figure}\n", f"```sh\n{command}\n```\n",
+                        f"{cost(cpu_s)}, {memory / 2**20:.0f} MiB. Compare {compare}."
+                        + (f" Its trace is `{trace}` in VOLARY_TRACES." if trace else "") + "\n",
+                        "| experiment | with all seeds and its trace | from a fresh clone | claim | of |",
+                        "|---|---|---|---|---|"]
+            for beginning in claims:
+                says, here = verdict(table, experiment, beginning)
+                print(f"    {here.replace('*', '')}: {says}", flush=True)
+                whole = verdict(results, experiment, beginning)[1]
+                if not page and f"| {here} | {says} |" not in known and here != whole:
+                    print("      differs from REPRODUCE.md")
+                    differ += 1
+                section.append(f"| [`{experiment}`]({experiment}.toml) | {whole} | {here} | {says} | {figure} |")
+            section.append("")
+        sections.append("\n".join([*section, figures_of(name)]))
+    if page:
+        head = HEAD.format(cost=cost(spent), memory=f"{largest / 2**20:.0f} MiB", names=", ".join(PAPERS))
+        (HERE / "REPRODUCE.md").write_text("\n".join([head, *sections]))
+    print(f"\nStudies are in {ROOT / 'runs/reproduce'}; `volary report FOLDER` shows one and writes its report.")
+    if differ:
+        sys.exit(f"error: {differ} verdicts differ from those of REPRODUCE.md")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
