@@ -99,21 +99,29 @@ impl Fabric {
     /// and the sender must be up.
     #[inline]
     pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
-        let Some(uplink) = self.uplink else { return self.route_link(now, src, dst, class, bytes) };
+        let Some(uplink) = self.uplink else { return self.route_link(now, now, src, dst, class, bytes) };
         let leaves = &mut self.leaves[src.index()];
         *leaves = now.max(*leaves) + uplink.transmission(bytes.into());
         let leaves = *leaves;
-        self.route_link(leaves, src, dst, class, bytes).after(leaves.since(now))
+        self.route_link(now, leaves, src, dst, class, bytes).after(leaves.since(now))
     }
 
-    /// The verdict on a message that leaves its endpoint now.
+    /// The verdict on a message that is sent at `sent` and leaves its endpoint at `now`.
     #[inline]
-    fn route_link(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+    fn route_link(
+        &mut self,
+        sent: Time,
+        now: Time,
+        src: Endpoint,
+        dst: Endpoint,
+        class: Class,
+        bytes: u32,
+    ) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         // Fast path of most runs, which costs no more than the draw.
         if !(model.only_delay && world.calm) {
-            return self.judge(now, src, dst, class, bytes);
+            return self.judge(sent, now, src, dst, class, bytes);
         }
         let after = model.fixed.unwrap_or_else(|| {
             let count = self.states.next(src, dst).count;
@@ -143,13 +151,21 @@ impl Fabric {
         counts.propagation_ns += count * after.0;
     }
 
-    fn judge(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+    fn judge(
+        &mut self,
+        sent: Time,
+        now: Time,
+        src: Endpoint,
+        dst: Endpoint,
+        class: Class,
+        bytes: u32,
+    ) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         let link = self.states.next(src, dst);
         self.stats.of_mut(class).sent += 1;
         let mut transmission =
-            Transmission { world, model, stats: &mut self.stats, link, now, src, dst, class, bytes };
+            Transmission { world, model, stats: &mut self.stats, link, sent, now, src, dst, class, bytes };
         transmission.step_chain();
         let verdict = match class {
             Class::Datagram => transmission.datagram(),
@@ -224,6 +240,9 @@ struct Transmission<'a> {
     stats: &'a mut Stats,
     /// State of the message's link; `count` is the message's number on the link.
     link: LinkState,
+    /// Time of sending, from which on a crash of either end concerns the message.
+    sent: Time,
+    /// Time at which the message leaves its endpoint.
     now: Time,
     src: Endpoint,
     dst: Endpoint,
@@ -326,7 +345,7 @@ impl Transmission<'_> {
             }
             self.counts().lost[cause as usize] += 1;
             at = self.world.faults.resumes(self.src, at + timeout);
-            if self.world.faults.crash_between(self.src, self.now, at).is_some() {
+            if self.world.faults.crash_between(self.src, self.sent, at).is_some() {
                 // The crash of the sender lost the state that repeats the message or reports the failure.
                 self.counts().dropped[Cause::Crash as usize] += 1;
                 return Verdict::Drop(Cause::Crash);
@@ -469,19 +488,23 @@ impl Transmission<'_> {
             return Outcome::Arrives(flight);
         }
         let faults = &self.world.faults;
+        if faults.crash_between(self.src, self.sent, at).is_some() {
+            // The message waited for its uplink.
+            return Outcome::Lost(Cause::Crash);
+        }
         if faults.cut(self.src, self.dst, at, arrives) {
             return Outcome::Lost(Cause::Partition);
         }
         flight.delivered = faults.resumes(self.dst, arrives);
-        if faults.alive(self.dst, self.now)
-            && let Some((_, restart)) = faults.crash_between(self.dst, self.now, flight.delivered)
+        if faults.alive(self.dst, self.sent)
+            && let Some((_, restart)) = faults.crash_between(self.dst, self.sent, flight.delivered)
         {
             return Outcome::Reset { known: arrives.max(restart) };
         }
         if !faults.alive(self.dst, flight.delivered) {
             return Outcome::Lost(Cause::Crash);
         }
-        if self.class == Class::Stream && !faults.alive(self.dst, self.now) {
+        if self.class == Class::Stream && !faults.alive(self.dst, self.sent) {
             // The restarted peer does not know the stream.
             return Outcome::Reset { known: flight.delivered };
         }

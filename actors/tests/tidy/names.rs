@@ -142,7 +142,7 @@ fn module_docs_begin_with_a_noun_phrase() {
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_638),
-    ("volary_netem", 3_007),
+    ("volary_netem", 3_027),
     ("volary_engine", 17_787),
     ("volary_experiment", 13_344),
     ("volary_hosts", 7_948),

@@ -39,6 +39,20 @@ fn messages_of_an_endpoint_leave_its_uplink_one_after_the_other() {
     assert_eq!(links.common_delay(), None);
 }
 
+/// A message of five seconds at the uplink concerns the receiver that was up when it was sent.
+#[test]
+fn a_crash_while_a_message_waits_for_its_uplink_loses_it() {
+    for (crashed, class, verdict) in [
+        ("node:5", Class::Datagram, Verdict::Drop(Cause::Crash)),
+        ("node:5", Class::Stream, Verdict::Unreachable { after: ms(5010), cause: Cause::Crash }),
+        ("scheduler:0", Class::Datagram, Verdict::Drop(Cause::Crash)),
+    ] {
+        let crash = format!("fault = [{{ crash = {{ who = ['{crashed}'], at = '2s', for = '1s' }} }}]\n");
+        let mut links = fabric(&format!("one_way = '10ms'\nuplink = '8 kbit/s'\n{crash}"));
+        assert_eq!(links.route(at(0), A, B, class, 5000), verdict, "{crashed}, {class:?}");
+    }
+}
+
 #[test]
 fn a_busy_link_has_the_throughput_of_its_rate() {
     let mut links = fabric(SLOW);
