@@ -123,9 +123,26 @@ struct PartNames {
 const WORST: [Outcome; 5] =
     [Outcome::Failed, Outcome::TimedOut, Outcome::Killed, Outcome::Evicted, Outcome::Lost];
 
-/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Cores,
-/// memory and GPUs are those of all rows, the outcome is the worst, the wait lasts until the first start, and the
-/// features are those of the first row. Rows that were left out count as ended before their job.
+/// The details of a job that arrived at `first` and has a row per task. Cores, memory and GPUs are those of all rows,
+/// the outcome is the worst, the wait lasts until the first start, and the features are those of the first row.
+fn joined(job: &[TableJob], first: Time) -> Details {
+    let sum = |of: fn(&Details) -> Option<f32>| job.iter().map(|part| of(&part.details)).sum::<Option<f32>>();
+    let starts = job.iter().map(|part| Some(part.times.submit + part.details.wait?));
+    let start = starts.collect::<Option<Vec<Time>>>().and_then(|starts| starts.into_iter().min());
+    let has = |outcome: &Option<Outcome>| job.iter().any(|part| part.details.outcome == *outcome);
+    let worst = WORST.map(Some).into_iter().chain([None]).find(has);
+    Details {
+        wait: start.map(|start| start.since(first)),
+        outcome: worst.unwrap_or(Some(Outcome::Finished)),
+        cores: sum(|details| details.cores),
+        memory: sum(|details| details.memory),
+        gpus: sum(|details| details.gpus),
+        ..job[0].details.clone()
+    }
+}
+
+/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Rows that
+/// were left out count as ended before their job.
 fn join(
     mut parts: Vec<TableJob>,
     names: &PartNames,
@@ -179,26 +196,8 @@ fn join(
             let pushed = trace.push(first, mean, &durations.collect::<Vec<f32>>());
             pushed.map_err(|why| WorkloadError::Trace(format!("{}: {why}", file.display())))?;
         }
-        let sum =
-            |of: fn(&Details) -> Option<f32>| job.iter().map(|part| of(&part.details)).sum::<Option<f32>>();
-        let starts = job.iter().map(|part| Some(part.times.submit + part.details.wait?));
-        let start = starts.collect::<Option<Vec<Time>>>().and_then(|starts| starts.into_iter().min());
-        let has = |outcome| job.iter().any(|part| part.details.outcome == outcome);
-        let details = Details {
-            wait: start.map(|start| start.since(first)),
-            outcome: WORST
-                .map(Some)
-                .into_iter()
-                .chain([None])
-                .find(|one| has(*one))
-                .unwrap_or(Some(Outcome::Finished)),
-            cores: sum(|details| details.cores),
-            memory: sum(|details| details.memory),
-            gpus: sum(|details| details.gpus),
-            ..job[0].details.clone()
-        };
         let row = trace.jobs().len() - 1;
-        trace.detail(row, &details);
+        trace.detail(row, &joined(job, first));
         if stages.graph.has_links() {
             trace.depend(row, stages.graph, &sizes);
         }
