@@ -446,14 +446,14 @@ pub static METRICS: [Metric; 98] = [
         .means("mean time from a crash until all members that were up held the crashed one dead")
         .column(ColumnGroup::Gossip, "known to all").ranked(33).compared(),
     Metric::new("detection.false_suspicions", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_suspicions))
-        .means("false suspicions per member and hour").column(ColumnGroup::Gossip, "false suspicions").compared(),
+        .means("number of false suspicions per member and hour").column(ColumnGroup::Gossip, "false suspicions").compared(),
     Metric::new("detection.false_deaths", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_deaths))
-        .means("false deaths per member and hour").column(ColumnGroup::Gossip, "false deaths").ranked(34).compared(),
+        .means("number of false deaths per member and hour").column(ColumnGroup::Gossip, "false deaths").ranked(34).compared(),
     Metric::new("detection.false_deaths_of_sound", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_deaths_of_sound))
-        .means("false deaths of members at which no fault is aimed, per member and hour")
+        .means("number of false deaths of members at which no fault is aimed, per member and hour")
         .column(ColumnGroup::Gossip, "of sound members").compared(),
     Metric::new("detection.messages", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.messages))
-        .means("messages per member and second").column(ColumnGroup::Gossip, "msgs/s").ranked(35).compared(),
+        .means("number of messages per member and second").column(ColumnGroup::Gossip, "msgs/s").ranked(35).compared(),
 ];
 
 #[cfg(test)]
