@@ -51,7 +51,8 @@ PAPERS = {
          "the ends of the three jobs with the text",
          ["two groups finish the jobs", "one group after 20, 12 and 13"]),
         ("pigeon/fig6-7", "Figs. 6a and 7a", [],
-         "`response_of_longest` of short and long jobs of `pigeon` and `eagle` over the number of workers",
+         "`response_of_longest` (percentiles of response over those of the longest task) of short "
+         "and long jobs of `pigeon` and `eagle` over the number of workers",
          ["at 3,000 workers short jobs are far slower under Eagle", "Pigeon's short jobs take 1.3, 1.5 and 5.3"]),
         ("pigeon/fig6-7-google", "Figs. 6c and 7c", [],
          "the same on the Google trace",
@@ -148,7 +149,10 @@ cargo build --release
 experiments/reproduce.py          # or with names of papers: {names}
 ```
 
-It prints the verdicts; `volary report FOLDER` then shows a study of `runs/reproduce`, with a report for the browser.
+It needs Python 3.9; the build takes three minutes on two cores, and a second call runs only what is missing. It prints
+the verdicts; `volary report FOLDER` then shows a study of `runs/reproduce`, with a report for the browser. In the
+commands below, which run one figure each, `volary` is `target/release/volary`, or is installed by
+`cargo install --path emulator`. The findings that a file's head names have the published and the measured numbers.
 The Google trace of `pigeon/fig6-7-google` and `kairos/fig8` comes with volary. Yahoo's trace may not be redistributed:
 without it ([where it is](../docs/src/trace-sources.md)) a generator with its measured distributions replaces it, claims
 of papers are *not tested*, and the verdict says what they give on the generator's jobs. Verdicts "with all seeds and
@@ -172,6 +176,9 @@ def figures_of(name):
 
 
 def main(args):
+    if "--help" in args or "-h" in args:
+        print(__doc__, end="")
+        return
     page = "--page" in args
     names = [arg for arg in args if arg != "--page"] or list(PAPERS)
     unknown = [name for name in names if name not in PAPERS]
