@@ -42,8 +42,9 @@ pub struct Network {
     /// sent again after `rto`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Rate at which an endpoint sends to all others together: its messages leave one after the other, and then take
-    /// their links. Repetitions of stream messages and duplicates do not wait again. Default: no limit.
+    /// Rate at which an endpoint sends to all endpoints of other machines together: its messages leave one after the
+    /// other, and then take their links. Repetitions of stream messages and duplicates do not wait again. Default: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Rate>,
     /// Time after which a lost stream transmission is repeated; each consecutive loss doubles it. Default: the probe

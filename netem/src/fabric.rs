@@ -33,7 +33,6 @@ use crate::faults::Faults;
 use crate::links::Links;
 use crate::model::{self, Limit, Model};
 use crate::state::{LinkState, States, Table};
-use crate::units::Rate;
 use crate::verdict::{Cause, ClassStats, Stats, Verdict};
 
 /// The emulated network of a run.
@@ -42,8 +41,7 @@ pub struct Fabric {
     world: World,
     states: States,
     stats: Stats,
-    uplink: Option<Rate>,
-    /// Time at which the last message of each endpoint has left it; empty without an uplink.
+    /// Time at which the last message of each endpoint has left it; empty without uplinks.
     leaves: Vec<Time>,
 }
 
@@ -85,7 +83,7 @@ impl Fabric {
             reorder: Address::new(seed, Purpose::Reorder),
         };
         let leaves = vec![Time::ZERO; if network.uplink.is_some() { endpoints as usize } else { 0 }];
-        Ok(Self { world, states, stats: Stats::default(), uplink: network.uplink, leaves })
+        Ok(Self { world, states, stats: Stats::default(), leaves })
     }
 
     /// Prefetches the state that [`route`](Self::route) needs for a link. Callers prefetch several links before the
@@ -98,30 +96,12 @@ impl Fabric {
     /// The verdict on a message of this number of bytes sent now. Calls for one link must come in the order of sending,
     /// and the sender must be up.
     #[inline]
-    pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
-        let Some(uplink) = self.uplink else { return self.route_link(now, now, src, dst, class, bytes) };
-        let leaves = &mut self.leaves[src.index()];
-        *leaves = now.max(*leaves) + uplink.transmission(bytes.into());
-        let leaves = *leaves;
-        self.route_link(now, leaves, src, dst, class, bytes).after(leaves.since(now))
-    }
-
-    /// The verdict on a message that is sent at `sent` and leaves its endpoint at `now`.
-    #[inline]
-    fn route_link(
-        &mut self,
-        sent: Time,
-        now: Time,
-        src: Endpoint,
-        dst: Endpoint,
-        class: Class,
-        bytes: u32,
-    ) -> Verdict {
+    pub fn route(&mut self, sent: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         // Fast path of most runs, which costs no more than the draw.
         if !(model.only_delay && world.calm) {
-            return self.judge(sent, now, src, dst, class, bytes);
+            return self.judge(sent, src, dst, class, bytes);
         }
         let after = model.fixed.unwrap_or_else(|| {
             let count = self.states.next(src, dst).count;
@@ -139,7 +119,7 @@ impl Fabric {
         let world = &self.world;
         let first = world.models.first()?.fixed?;
         let alike = |model: &Model| model.only_delay && model.fixed == Some(first);
-        (world.calm && self.uplink.is_none() && world.models.iter().all(alike)).then_some(first)
+        (world.calm && world.models.iter().all(alike)).then_some(first)
     }
 
     /// Counts `count` messages that take the [`common_delay`](Self::common_delay).
@@ -151,19 +131,16 @@ impl Fabric {
         counts.propagation_ns += count * after.0;
     }
 
-    fn judge(
-        &mut self,
-        sent: Time,
-        now: Time,
-        src: Endpoint,
-        dst: Endpoint,
-        class: Class,
-        bytes: u32,
-    ) -> Verdict {
+    fn judge(&mut self, sent: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         let link = self.states.next(src, dst);
         self.stats.of_mut(class).sent += 1;
+        let now = model.uplink.map_or(sent, |uplink| {
+            let leaves = &mut self.leaves[src.index()];
+            *leaves = sent.max(*leaves) + uplink.transmission(bytes.into());
+            *leaves
+        });
         let mut transmission =
             Transmission { world, model, stats: &mut self.stats, link, sent, now, src, dst, class, bytes };
         transmission.step_chain();
@@ -321,7 +298,7 @@ impl Transmission<'_> {
         let after = self.deliver(&flight, Span::ZERO);
         let Some(copy) = duplicate else { return Verdict::Deliver { after, retransmissions: 0 } };
         self.counts().duplicated += 1;
-        Verdict::Twice { after, again: copy.delivered.since(self.now) }
+        Verdict::Twice { after, again: copy.delivered.since(self.sent) }
     }
 
     /// A stream message is transmitted until it arrives or its peer counts as unreachable.
@@ -520,15 +497,15 @@ impl Transmission<'_> {
     #[inline]
     fn deliver(&mut self, flight: &Flight, repeating: Span) -> Span {
         let paused = flight.delivered.since(flight.arrives);
-        let now = self.now;
+        let (sent, uplink) = (self.sent, self.now.since(self.sent));
         let counts = self.counts();
         counts.delivered += 1;
         counts.propagation_ns = counts.propagation_ns.saturating_add(flight.propagation.0);
-        counts.queueing_ns = counts.queueing_ns.saturating_add(flight.queueing.0);
+        counts.queueing_ns = counts.queueing_ns.saturating_add((uplink + flight.queueing).0);
         counts.retransmission_ns = counts.retransmission_ns.saturating_add(repeating.0);
         counts.paused_ns = counts.paused_ns.saturating_add(paused.0);
         counts.held += u64::from(paused != Span::ZERO);
-        flight.delivered.since(now)
+        flight.delivered.since(sent)
     }
 
     fn drop(&mut self, cause: Cause) -> Verdict {
@@ -540,7 +517,7 @@ impl Transmission<'_> {
 
     fn unreachable(&mut self, at: Time, cause: Cause) -> Verdict {
         self.counts().unreachable[cause as usize] += 1;
-        Verdict::Unreachable { after: at.since(self.now), cause }
+        Verdict::Unreachable { after: at.since(self.sent), cause }
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Model {
     /// Time for which a reordered datagram is held back; `None` is another delay.
     pub(crate) reorder_by: Option<DistributionSpec<Span>>,
     pub(crate) limit: Option<Limit>,
+    /// Rate at which the sender's messages leave it, over all links that are not within one machine.
+    pub(crate) uplink: Option<Rate>,
     /// First retransmission timeout.
     pub(crate) rto: Span,
 }
@@ -229,8 +231,9 @@ impl Model {
         let repeats = faulty || !loss.is_none() || limit.is_some_and(Limit::drops);
         let rto = if repeats { timeout(network, &delay)? } else { Span::MAX };
         let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
-        let only_delay =
-            delay.quantiles.is_none() && loss.is_none() && limit.is_none() && duplicate + reorder == 0.0;
+        let uplink = network.uplink.filter(|_| apply);
+        let rated = limit.is_some() || uplink.is_some();
+        let only_delay = delay.quantiles.is_none() && loss.is_none() && !rated && duplicate + reorder == 0.0;
         let fixed = (only_delay && delay.is_constant()).then_some(delay.constant);
         Ok(Self {
             only_delay,
@@ -241,6 +244,7 @@ impl Model {
             reorder,
             reorder_by: network.reorder_by.clone(),
             limit,
+            uplink,
             rto,
         })
     }
@@ -256,7 +260,8 @@ impl Model {
         };
         let times = |limit: Limit| if limit.drops() { 2.0 } else { 1.0 };
         let wait = self.limit.map_or(Span::ZERO, |l| l.rate.transmission(bytes).scale(times(l)));
-        Span::from_secs_f64((self.delay.longest() + held) * factor) + wait
+        let leaves = self.uplink.map_or(Span::ZERO, |uplink| uplink.transmission(bytes));
+        Span::from_secs_f64((self.delay.longest() + held) * factor) + wait + leaves
     }
 
     /// Whether links of this class have state other than the number of messages.

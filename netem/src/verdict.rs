@@ -34,20 +34,6 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
-    /// The verdict on a message that waited this long before.
-    pub(crate) fn after(self, wait: Span) -> Self {
-        match self {
-            Self::Deliver { after, retransmissions } => {
-                Self::Deliver { after: wait + after, retransmissions }
-            }
-            Self::Twice { after, again } => Self::Twice { after: wait + after, again: wait + again },
-            Self::Drop(cause) => Self::Drop(cause),
-            Self::Unreachable { after, cause } => Self::Unreachable { after: wait + after, cause },
-        }
-    }
-}
-
 /// Cause for which a message, or one of its transmissions, did not arrive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -24,7 +24,7 @@ volary_actors::program: base
 volary_actors::roles: base catalog layout machine message predict
 volary_netem::config: error faults units
 volary_netem::error:
-volary_netem::fabric: config error faults links model state units verdict
+volary_netem::fabric: config error faults links model state verdict
 volary_netem::faults: error units
 volary_netem::links: config units
 volary_netem::model: config error faults links units

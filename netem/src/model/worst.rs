@@ -7,14 +7,12 @@ use crate::error::Error;
 use crate::faults::{Degraded, Faults};
 use crate::links::Links;
 use crate::model::{self, Model};
-use crate::units::Rate;
 
 /// The longest delays and highest losses of a network. Degraded links count as degraded all the time.
 #[derive(Clone, Debug)]
 pub struct Worst {
     models: Vec<Model>,
     degraded: Degraded,
-    uplink: Option<Rate>,
 }
 
 impl Worst {
@@ -24,15 +22,14 @@ impl Worst {
     /// Returns the errors of [`Fabric::new`](crate::Fabric::new).
     pub fn of(network: &Network, links: &Links, faults: &Faults) -> Result<Self, Error> {
         let models = model::build(network, links, !faults.is_empty())?;
-        Ok(Self { models, degraded: faults.worst(), uplink: network.uplink })
+        Ok(Self { models, degraded: faults.worst() })
     }
 
     /// Longest time from sending to arrival, where a link and an uplink may have `bytes` in their queues. For a delay
     /// distribution with a tail it uses a quantile that one message in 10⁹ exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
-        let leaves = self.uplink.map_or(Span::ZERO, |uplink| uplink.transmission(bytes));
-        leaves + longest.max().unwrap_or(Span::ZERO)
+        longest.max().unwrap_or(Span::ZERO)
     }
 
     /// The mean delay on the slowest class of links, s; infinite where the delay has no mean.
