@@ -3,7 +3,7 @@
 
     experiments/reproduce.py                 # all papers, 15 minutes on two cores
     experiments/reproduce.py kairos pigeon   # these papers
-    experiments/reproduce.py --page          # all papers; writes experiments/REPRODUCE.md
+    experiments/reproduce.py kairos/fig4     # this experiment
 
 Needs Python 3.9 and volary: the program that VOLARY names, or else target/release/volary, which
 `cargo build --release` makes. Studies are written to runs/reproduce; a second call runs only what
@@ -11,6 +11,7 @@ is missing. Traces that do not come with volary are read from the folders in VOL
 them a generator replaces them, and claims say what they give on its jobs.
 """
 
+import argparse
 import json
 import os
 import re
@@ -146,7 +147,7 @@ of them together, {cost} and at most {memory}:
 
 ```sh
 cargo build --release
-experiments/reproduce.py          # or with names of papers: {names}
+experiments/reproduce.py          # or with names: {names}, or kairos/fig4
 ```
 
 It needs Python 3.9; the build takes three minutes on two cores, and a second call runs only what is missing. It prints
@@ -175,25 +176,29 @@ def figures_of(name):
     return "\n".join(rows) + "\n"
 
 
-def main(args):
-    if "--help" in args or "-h" in args:
-        print(__doc__, end="")
-        return
-    page = "--page" in args
-    names = [arg for arg in args if arg != "--page"] or list(PAPERS)
-    unknown = [name for name in names if name not in PAPERS]
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help=f"a paper ({', '.join(PAPERS)}) or an experiment; all if absent")
+    parser.add_argument("--page", action="store_true", help="write experiments/REPRODUCE.md; without names")
+    args = parser.parse_args()
+    page = args.page
+    names = PAPERS.keys() | {figure[0] for _, figures in PAPERS.values() for figure in figures}
+    unknown = [name for name in args.names if name not in names]
     if unknown:
-        sys.exit(f"error: there is no paper {' '.join(unknown)}; papers are {', '.join(PAPERS)}")
-    if page and len(names) < len(PAPERS):
-        sys.exit("error: --page takes all papers: leave out their names")
+        parser.error(f"there is no {', '.join(unknown)}; choose {', '.join(PAPERS)}, or an experiment of REPRODUCE.md")
+    if page and args.names:
+        parser.error("--page takes all papers: leave out the names")
     if page:
         os.environ.pop("VOLARY_TRACES", None)
     program, results = volary(), (HERE / "README.md").read_text()
     known = "" if page else (HERE / "REPRODUCE.md").read_text()
     differ = 0
     sections, spent, largest = [], 0, 0
-    for name in names:
-        title, figures = PAPERS[name]
+    for name, (title, all_figures) in PAPERS.items():
+        figures = [figure for figure in all_figures if not args.names or {name, figure[0]} & set(args.names)]
+        if not figures:
+            continue
         print(f"\n{title}", flush=True)
         section = [f"## {title}\n"]
         for experiment, figure, options, compare, claims in figures:
@@ -226,4 +231,4 @@ def main(args):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -85,8 +85,8 @@ parameters! {
         /// Whether the periods of all members begin together; otherwise each member begins at a random time of the
         /// first period.
         aligned: bool = false,
-        /// Whether a member draws the member to probe anew in each period, as in SWIM's analysis; otherwise it probes
-        /// each once in a random order, and then all in another order.
+        /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
+        /// in a random order, and then in another.
         random: bool = false,
         /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
@@ -202,9 +202,10 @@ gossips! {
         For [workload.gossip].",
     Swim: Failures, detection, Detector, "Failure detection by SWIM (Das, Gupta and Motivala, DSN 2002)\n\
         In each period a member pings another, and asks others to ping it if it does not acknowledge. A member that \
-        nobody reaches is suspected, and then held dead unless it refutes that. News of this travels with the messages. \
-        For [workload.gossip] without updates.",
+        acknowledges no ping is suspected, and held dead unless it refutes the suspicion in time. Suspicions, deaths and \
+        refutations are piggybacked on pings and acknowledgements. For [workload.gossip] without updates.",
     Lifeguard: Failures, detection, Detector, "Failure detection by Lifeguard (Dadgar, Phillips and Currey, 2017)\n\
-        SWIM whose members regard their own health: one that misses answers probes more slowly, a suspicion that others \
-        do not share lasts longer, and a suspected member is told so. For [workload.gossip] without updates.",
+        SWIM with three extensions: a member that misses acknowledgements slows its probes down, a suspicion lasts \
+        longer while no other member shares it, and messages to a suspected member state the suspicion. For \
+        [workload.gossip] without updates.",
 }

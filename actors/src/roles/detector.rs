@@ -1,10 +1,12 @@
 //! A member of a group that detects failures: SWIM (Das, Gupta and Motivala, DSN 2002) and Lifeguard (Dadgar, Phillips
 //! and Currey, arXiv 1707.00788).
 //!
-//! What members hold of each other is ordered by incarnation and then by [`Standing`]; a member takes over what is
-//! greater, so that all end with the same in any order of messages. Only the member itself raises its incarnation: it
-//! refutes what is stated of it. Whoever holds a member dead tells it so in each message to it, and from time to time
-//! pings one that it holds dead; a live member is therefore not dead for ever.
+//! Statements about a member are ordered by incarnation and then by [`Standing`]. A member takes over a statement that
+//! is greater than its own, so that all members agree in the end in any order of messages. A member refutes a suspicion
+//! of itself by raising its incarnation, which no other member does.
+//!
+//! Beyond the papers, every message to a member that its sender holds dead states so, and a member pings those that it
+//! holds dead from time to time: a live member that others can reach does not stay dead.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,8 +25,8 @@ const RELAY_LATE: Timer = Timer::Tick(2);
 /// A member that is held dead is pinged.
 const RECONNECT: Timer = Timer::Tick(3);
 
-/// Share of `timeout` after which a member that was asked to ping another states that it got no acknowledgement
-/// (memberlist).
+/// Share of `timeout` after which a member that was asked to ping another states that it got no acknowledgement (the
+/// Lifeguard paper, footnote 5).
 const NACK_AFTER: f64 = 0.8;
 
 parameters! {
@@ -35,8 +37,8 @@ parameters! {
         /// Whether the periods of all members begin together; otherwise each member begins at a random time of the
         /// first period.
         aligned: bool = false,
-        /// Whether a member draws the member to probe anew in each period, as in SWIM's analysis; otherwise it probes
-        /// each once in a random order, and then all in another order.
+        /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
+        /// in a random order, and then in another.
         random: bool = false,
         /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
@@ -54,7 +56,7 @@ parameters! {
         /// with each probe that fails, once more if negative acknowledgements are missing, and with each refutation,
         /// and falls with each probe that succeeds (LHA-Probe). 0: no local health, no negative acknowledgements.
         health: u32 = 8 => 0..=1_000,
-        /// Whether a member that is suspected is told so in each message to it (Buddy System).
+        /// Whether each message to a suspected member states the suspicion (Buddy System).
         buddy: bool = true,
         /// Most pieces of news in a message, apart from that about its receiver.
         piggyback: u32 = 6 => 1..=10_000,
@@ -76,6 +78,13 @@ impl Lifeguard {
         if timeout >= period {
             return Err(format!(
                 "timeout: must be shorter than `period`, {period}, to ask others before its end"
+            ));
+        }
+        if self.health > 0 && self.indirect > 0 && timeout.scale(1.0 + NACK_AFTER) >= period {
+            return Err(format!(
+                "timeout: negative acknowledgements, due after {} times as long, must come before the end of `period`, \
+                 {period}",
+                1.0 + NACK_AFTER
             ));
         }
         let Some(group) = layout.gossip() else { return Ok(()) };
@@ -120,11 +129,13 @@ impl Lifeguard {
 }
 
 /// The probe of this period that is not acknowledged yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct OpenProbe {
     member: u32,
-    /// Number of negative acknowledgements that are missing.
-    nacks: u32,
+    /// The incarnation of the member when the probe began, which is suspected if the probe fails.
+    incarnation: u32,
+    /// The members whose negative acknowledgements are missing.
+    owing: Vec<u32>,
 }
 
 /// What a member holds of another.
@@ -232,29 +243,28 @@ impl Detector {
 
     /// The next member to probe.
     fn next(&mut self, rng: &mut Rng) -> Option<u32> {
-        let any = self.draw(1, None, rng).pop()?;
         if self.config.random {
-            return Some(any);
+            return self.draw(1, None, rng).pop();
         }
-        loop {
+        let others = self.group.degree(self.number);
+        while (self.dead().len() as u32) < others {
             while let Some(member) = self.order.pop() {
                 if !self.is_dead(member) {
                     return Some(member);
                 }
             }
-            self.order =
-                (0..self.group.degree(self.number)).map(|i| self.group.neighbour(self.number, i)).collect();
+            self.order = (0..others).map(|i| self.group.neighbour(self.number, i)).collect();
             for last in (1..self.order.len()).rev() {
                 self.order.swap(last, rng.below(last as u32 + 1) as usize);
             }
         }
+        None
     }
 
     /// The last probe ends, and another begins.
     fn period(&mut self, fx: &mut Effects<'_>) {
-        if let Some(OpenProbe { member, nacks }) = self.probe.take() {
-            self.worsen(1 + u32::from(nacks > 0));
-            let incarnation = self.held.get(&member).map_or(0, |held| held.incarnation);
+        if let Some(OpenProbe { member, incarnation, owing }) = self.probe.take() {
+            self.worsen(1 + u32::from(!owing.is_empty()));
             let at_once = self.config.suspicion == 0.0;
             let standing = if at_once { Standing::Dead } else { Standing::Suspected };
             self.hear(member, incarnation, standing, self.number, fx);
@@ -262,7 +272,8 @@ impl Detector {
         let slowed = f64::from(1 + self.health);
         if let Some(member) = self.next(fx.rng()) {
             self.probes = self.probes.wrapping_add(1);
-            self.probe = Some(OpenProbe { member, nacks: 0 });
+            let incarnation = self.held.get(&member).map_or(0, |held| held.incarnation);
+            self.probe = Some(OpenProbe { member, incarnation, owing: Vec::new() });
             fx.arm(LATE, self.config.timeout.scale(slowed));
             self.say(member, Detect::Ping { number: self.probes, by: self.number }, fx);
         }
@@ -273,8 +284,8 @@ impl Detector {
     fn ask_others(&mut self, fx: &mut Effects<'_>) {
         let Some(OpenProbe { member, .. }) = self.probe else { return };
         let asked = self.draw(self.config.indirect, Some(member), fx.rng());
-        if self.config.health > 0 {
-            self.probe = Some(OpenProbe { member, nacks: asked.len() as u32 });
+        if let Some(probe) = self.probe.as_mut().filter(|_| self.config.health > 0) {
+            probe.owing.clone_from(&asked);
         }
         for other in asked {
             self.say(other, Detect::Ask { number: self.probes, member }, fx);
@@ -344,7 +355,7 @@ impl Detector {
         if standing == Standing::Suspected {
             fx.arm(Timer::Node(member), self.config.suspected_for(self.group.members(), 0));
         }
-        if standing != before.1 {
+        if (standing, before.1) != (Standing::Alive, Standing::Alive) {
             fx.note(Note::Regards { member, standing });
         }
     }
@@ -386,7 +397,7 @@ impl Detector {
                 self.say(member, Detect::Ping { number, by: from }, fx);
             }
             Detect::Ack { number, member, by } if by == self.number => {
-                if number == self.probes && self.probe.is_some_and(|probe| probe.member == member) {
+                if number == self.probes && self.probe.as_ref().is_some_and(|probe| probe.member == member) {
                     self.probe = None;
                     self.health = self.health.saturating_sub(1);
                 }
@@ -398,7 +409,7 @@ impl Detector {
             }
             Detect::Nack { number } => {
                 if let Some(probe) = self.probe.as_mut().filter(|_| number == self.probes) {
-                    probe.nacks = probe.nacks.saturating_sub(1);
+                    probe.owing.retain(|other| *other != from);
                 }
             }
             Detect::News { member, incarnation, standing, by } => {

@@ -2,8 +2,9 @@
 //! others wrongly.
 //!
 //! The faults of the experiment say which members are down. A crash is *detected* when another member holds the crashed
-//! one dead, and *known* when all others do that are up. A suspicion or death is *false* if the member that it concerns
-//! is up. A member is *sound* if no fault of the run is aimed at it. All of this is counted in the measured part.
+//! one dead, at once if one did so before, and *known* when all others do that are up. A suspicion or death is *false*
+//! if the member that it concerns is up. A member is *sound* if no fault of the run is aimed at it. All of this is
+//! counted in the measured part.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
 use volary_actors::message::Standing;
-use volary_netem::{Crash, Faults};
+use volary_netem::Faults;
 
 use super::PolicyMetric;
 use super::gauge::Gauge;
@@ -64,14 +65,13 @@ impl<'a> DetectionTracker<'a> {
         }
     }
 
-    fn crashes(&self) -> impl Iterator<Item = &'a Crash> {
-        let part = self.part;
-        let is_node = |crash: &&Crash| matches!(self.layout.role(ActorId(crash.who.0)), Role::Node(_));
-        self.faults
-            .crashes()
-            .iter()
-            .filter(is_node)
-            .filter(move |crash| part.is_some_and(|part| part.contains(crash.at)))
+    /// The crashes of members in the measured part, each with its time.
+    fn crashes(&self) -> impl Iterator<Item = (u32, Time)> {
+        let measured = |at| self.part.is_some_and(|part| part.contains(at));
+        self.faults.crashes().iter().filter(move |crash| measured(crash.at)).filter_map(|crash| {
+            let Role::Node(member) = self.layout.role(ActorId(crash.who.0)) else { return None };
+            Some((member, crash.at))
+        })
     }
 
     /// The begin of the outage of a member that is down.
@@ -83,16 +83,24 @@ impl<'a> DetectionTracker<'a> {
         !self.faults.strikes(self.layout.endpoint(self.layout.node(member)))
     }
 
+    /// Whether a member that holds another dead since a time still does. A restarted member has forgotten what it held.
+    fn remembers(&self, member: u32, since: Time, now: Time) -> bool {
+        self.faults.crash_between(self.layout.endpoint(self.layout.node(member)), since, now).is_none()
+    }
+
     /// Whether all members that are up hold this one dead.
     fn is_known(&self, member: u32, now: Time) -> bool {
         let by = &self.failed[&member].by;
-        // A restarted member has forgotten what it held.
-        let holds = |other: u32, since: Time| {
-            self.faults.crash_between(self.layout.endpoint(self.layout.node(other)), since, now).is_none()
-        };
         (0..self.layout.nodes()).filter(|other| *other != member).all(|other| {
-            by.get(&other).is_some_and(|since| holds(other, *since)) || self.down_since(other, now).is_some()
+            by.get(&other).is_some_and(|since| self.remembers(other, *since, now))
+                || self.down_since(other, now).is_some()
         })
+    }
+
+    /// Whether some member held this one dead when it crashed.
+    fn was_held(&self, member: u32, at: Time) -> bool {
+        let by = self.failed.get(&member).map(|failed| &failed.by);
+        by.into_iter().flatten().any(|(other, since)| *since < at && self.remembers(*other, *since, at))
     }
 
     fn regards(&mut self, now: Time, by: u32, member: u32, standing: Standing) {
@@ -117,16 +125,17 @@ impl<'a> DetectionTracker<'a> {
             return;
         };
         let is_known = standing == Standing::Dead && self.is_known(member, now);
+        let held = self.was_held(member, at);
         let Some(failed) = self.failed.get_mut(&member).filter(|_| part.contains(at)) else { return };
         let (after, is_dead) = (now.since(at).as_secs_f64(), standing == Standing::Dead);
-        for (happens, seen, gauge) in [
-            (true, &mut failed.suspected, &mut self.suspected),
-            (is_dead, &mut failed.detected, &mut self.detected),
-            (is_known, &mut failed.known, &mut self.known),
+        for (happens, held, seen, gauge) in [
+            (true, held, &mut failed.suspected, &mut self.suspected),
+            (is_dead, held, &mut failed.detected, &mut self.detected),
+            (is_known, false, &mut failed.known, &mut self.known),
         ] {
-            if happens && *seen != Some(at) {
+            if (happens || held) && *seen != Some(at) {
                 *seen = Some(at);
-                gauge.add(after, 1);
+                gauge.add(if held { 0.0 } else { after }, 1);
             }
         }
     }
@@ -140,15 +149,23 @@ impl PolicyMetric for DetectionTracker<'_> {
         }
     }
 
-    fn close(self, _: Time, end: Time, results: &mut PolicyResults) {
+    fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         let Some(part) = self.part else { return };
-        let crashes = self.crashes().filter(|crash| crash.at < end).count();
+        // Members that held another dead before it crashed learn nothing new afterwards.
+        let crashes: Vec<(u32, Time)> = self.crashes().filter(|(_, at)| *at < end).collect();
+        let last: BTreeMap<u32, Time> = crashes.iter().copied().collect();
+        let is_new = |member: &u32, at| self.failed.get(member).is_some_and(|of| of.detected != Some(at));
+        let silent = last.iter().filter(|(member, at)| is_new(member, **at) && self.was_held(**member, **at));
+        for _ in 0..silent.count() {
+            self.suspected.add(0.0, 1);
+            self.detected.add(0.0, 1);
+        }
         let hours =
             end.min(part.until).since(part.from).as_secs_f64() / 3600.0 * f64::from(self.layout.nodes());
         let rate = |count: u64| count as f64 / hours;
         results.sections.detection = Some(Detection {
-            crashes: crashes as u64,
-            detected: self.detected.weight() / crashes as f64,
+            crashes: crashes.len() as u64,
+            detected: self.detected.weight() / crashes.len() as f64,
             suspected_s: self.suspected.spread(),
             detected_s: self.detected.spread(),
             known_s: self.known.spread(),
@@ -168,17 +185,11 @@ mod tests {
     use volary_actors::layout::{GossipGroup, Neighbours, Origin};
     use volary_netem::{FaultSpec, Groups};
 
-    /// Member 0 is down from 2 s on, member 1 from 6 s to 8 s, and member 3 pauses.
-    #[test]
-    fn crashes_are_detected_known_and_told_from_false_deaths() {
+    /// What a run of an hour with four members has, given its faults and notes: second, who, of which member, what.
+    fn found(faults: &str, notes: &[(u64, u32, u32, Standing)]) -> Detection {
         let every = DistributionSpec::Constant(Span::ZERO);
         let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Nowhere, Time::MAX);
         let layout = Layout::new(1, 0, [0; 4]).with_gossip(group);
-        let faults = r#"[
-            {"crash": {"who": ["node:0"], "at": "2s"}},
-            {"crash": {"who": ["node:1"], "at": "6s", "for": "2s"}},
-            {"pause": {"who": ["node:3"], "at": "1s", "for": "1s"}}
-        ]"#;
         let specs: Vec<FaultSpec> = serde_json::from_str(faults).unwrap();
         let mut groups = Groups::new(layout.endpoints());
         groups.number("node", layout.endpoint(layout.node(0)), 4);
@@ -186,7 +197,23 @@ mod tests {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let part = MeasuredPart { from: at(0), until: at(3600) };
         let mut tracker = DetectionTracker::new(&layout, &faults, Some(part));
-        for (seconds, by, member, standing) in [
+        for &(seconds, by, member, standing) in notes {
+            tracker.note(at(seconds), layout.node(by), Note::Regards { member, standing });
+        }
+        let mut results = PolicyResults::default();
+        tracker.close(Time::ZERO, at(3600), &mut results);
+        results.sections.detection.unwrap()
+    }
+
+    /// Member 0 is down from 2 s on, member 1 from 6 s to 8 s, and member 3 pauses.
+    #[test]
+    fn crashes_are_detected_known_and_told_from_false_deaths() {
+        let faults = r#"[
+            {"crash": {"who": ["node:0"], "at": "2s"}},
+            {"crash": {"who": ["node:1"], "at": "6s", "for": "2s"}},
+            {"pause": {"who": ["node:3"], "at": "1s", "for": "1s"}}
+        ]"#;
+        let notes = [
             // False, of a member with a pause and of a sound one.
             (1, 0, 3, Standing::Suspected),
             (1, 0, 3, Standing::Dead),
@@ -200,16 +227,24 @@ mod tests {
             // Member 1 has forgotten it when it returns.
             (9, 2, 0, Standing::Dead),
             (10, 1, 0, Standing::Dead),
-        ] {
-            tracker.note(at(seconds), layout.node(by), Note::Regards { member, standing });
-        }
-        let mut results = PolicyResults::default();
-        tracker.close(Time::ZERO, at(3600), &mut results);
-        let found = results.sections.detection.unwrap();
+        ];
+        let found = found(faults, &notes);
         assert_eq!((found.crashes, found.detected), (2, 0.5));
         assert_eq!((found.suspected_s.max, found.detected_s.max, found.known_s.max), (1.0, 2.0, 8.0));
         // Four members and one hour.
         assert_eq!((found.false_suspicions, found.false_deaths), (0.25, 0.75));
         assert_eq!((found.false_deaths_of_sound, found.false_deaths_among_sound), (0.5, 0.0));
+    }
+
+    #[test]
+    fn the_crash_of_a_member_that_is_held_dead_is_detected_at_once() {
+        let faults = r#"[{"crash": {"who": ["node:2"], "at": "3s"}}]"#;
+        let before = (1, 1, 2, Standing::Dead);
+        for notes in [vec![before], vec![before, (5, 0, 2, Standing::Suspected)]] {
+            let found = found(faults, &notes);
+            assert_eq!((found.crashes, found.detected, found.detected_s.max), (1, 1.0, 0.0), "{notes:?}");
+        }
+        let revised = found(faults, &[before, (2, 1, 2, Standing::Alive), (5, 1, 2, Standing::Dead)]);
+        assert_eq!((revised.detected, revised.detected_s.max), (1.0, 2.0));
     }
 }

@@ -13,10 +13,12 @@
 //! | `graph` | dependencies between the stages of a job, and the stages of a run |
 //! | `names` | users and names of the jobs of a mix, and the work that jobs of a name share |
 //! | `usage` | use of shared nodes by tasks, and their requests |
-//! | `trace` | traces in memory: jobs, and what else is known about them; errors |
+//! | `trace` | traces in memory: jobs and errors |
+//! | `details` | what else a trace states about its jobs |
 //! | `read` | one parser per format of traces |
 
 mod config;
+mod details;
 mod drawn;
 mod gossip;
 mod graph;
@@ -33,6 +35,7 @@ mod work;
 pub use config::{
     Estimate, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };
+pub use details::{Details, Outcome};
 pub use gossip::{Edges, Gossip, Graph, MeasuredPart, UpdateOrigin, Updates};
 pub use jobs::Workload;
 pub use plan::Site;
@@ -41,7 +44,7 @@ pub use read::{
 };
 pub(crate) use read::{cells, separator};
 pub use slo::{PreferenceDraw, Slack, Slo};
-pub use trace::{Details, Format, Outcome, Trace, TraceJob, WorkloadError};
+pub use trace::{Format, Trace, TraceJob, WorkloadError};
 pub use usage::{LargestNode, Segment, UsageSection};
 pub use work::Share;
 

@@ -158,7 +158,7 @@ impl FinishedRun<'_> {
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
         let (scheduled, actors) = (self.scheduled(now), self.actors(now));
         let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
-        let sections = self.sections(accounts.policy.sections, &sent);
+        let sections = self.sections(accounts.policy.sections, &sent, now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
@@ -225,14 +225,13 @@ impl FinishedRun<'_> {
     }
 
     /// The policy's sections, with what only the counters of messages know.
-    fn sections(&self, mut sections: PolicySections, sent: &Messages) -> PolicySections {
+    fn sections(&self, mut sections: PolicySections, sent: &Messages, now: Time) -> PolicySections {
         let all = (sent.total + sent.recovery) as f64;
         if let Some(gossip) = &mut sections.gossip {
             gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
         }
         if let Some(detection) = &mut sections.detection {
-            let lasted = self.world.longest_quiet().as_secs_f64();
-            detection.messages = all / lasted / f64::from(self.world.layout().nodes());
+            detection.messages = all / now.as_secs_f64() / f64::from(self.world.layout().nodes());
         }
         sections
     }

@@ -83,7 +83,7 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
 }
 
-/// Checks that a run measures all that a gossip workload asks for.
+/// Checks that a gossip workload fits the run and the network.
 pub(super) fn gossip(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let Some(gossip) = file.workload.gossip() else { return Ok(()) };
     let end = gossip.warmup + gossip.duration;
@@ -91,6 +91,13 @@ pub(super) fn gossip(document: &Document<'_>, file: &File) -> Result<(), ConfigE
         return Err(document
             .error_at(&["run", "until"], format!("`run.until`: updates are measured until {end}"))
             .help("leave it out, or shorten workload.gossip.duration"));
+    }
+    let (network, sized) = (&file.network, gossip.updates.as_ref().is_some_and(|of| of.bytes > Some(0)));
+    if sized && network.rate.is_none() && network.uplink.is_none() && file.cluster.topology.is_none() {
+        let message = "`workload.gossip.updates.bytes`: no link has a rate, so the size has no effect";
+        return Err(document
+            .error_at(&["workload", "gossip", "updates", "bytes"], message)
+            .help("write network.rate or network.uplink, for example \"100 Mbit/s\", or leave it out"));
     }
     if file.run.real.is_some() {
         return Err(document

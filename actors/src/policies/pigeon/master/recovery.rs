@@ -223,7 +223,7 @@ impl Master {
         same.flat_map(|(batch, _)| batch.indices()).collect()
     }
 
-    /// Tells the standby which tasks began to wait.
+    /// Sends the standby the jobs whose tasks have begun to wait since the last message.
     pub(super) fn push(&mut self, fx: &mut Effects<'_>) {
         self.pushing = false;
         let Some(standby) = self.groups.standby(self.group, fx.layout()) else { return };

@@ -18,7 +18,8 @@ use super::dependencies::{JobStages, NamedTask, numbers};
 use super::google::Part;
 use super::lines::{At, BadRows, Cells, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, WordNumbers};
-use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::details::{Details, Outcome};
+use crate::workload::trace::WorkloadError;
 
 /// Columns of a row of `batch_task`.
 const TASK_COLUMNS: usize = 9;

@@ -21,7 +21,8 @@ use super::lines::{At, BadRows, Lines, Skipped, TraceLine, short};
 use super::sets::bare_header;
 use super::table::{Header, Instant, TableRow, WordNumbers, Words};
 use super::{Reading, SizeBy};
-use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::details::{Details, Outcome};
+use crate::workload::trace::WorkloadError;
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(

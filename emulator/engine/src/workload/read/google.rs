@@ -13,7 +13,8 @@ use volary_actors::base::{Feature, Span, Time};
 use super::super::trace::{Format, MOST_JOBS, Trace};
 use super::lines::{Cells, Lines, Skipped, short};
 use super::table::{CORES_OF_GOOGLE_MACHINE, GIB_OF_GOOGLE_MACHINE, TOO_LONG, Words};
-use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::details::{Details, Outcome};
+use crate::workload::trace::WorkloadError;
 
 /// A part of a table: its name and its content.
 pub type Part = Result<(PathBuf, Box<dyn BufRead>), WorkloadError>;

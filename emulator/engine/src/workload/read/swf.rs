@@ -14,7 +14,8 @@ use super::super::trace::{MOST_TASKS, Trace};
 use super::lines::{self, BadRows, Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, Words};
 use super::time::Zone;
-use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::details::{Details, Outcome};
+use crate::workload::trace::WorkloadError;
 
 const COLUMNS: usize = 18;
 /// The column of waits.

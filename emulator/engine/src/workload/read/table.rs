@@ -13,8 +13,9 @@ use super::dependencies;
 use super::lines::{At, TraceLine, cells, separator, short};
 use super::sets;
 use super::time::{Dated, SECONDS, Zone, instant, length};
+use crate::workload::details::{Details, Outcome};
 use crate::workload::graph::StageGraph;
-use crate::workload::trace::{Details, Outcome, WorkloadError};
+use crate::workload::trace::WorkloadError;
 
 /// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
 /// capacity, and has two sockets of four cores (Park's thesis, section 2.4.1).

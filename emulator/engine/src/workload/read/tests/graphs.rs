@@ -6,7 +6,7 @@ use std::path::Path;
 use volary_actors::base::{JobId, Span, Time};
 
 use super::super::Reading;
-use crate::workload::trace::Outcome;
+use crate::workload::details::Outcome;
 use crate::workload::work::Share;
 use crate::workload::{Features, Trace, WorkloadError};
 
