@@ -83,20 +83,20 @@ pub struct Links<'a> {
     /// The stage.
     pub job: JobId,
     /// The stages that it waits for, each as the difference of the ids; ascending.
-    pub back: &'a [u32],
+    pub predecessors: &'a [u32],
     /// The stages that wait for it, likewise.
-    pub ahead: &'a [u32],
+    pub successors: &'a [u32],
 }
 
 impl<'a> Links<'a> {
     /// The stages whose ends the client awaits before it submits this one.
-    pub fn awaited(self) -> impl Iterator<Item = JobId> + 'a {
-        self.back.iter().map(move |back| JobId(self.job.0 - back))
+    pub fn predecessors(self) -> impl Iterator<Item = JobId> + 'a {
+        self.predecessors.iter().map(move |before| JobId(self.job.0 - before))
     }
 
     /// The stages that wait for this one.
-    pub fn waiting(self) -> impl Iterator<Item = JobId> + 'a {
-        self.ahead.iter().map(move |ahead| JobId(self.job.0 + ahead))
+    pub fn successors(self) -> impl Iterator<Item = JobId> + 'a {
+        self.successors.iter().map(move |after| JobId(self.job.0 + after))
     }
 }
 
@@ -108,13 +108,14 @@ pub trait Catalog: Send + Sync {
     fn job(&self, job: JobId) -> JobSpec;
     /// The stages of its chain that the job waits for, and those that wait for it; none for a job without a chain.
     fn links(&self, job: JobId) -> Links<'_> {
-        Links { job, back: &[], ahead: &[] }
+        Links { job, predecessors: &[], successors: &[] }
     }
 
     /// The first job from number `from` on that arrives at a client and waits for no other stage. Catalogs of many
     /// clients keep an index, so that the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        let arrives = |job: &JobId| self.job(*job).client == client && self.links(*job).back.is_empty();
+        let arrives =
+            |job: &JobId| self.job(*job).client == client && self.links(*job).predecessors.is_empty();
         (from..self.jobs()).map(JobId).find(arrives)
     }
     /// Number of tasks of the job.

@@ -18,8 +18,8 @@ pub const JOIN: StageGraph = &[(&[], &[2, 3]), (&[], &[1]), (&[1, 2], &[1]), (&[
 
 /// The dependencies of a job, if every chain has this graph.
 pub fn links(graph: StageGraph, job: JobId) -> Links<'static> {
-    let (back, ahead) = graph[job.index() % graph.len()];
-    Links { job, back, ahead }
+    let (predecessors, successors) = graph[job.index() % graph.len()];
+    Links { job, predecessors, successors }
 }
 
 /// Jobs of equal size that arrive a second apart. Task i is estimated at i + 1 seconds, and job j at j seconds, but at

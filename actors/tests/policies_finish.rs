@@ -123,7 +123,7 @@ impl<'a> World<'a> {
                 self.response_s += self.now.since(self.load.job(job).arrival).as_secs_f64();
             }
             Effect::Note(Note::Started { copy, .. }) => {
-                let mut awaited = self.load.links(copy.task.job).awaited();
+                let mut awaited = self.load.links(copy.task.job).predecessors();
                 assert!(awaited.all(|job| self.finished.contains(&job)), "{copy} starts before its stage");
             }
             Effect::Note(Note::Completed { copy }) => {

@@ -101,9 +101,9 @@ impl Client {
         }
         fx.note(Note::Finished { job });
         let catalog = fx.catalog();
-        for next in catalog.links(job).waiting() {
+        for next in catalog.links(job).successors() {
             let ended = self.waiting.remove(&next).unwrap_or_default() + 1;
-            if ended == catalog.links(next).back.len() {
+            if ended == catalog.links(next).predecessors.len() {
                 self.arrived(next, fx);
             } else {
                 self.waiting.insert(next, ended);

@@ -521,7 +521,7 @@ impl<'a> World<'a> {
                 }
             }
             Note::Started { copy, resumed } => {
-                let mut awaited = self.setting.jobs.links(copy.task.job).awaited();
+                let mut awaited = self.setting.jobs.links(copy.task.job).predecessors();
                 if !awaited.all(|job| self.finished.contains(&job)) {
                     return Err(Failure::TooEarly(copy));
                 }

@@ -18,17 +18,17 @@ pub(super) struct StageGraph {
 impl StageGraph {
     /// A graph by the numbers of the stages that each stage waits for; all are smaller than its own.
     pub(super) fn new(after: &[Vec<u32>]) -> Self {
-        let mut ahead: Vec<Vec<u32>> = vec![Vec::new(); after.len()];
+        let mut successors: Vec<Vec<u32>> = vec![Vec::new(); after.len()];
         for (stage, awaited) in (0..).zip(after) {
-            awaited.iter().for_each(|&other| ahead[other as usize].push(stage - other));
+            awaited.iter().for_each(|&other| successors[other as usize].push(stage - other));
         }
         let mut graph = Self { ends: Vec::with_capacity(after.len()), links: Vec::new() };
-        for ((stage, awaited), ahead) in (0..).zip(after).zip(ahead) {
-            let back = graph.links.len();
+        for ((stage, awaited), successors) in (0..).zip(after).zip(successors) {
+            let first = graph.links.len();
             graph.links.extend(awaited.iter().map(|other| stage - other));
-            graph.links[back..].sort_unstable();
+            graph.links[first..].sort_unstable();
             let middle = graph.links.len() as u32;
-            graph.links.extend(ahead);
+            graph.links.extend(successors);
             graph.ends.push([middle, graph.links.len() as u32]);
         }
         graph
@@ -48,7 +48,7 @@ impl StageGraph {
     pub(super) fn links(&self, stage: u32, job: JobId) -> Links<'_> {
         let first = stage.checked_sub(1).map_or(0, |before| self.ends[before as usize][1]) as usize;
         let [middle, end] = self.ends[stage as usize].map(|end| end as usize);
-        Links { job, back: &self.links[first..middle], ahead: &self.links[middle..end] }
+        Links { job, predecessors: &self.links[first..middle], successors: &self.links[middle..end] }
     }
 
     /// The text of stages with these numbers of tasks, as tables of features have it: of each its tasks and the numbers
@@ -56,7 +56,7 @@ impl StageGraph {
     /// both.
     pub(super) fn text(&self, tasks: &[u32]) -> String {
         let stage = |(stage, tasks): (u32, &u32)| {
-            let awaited = self.links(stage, JobId(stage)).awaited();
+            let awaited = self.links(stage, JobId(stage)).predecessors();
             let awaited: String = awaited.map(|other| format!("_{}", other.0 + 1)).collect();
             format!("{tasks}{awaited}")
         };
@@ -67,7 +67,7 @@ impl StageGraph {
     pub(super) fn critical_path(&self, mut time: impl FnMut(u32) -> Span) -> Span {
         let mut ends: Vec<Span> = Vec::with_capacity(self.len());
         for stage in 0..self.len() as u32 {
-            let awaited = self.links(stage, JobId(stage)).awaited().map(|other| ends[other.index()]);
+            let awaited = self.links(stage, JobId(stage)).predecessors().map(|other| ends[other.index()]);
             let begin = awaited.max().unwrap_or_default();
             ends.push(begin + time(stage));
         }
@@ -290,15 +290,15 @@ mod tests {
             prop_assert!(all.into_iter().eq(0..times.len() as u32), "each part is in one stage");
             let of = |part: u32| stages.iter().position(|stage| stage.contains(&part)).unwrap() as u32;
             for (stage, parts) in (0..).zip(&stages) {
-                let awaited: Vec<u32> = graph.links(stage, JobId(stage)).awaited().map(|other| other.0).collect();
+                let awaited: Vec<u32> = graph.links(stage, JobId(stage)).predecessors().map(|other| other.0).collect();
                 for &part in parts {
                     let mut own: Vec<u32> = after[part as usize].iter().map(|&other| of(other)).collect();
                     own.sort_unstable_by_key(|other| std::cmp::Reverse(*other));
                     own.dedup();
                     prop_assert_eq!(&own, &awaited);
                 }
-                for next in graph.links(stage, JobId(stage)).waiting() {
-                    prop_assert!(graph.links(next.0, next).awaited().any(|other| other.0 == stage));
+                for next in graph.links(stage, JobId(stage)).successors() {
+                    prop_assert!(graph.links(next.0, next).predecessors().any(|other| other.0 == stage));
                 }
             }
             let time = |stage: u32| {

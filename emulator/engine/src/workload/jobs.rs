@@ -250,7 +250,7 @@ impl Catalog for Workload {
         }
         // Other stages of the chain of the job before may begin with it.
         let chain = self.chain(JobId(from));
-        let begins = |job: &JobId| self.links(*job).back.is_empty();
+        let begins = |job: &JobId| self.links(*job).predecessors.is_empty();
         let rest = (from..self.jobs_of(chain).end).map(JobId).find(begins);
         if let Some(next) = rest.filter(|_| self.schedulers == 1 || self.home(chain) == client) {
             return Some(next);
@@ -266,7 +266,7 @@ impl Catalog for Workload {
 
     fn links(&self, job: JobId) -> Links<'_> {
         let links = self.staging().map(|staging| staging.links(self.of(job)));
-        links.map_or(Links { job, back: &[], ahead: &[] }, |links| Links { job, ..links })
+        links.map_or(Links { job, predecessors: &[], successors: &[] }, |links| Links { job, ..links })
     }
 
     fn tasks(&self, job: JobId) -> u32 {

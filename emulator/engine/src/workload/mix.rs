@@ -342,8 +342,8 @@ mod tests {
                 );
                 assert_eq!((workload.chain(job), workload.tasks_before(job)), (chain, tasks));
                 let links = workload.links(job);
-                assert!(links.awaited().eq(s.checked_sub(1).map(|before| ids[before])));
-                assert!(links.waiting().eq(ids.get(s + 1).copied()));
+                assert!(links.predecessors().eq(s.checked_sub(1).map(|before| ids[before])));
+                assert!(links.successors().eq(ids.get(s + 1).copied()));
                 assert_eq!(
                     (workload.class_index(job), spec.class),
                     (class, class as u8),
@@ -365,7 +365,10 @@ mod tests {
             for client in 0..clients {
                 let mut from = 0;
                 while let Some(job) = workload.next_of(client, from) {
-                    assert_eq!((workload.job(job).client, workload.links(job).back), (client, &[][..]));
+                    assert_eq!(
+                        (workload.job(job).client, workload.links(job).predecessors),
+                        (client, &[][..])
+                    );
                     arrived.push(job);
                     from = job.0 + 1;
                 }

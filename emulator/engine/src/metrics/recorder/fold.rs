@@ -170,7 +170,7 @@ impl<'a> Recorder<'a> {
         let suspended = |copy| self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_some());
         match note {
             Note::Arrived { job: id } => {
-                let mut awaited = self.workload.links(id).awaited();
+                let mut awaited = self.workload.links(id).predecessors();
                 if !matches!(job(id), Job::Pending) {
                     return Err(format!("job {} arrived twice", id.0));
                 }
@@ -299,7 +299,7 @@ impl<'a> Recorder<'a> {
         let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
         let links = self.workload.links(job);
-        for before in links.awaited() {
+        for before in links.predecessors() {
             let ended = matches!(self.jobs[before.index()], Job::Finished(_));
             assert!(
                 ended,
@@ -310,7 +310,7 @@ impl<'a> Recorder<'a> {
         self.load.arrived(job, tasks);
         self.counts.submitted += u64::from(self.workload.jobs_of(self.workload.chain(job)).start == job.0);
         self.tasks.submitted += u64::from(tasks);
-        let since = if links.back.is_empty() { arrival } else { now };
+        let since = if links.predecessors.is_empty() { arrival } else { now };
         self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
         // The time from which responses count; a paused client submits later.
         self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
@@ -349,7 +349,7 @@ impl<'a> Recorder<'a> {
         (self.last_finish, self.progress, self.stopped_in_vain) = (now, now, 0);
         let (mut void, mut ended) = (vec![job], 1);
         while let Some(stage) = void.pop() {
-            for next in self.workload.links(stage).waiting() {
+            for next in self.workload.links(stage).successors() {
                 if matches!(self.jobs[next.index()], Job::Pending) {
                     self.jobs[next.index()] = Job::Killed;
                     ended += 1;

@@ -338,7 +338,7 @@ fn stages(world: &World, measured: &Measured) {
         *end = end.max(row.end);
     }
     for row in &measured.copies {
-        let mut awaited = world.workload().links(copy(world, row).task.job).awaited();
+        let mut awaited = world.workload().links(copy(world, row).task.job).predecessors();
         assert!(awaited.all(|job| ends[&job] <= row.start), "{row:?} starts before its stage");
     }
 }
@@ -358,7 +358,7 @@ fn critical_paths(world: &World, measured: &Measured) {
     for row in &measured.jobs {
         let mut ends: BTreeMap<JobId, f64> = BTreeMap::new();
         for job in workload.jobs_of(row.job).map(JobId) {
-            let begin = workload.links(job).awaited().map(|other| ends[&other]).fold(0.0, f64::max);
+            let begin = workload.links(job).predecessors().map(|other| ends[&other]).fold(0.0, f64::max);
             ends.insert(job, begin + times[job.index()]);
         }
         let path = ends.values().copied().fold(0.0, f64::max);
