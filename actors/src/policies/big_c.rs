@@ -1,6 +1,6 @@
 //! Big-C, which suspends long jobs for short ones, the second baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -42,7 +42,12 @@ impl Policy for BigC {
         demand for them.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, needs_long: Some("short_share"), ..Traits::default() }
+        Traits {
+            binds: Binds::Central,
+            one_scheduler: true,
+            needs_long: Some("short_share"),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! A central FIFO queue: the M/M/c of the textbooks.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::speculation::{CopyBinding, NoBackups, speculate};
@@ -17,7 +17,7 @@ impl Policy for CentralQueue {
         preemption or knowledge of sizes waits less on average.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, ..Traits::default() }
+        Traits { binds: Binds::Central, one_scheduler: true, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -30,7 +30,7 @@ use crate::catalog::JobSpec;
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Stored};
 use crate::message::{Contention, UsageReport};
-use crate::policies::policy::{BuildContext, Policy, Traits};
+use crate::policies::policy::{Binds, BuildContext, Policy, Traits};
 use crate::roles::job_table::JobTable;
 use crate::roles::node::NodeUsage;
 use crate::roles::planning::{
@@ -55,7 +55,13 @@ impl Policy for DistSched {
         shared, each task uses a core.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, plans: true, node_usage: Some(NodeUsage::Reports), ..Traits::default() }
+        Traits {
+            binds: Binds::Plans,
+            one_scheduler: true,
+            plans: true,
+            node_usage: Some(NodeUsage::Reports),
+            ..Traits::default()
+        }
     }
 
     fn remarks(&self, layout: &Layout, _: usize) -> Vec<String> {

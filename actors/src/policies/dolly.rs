@@ -32,7 +32,11 @@ impl Policy for Dolly {
         stopped.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
+        Traits {
+            binds: self.binding.into(),
+            one_scheduler: self.binding == CopyBinding::Central,
+            ..Traits::default()
+        }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

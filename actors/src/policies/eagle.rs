@@ -5,7 +5,7 @@ use crate::layout::Layout;
 use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Share, Stamp};
 use crate::policies::policy::{
-    BuildContext, Caches, Policy, Traits, check_bypass, check_partition, partitions,
+    Binds, BuildContext, Caches, Policy, Traits, check_bypass, check_partition, partitions,
 };
 use crate::roles::NodeManager;
 use crate::roles::backlog::Backlogs;
@@ -84,6 +84,7 @@ impl Policy for Eagle {
 
     fn traits(&self) -> Traits<'_> {
         Traits {
+            binds: Binds::ByLength,
             central_jobs: CentralJobs::Long,
             caches: Caches::SharedState,
             oracle: self.ranks_left().then_some("rank"),

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{BuildContext, Policy, Traits, standard_node};
+use super::policy::{Binds, BuildContext, Policy, Traits, standard_node};
 use crate::base::{ActorId, DistributionSpec, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -98,6 +98,7 @@ impl Policy for External {
         let Self { command, name, patience, verify, files, .. } = self;
         let spec = ProgramSpec { command, name, patience: *patience, verify: *verify, files };
         Traits {
+            binds: Binds::Program,
             one_scheduler: self.level == Level::Central,
             node_usage: (!self.suspend).then_some(NodeUsage::Evictions),
             program: Some(spec),

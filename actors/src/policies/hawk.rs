@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
-use super::policy::{BuildContext, Policy, Traits, check_partition, partitions};
+use super::policy::{Binds, BuildContext, Policy, Traits, check_partition, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
@@ -44,7 +44,12 @@ impl Policy for Hawk {
         the workload, or `long` of a class, decides which jobs are long.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { central_jobs: CentralJobs::Long, reservations: self.probes(), ..Traits::default() }
+        Traits {
+            binds: Binds::ByLength,
+            central_jobs: CentralJobs::Long,
+            reservations: self.probes(),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

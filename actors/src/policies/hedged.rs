@@ -33,7 +33,11 @@ impl Policy for Hedged {
         the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's reservations.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
+        Traits {
+            binds: self.binding.into(),
+            one_scheduler: self.binding == CopyBinding::Central,
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

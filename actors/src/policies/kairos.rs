@@ -7,7 +7,7 @@ use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};
-use crate::policies::policy::{BuildContext, Policy, Traits};
+use crate::policies::policy::{Binds, BuildContext, Policy, Traits};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::heartbeats::Heartbeats;
 use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
@@ -92,7 +92,12 @@ impl Policy for Kairos {
         copies are compared with suspended ones.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
+        Traits {
+            binds: Binds::Central,
+            one_scheduler: true,
+            time_slice: Some(("quantum", self.quantum)),
+            ..Traits::default()
+        }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::base::{ActorId, CopyId, Span, Time, check_period, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Timer};
-use crate::policies::policy::{BuildContext, Policy, Traits};
+use crate::policies::policy::{Binds, BuildContext, Policy, Traits};
 use crate::roles::client::CentralJobs;
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 use crate::roles::ranked_nodes::{NodeRank, RankedNodes};
@@ -40,7 +40,7 @@ impl Policy for Kubernetes {
         queue.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { central_jobs: CentralJobs::All, ..Traits::default() }
+        Traits { binds: Binds::Central, central_jobs: CentralJobs::All, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::{ActorId, JobId, Span, parameters};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
@@ -36,6 +36,7 @@ impl Policy for LasSparrow {
 
     fn traits(&self) -> Traits<'_> {
         Traits {
+            binds: Binds::Late,
             time_slice: Some(("quantum", self.quantum)),
             reservations: self.probes(),
             ..Traits::default()

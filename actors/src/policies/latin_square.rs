@@ -1,6 +1,6 @@
 //! The latin-square scheduling policy.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -48,7 +48,8 @@ impl Policy for LatinSquare {
 
     fn traits(&self) -> Traits<'_> {
         let reservations = ProbeOptions { probe_ratio: self.choices.into(), ..ProbeOptions::default() };
-        Traits { reservations, ..Traits::default() }
+        let binds = if self.binding == Binding::Late { Binds::Late } else { Binds::Early };
+        Traits { binds, reservations, ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

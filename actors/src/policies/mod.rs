@@ -46,7 +46,7 @@ pub mod yaq_d;
 pub mod yarn_fifo;
 
 pub use policy::{
-    Auxiliaries, BuildContext, Caches, DynPolicy, Gossips, MachineContext, Policy, Traits, is_watched,
+    Auxiliaries, Binds, BuildContext, Caches, DynPolicy, Gossips, MachineContext, Policy, Traits, is_watched,
 };
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

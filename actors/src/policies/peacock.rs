@@ -13,7 +13,7 @@ use crate::base::{ActorId, CopyId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{CacheNote, Effects, Machine, Timer};
 use crate::message::{Message, Probe, Ring, RingProbe, Row};
-use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
+use crate::policies::policy::{Binds, BuildContext, Caches, Policy, Traits};
 use crate::roles::dispatcher::{DispatchRule, Dispatcher, OpenTasks};
 
 impl Policy for Peacock {
@@ -29,7 +29,7 @@ impl Policy for Peacock {
             PeacockForm::Elastic => Caches::SharedState,
             PeacockForm::Threshold => Caches::None,
         };
-        Traits { caches, ..Traits::default() }
+        Traits { binds: Binds::Late, caches, ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

@@ -35,7 +35,7 @@ use scheduler::PigeonScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{Auxiliaries, BuildContext, Policy, Traits, check_period};
+use crate::policies::policy::{Auxiliaries, Binds, BuildContext, Policy, Traits, check_period};
 
 impl Policy for Pigeon {
     const ABOUT: &'static str = "Pigeon (Wang et al., SoCC 2019)\n\
@@ -47,7 +47,7 @@ impl Policy for Pigeon {
         ours). Masters can report the lengths of their queues (section 6.2).";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { auxiliaries: Some(self), ..Traits::default() }
+        Traits { binds: Binds::Groups, auxiliaries: Some(self), ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

@@ -82,6 +82,51 @@ pub enum Caches {
     SharedState,
 }
 
+/// When tasks are bound to nodes, and where they wait until then. Often this explains more than the rest of a policy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Binds {
+    /// On arrival (early binding): tasks wait at nodes.
+    #[default]
+    Early,
+    /// When a node with a reservation is free (late binding): tasks wait at their scheduler.
+    Late,
+    /// Short jobs late, long ones early.
+    ByLength,
+    /// When a node is free: tasks wait in one queue.
+    Central,
+    /// When a node of their group is free: tasks wait in the group's queue.
+    Groups,
+    /// When a plan says so: tasks wait at the only scheduler.
+    Plans,
+    /// When a program says so.
+    Program,
+}
+
+impl Binds {
+    /// The words before "by" and the policies that bind in this way.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Early => "on arrival",
+            Self::Late => "late, to a free node with a reservation,",
+            Self::ByLength => "late if short, on arrival if long,",
+            Self::Central => "from one queue when a node is free",
+            Self::Groups => "from a group's queue when a node is free",
+            Self::Plans => "by plans",
+            Self::Program => "as their programs say",
+        }
+    }
+}
+
+impl From<CopyBinding> for Binds {
+    fn from(binding: CopyBinding) -> Self {
+        match binding {
+            CopyBinding::Central => Self::Central,
+            CopyBinding::Sparrow => Self::Late,
+            CopyBinding::Random => Self::Early,
+        }
+    }
+}
+
 /// What a policy does among nodes in runs without jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gossips {
@@ -98,6 +143,8 @@ pub struct Traits<'a> {
     pub central_jobs: CentralJobs,
     /// What this policy does among nodes in runs without jobs; `None` for a policy that schedules jobs.
     pub gossips: Option<Gossips>,
+    /// When tasks are bound to nodes.
+    pub binds: Binds,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
     /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.
@@ -308,6 +355,7 @@ pub(super) fn reporting<'a>(
     let errors = ProgressErrors { delay: errors.delay.scale(scale), ..errors.clone() };
     let starts = binding == CopyBinding::Random;
     Traits {
+        binds: binding.into(),
         one_scheduler: binding == CopyBinding::Central,
         patience: Some(patience.scale(scale)),
         reports: Some(ReportOptions { every: every.scale(scale), starts, errors }),

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::{JobId, Span, parameters};
 use crate::catalog::Preference;
 use crate::machine::{Effects, Machine};
@@ -27,7 +27,7 @@ impl Policy for Prio {
         knows nothing of run times.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, plans: true, ..Traits::default() }
+        Traits { binds: Binds::Plans, one_scheduler: true, plans: true, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

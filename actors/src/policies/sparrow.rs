@@ -4,7 +4,7 @@ mod per_task;
 
 use per_task::PerTaskSampling;
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::dispatcher::Dispatcher;
@@ -18,7 +18,7 @@ impl Policy for Sparrow {
         come first served; the core is held for the round trip. Left-over reservations are cancelled.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { reservations: self.clone(), ..Traits::default() }
+        Traits { binds: Binds::Late, reservations: self.clone(), ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

@@ -10,7 +10,7 @@ use crate::base::{Feature, JobId, Rng, Span, Time, parameters};
 use crate::catalog::{Catalog, JobSpec, Preference};
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine, Note, Stored};
-use crate::policies::policy::{BuildContext, Policy, Traits, longest_task};
+use crate::policies::policy::{Binds, BuildContext, Policy, Traits, longest_task};
 use crate::predict::{Combination, Distribution, Histogram, Prediction, Predictor, PredictorKind};
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{
@@ -106,7 +106,7 @@ impl Policy for ThreeSigma {
         with more tasks than there are cores alive runs as many at a time as there are.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, plans: true, ..Traits::default() }
+        Traits { binds: Binds::Plans, one_scheduler: true, plans: true, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! YARN's FIFO scheduler, the baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{Binds, BuildContext, Policy, Traits};
 use crate::base::{Span, parameters};
 use crate::machine::Machine;
 use crate::roles::heartbeats::Heartbeats;
@@ -24,7 +24,7 @@ impl Policy for YarnFifo {
         of a task to the node's next heartbeat.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { one_scheduler: true, ..Traits::default() }
+        Traits { binds: Binds::Central, one_scheduler: true, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

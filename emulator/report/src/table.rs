@@ -49,6 +49,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     let said = legend
         .text(study)
         .into_iter()
+        .chain(study.binding())
         .chain(how.unknown_classes(&study.cells.iter().flat_map(CellGroup::classes).collect()))
         .chain(unfinished(study));
     for said in said {

@@ -1,11 +1,12 @@
 //! The readable form of a resolved experiment (`volary plan`), with values in the syntax of an experiment file.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toml::ser::ValueSerializer;
+use volary_actors::policies::Binds;
 use volary_engine::cores::Interference;
 use volary_engine::results::{Cell, cell_name, in_words};
 use volary_engine::scenario::quiet::{SHORTEST, longest_quiet};
@@ -144,7 +145,21 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
     if let Some(point) = experiment.points.first() {
         world(&mut rows, &point.resolved, !experiment.sweep.is_empty());
     }
+    rows.extend(binding(experiment).map(|said| (BINDING, said)));
     rows
+}
+
+/// Name of the line about the binding of tasks.
+pub const BINDING: &str = "binding";
+
+/// How the policies bind tasks to nodes; `None` if all do it in one way.
+fn binding(experiment: &Experiment) -> Option<String> {
+    let mut by: BTreeMap<Binds, Vec<&str>> = BTreeMap::new();
+    for (label, point) in experiment.labels().into_iter().zip(&experiment.points) {
+        by.entry(point.policy.traits().binds).or_default().push(label);
+    }
+    let each = by.iter().map(|(binds, policies)| format!("{} by {}", binds.words(), policies.join(", ")));
+    (by.len() > 1).then(|| Vec::from_iter(each).join("; "))
 }
 
 /// Adds the lines of a world.

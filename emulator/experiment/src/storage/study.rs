@@ -9,6 +9,7 @@ use volary_engine::results::{
     ActorLoad, Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections,
 };
 
+use crate::config::describe::BINDING;
 use crate::number;
 use crate::stats::Interval;
 use crate::storage::manifest::PlannedPoint;
@@ -106,6 +107,12 @@ impl Study {
     pub fn changed(&self) -> Vec<&str> {
         let listed = self.manifest.spec.get("changed").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// How the policies bind tasks to nodes, in words; `None` if all do it in one way.
+    pub fn binding(&self) -> Option<String> {
+        let (_, said) = self.manifest.world.iter().find(|(name, _)| name == BINDING)?;
+        Some(format!("tasks are bound {said}"))
     }
 
     /// Labels of all policies that have runs, in the order of the experiment.
