@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the headline figures of each paper and print the verdicts on their claims.
 
-    experiments/reproduce.py                 # all papers, 15 minutes on two cores
+    experiments/reproduce.py                 # all papers, nine minutes on two cores
     experiments/reproduce.py kairos pigeon   # these papers
     experiments/reproduce.py kairos/fig4     # this experiment
 
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,10 +23,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
-# Paper, then for each experiment: figure, options for a short run, what to compare, and the
-# beginnings of its headline claims.
+# Paper and where it appeared, then for each experiment: figure, options for a short run, what to
+# compare, and the beginnings of its headline claims.
 PAPERS = {
-    "latin-square": ("Latin square", [
+    "latin-square": ("Latin square", "Exton and Rodriguez, *Latin Square Job Scheduling for Distributed "
+                     "Data Processing on Warehouse-Scale Computers*", [
         ("latin-square/fig4", "Fig. 4", [],
          "`response_s.mean` of `latin-square` over the arrival rate with the curve of the closed form",
          ["the delay of the latin square is the closed form at λ = 0.5", "latin square is shorter than round-robin"]),
@@ -36,7 +38,8 @@ PAPERS = {
          "the distribution of response times under the mixture",
          ["latin square has the shortest schedule under the mixture"]),
     ]),
-    "murmuration": ("Murmuration", [
+    "murmuration": ("Murmuration", "Vijayakumar, Madhavapeddy and Kalyvianaki, *Scheduling for Reduced Tail Task "
+                    "Latencies in Highly Utilized Datacenters*, SoCC 2024", [
         ("murmuration/fig9-10", "Figs. 9 and 10", ["--repeat", "1"],
          "the medians and 99th percentiles of patterns A to D with the bars",
          ["pattern A: Murmuration's median", "its tail is smaller than or comparable"]),
@@ -47,27 +50,31 @@ PAPERS = {
          "percentiles with and without a late scheduler",
          ["performance with and without a late scheduler"]),
     ]),
-    "pigeon": ("Pigeon", [
+    "pigeon": ("Pigeon", "Wang et al., *Pigeon: an Effective Distributed, Hierarchical Datacenter Job Scheduler*, "
+               "SoCC 2019", [
         ("pigeon/example", "section 4.1, example", [],
          "the ends of the three jobs with the text",
          ["two groups finish the jobs", "one group after 20, 12 and 13"]),
         ("pigeon/fig6-7", "Figs. 6a and 7a", [],
-         "`response_of_longest` (percentiles of response over those of the longest task) of short "
-         "and long jobs of `pigeon` and `eagle` over the number of workers",
+         "percentiles of `response_s` over those of the longest task, of short and long jobs of `pigeon` "
+         "and `eagle`, over the number of workers",
          ["at 3,000 workers short jobs are far slower under Eagle", "Pigeon's short jobs take 1.3, 1.5 and 5.3"]),
         ("pigeon/fig6-7-google", "Figs. 6c and 7c", [],
          "the same on the Google trace",
          ["at 15,000 workers Pigeon's short jobs", "as workers are added"]),
     ]),
-    "kairos": ("Kairos", [
+    "kairos": ("Kairos", "Delgado, Didona, Dinu and Zwaenepoel, *Kairos: Preemptive Data Center Scheduling Without "
+               "Runtime Estimates*, SoCC 2018", [
         ("kairos/fig4", "Fig. 4", [],
          "the distribution of completion times with the curves of Kairos, Big-C and FIFO",
-         ["Kairos has shorter completion times", "the 99th percentile is 57 % below that of Big-C"]),
+         ["Kairos has shorter completion times", "the median is 73 % below that of FIFO",
+          "the 99th percentile is 57 % below that of Big-C"]),
         ("kairos/fig8", "Fig. 8", [],
          "percentiles of short and long jobs of `kairos-2` over those of `eagle`",
          ["at high load Kairos shortens short jobs", "the longest jobs pay for it"]),
     ]),
-    "park": ("Park's thesis: 3Sigma and DistSched", [
+    "park": ("Park's thesis: 3Sigma and DistSched", "Park, *Distribution-Based Cluster Scheduling*, PhD thesis, "
+             "Carnegie Mellon University, CMU-CS-19-107, 2019", [
         ("3sigma/fig4-5", "Fig. 4.5", [],
          "which job starts first with the two schedules",
          ["run times that may take all of the slack", "run times that cannot"]),
@@ -88,10 +95,11 @@ FOLDERS = {"park": ["3sigma", "distsched"]}
 
 def volary():
     """The program, which must exist."""
-    named = os.environ.get("VOLARY", ROOT / "target/release/volary")
-    if not os.access(named, os.X_OK):
+    named = os.environ.get("VOLARY", str(ROOT / "target/release/volary"))
+    found = shutil.which(named)
+    if found is None:
         sys.exit(f"error: there is no program {named}: run `cargo build --release`, or name one in VOLARY")
-    return str(named)
+    return os.path.abspath(found)
 
 
 def row_verdicts(table, experiment):
@@ -115,7 +123,7 @@ def verdict(table, experiment, beginning):
 
 
 def run(program, experiment, options):
-    """Runs an experiment; returns its table of claims, CPU-seconds and peak memory in bytes."""
+    """Runs an experiment; returns its claims as a table and as values, CPU-seconds and peak memory in bytes."""
     out = ROOT / "runs/reproduce" / experiment.replace("/", "-")
     file = f"experiments/{experiment}.toml"
     command = [program, "run", file, *options, "--resume=auto", "--no-report", "--quiet", "--out", str(out)]
@@ -123,9 +131,32 @@ def run(program, experiment, options):
         sys.exit(f"error: `volary run {file}` failed; its message is above")
     table = subprocess.run([program, "report", str(out), "--markdown"], cwd=ROOT, check=True,
                            capture_output=True, text=True).stdout
-    lines = (out / "summary.jsonl").read_text().splitlines()
-    engines = [json.loads(line)["engine"] for line in lines]
-    return table, sum(engine["cpu_s"] for engine in engines), max(engine["peak_rss_bytes"] for engine in engines)
+    engines = [run["engine"] for run in json_lines(out / "summary.jsonl")]
+    return (table, json_lines(out / "claims.jsonl"), sum(engine["cpu_s"] for engine in engines),
+            max(engine["peak_rss_bytes"] for engine in engines))
+
+
+def json_lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+# Limit on the comparisons of a claim that are shown.
+SHOWN = 3
+
+
+def measured(claims, says):
+    """The numbers of a claim: those that it compares with published ones, or else the sides of its checks."""
+    claim = next(claim for claim in claims if claim["says"] == says.replace("\\|", "|"))
+    found = [value for value in claim["measured"].values()
+             if all(isinstance(value.get(side), (int, float)) for side in ("left", "right"))]
+    sized = [value for value in found if value.get("size")]
+    texts = []
+    for value in sized or found:
+        scale, unit = {"s": (1, " s"), "share": (100, " %")}.get(value.get("unit"), (1, ""))
+        left, right = (f"{value[side] * scale:.3g}{unit}" for side in ("left", "right"))
+        texts.append(f"{left}, published {right}" if sized else f"{left} against {right}")
+    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
+    return "; ".join([*texts[:SHOWN], *more])
 
 
 def trace_of(experiment):
@@ -143,23 +174,27 @@ HEAD = """# Reproducing the papers
 <!-- Generated: experiments/reproduce.py --page -->
 
 Each paper's headline figures from a fresh clone, one command each, with the claims they are about and the verdicts. All
-of them together, {cost} and at most {memory}:
+of them together take nine minutes on two cores, about {memory} of memory and 2.5 GB in `runs/reproduce`:
 
 ```sh
 cargo build --release
 experiments/reproduce.py          # or with names: {names}, or kairos/fig4
 ```
 
-It needs Python 3.9; the build takes three minutes on two cores, and a second call runs only what is missing. It prints
-the verdicts; `volary report FOLDER` then shows a study of `runs/reproduce`, with a report for the browser. In the
-commands below, which run one figure each, `volary` is `target/release/volary`, or is installed by
-`cargo install --path emulator`. The findings that a file's head names have the published and the measured numbers.
+It needs Python 3.9; the build takes three minutes on two cores. A second call runs only what is missing, and takes half
+a minute for the tables. `VOLARY` may name another program than `target/release/volary`, which the commands below, one
+for each figure, call `volary`. The script prints the verdicts; `volary report FOLDER` then shows a study of
+`runs/reproduce`, with a report for the browser. Warnings about loads above 1 are expected: some figures have them.
+
 The Google trace of `pigeon/fig6-7-google` and `kairos/fig8` comes with volary. Yahoo's trace may not be redistributed:
 without it ([where it is](../docs/src/trace-sources.md)) a generator with its measured distributions replaces it, claims
-of papers are *not tested*, and the verdict says what they give on the generator's jobs. Verdicts "with all seeds and
-its trace" are those of [the results](README.md), which also say why claims fail. CPU times and memory are those of one
-machine. In virtual time equal seeds give equal results, so the verdicts must be the same on yours: the script says
-where one differs, and ends with status 1.
+of papers are *not tested*, and the verdict says what they give on the generator's jobs.
+
+Verdicts "with all seeds and its trace" are those of [the results](README.md), and the findings of each paper say why
+claims fail. The last column has measured numbers, each beside the published one or, in a claim about an order, beside
+the number that it is compared with. CPU times are those of the runs without their tables, on one machine. In virtual
+time equal seeds give equal results, so the verdicts must be the same on yours: the script says where one differs, and
+ends with status 1.
 """
 
 
@@ -183,7 +218,7 @@ def main():
     parser.add_argument("--page", action="store_true", help="write experiments/REPRODUCE.md; without names")
     args = parser.parse_args()
     page = args.page
-    names = PAPERS.keys() | {figure[0] for _, figures in PAPERS.values() for figure in figures}
+    names = PAPERS.keys() | {figure[0] for *_, figures in PAPERS.values() for figure in figures}
     unknown = [name for name in args.names if name not in names]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}; choose {', '.join(PAPERS)}, or an experiment of REPRODUCE.md")
@@ -194,36 +229,39 @@ def main():
     program, results = volary(), (HERE / "README.md").read_text()
     known = "" if page else (HERE / "REPRODUCE.md").read_text()
     differ = 0
-    sections, spent, largest = [], 0, 0
-    for name, (title, all_figures) in PAPERS.items():
+    sections, largest = [], 0
+    for name, (title, cited, all_figures) in PAPERS.items():
         figures = [figure for figure in all_figures if not args.names or {name, figure[0]} & set(args.names)]
         if not figures:
             continue
         print(f"\n{title}", flush=True)
-        section = [f"## {title}\n"]
+        pages = [f"[{page}](../docs/src/findings/{page}.md)" for page in FOLDERS.get(name, [name])]
+        section = [f"## {title}\n", f"{cited}. Findings: {', '.join(pages)}.\n"]
         for experiment, figure, options, compare, claims in figures:
-            table, cpu_s, memory = run(program, experiment, options)
-            spent, largest = spent + cpu_s, max(largest, memory)
+            table, checked, cpu_s, memory = run(program, experiment, options)
+            largest = max(largest, memory)
             trace = trace_of(experiment)
             print(f"  {figure}: {experiment} ({cost(cpu_s)})")
             command = " ".join(["volary run", f"experiments/{experiment}.toml", *options])
             section += [f"### {figure}\n", f"```sh\n{command}\n```\n",
-                        f"{cost(cpu_s)}, {memory / 2**20:.0f} MiB. Compare {compare}."
+                        f"[`{experiment}`]({experiment}.toml): {cost(cpu_s)}, {memory / 2**20:.0f} MiB. Compare {compare}."
                         + (f" Its trace is `{trace}` in VOLARY_TRACES." if trace else "") + "\n",
-                        "| experiment | with all seeds and its trace | from a fresh clone | claim | of |",
-                        "|---|---|---|---|---|"]
+                        f"{len(claims)} of its {len(checked)} claims; `volary report` shows all:\n",
+                        "| claim | with all seeds and its trace | from a fresh clone | measured |",
+                        "|---|---|---|---|"]
             for beginning in claims:
                 says, here = verdict(table, experiment, beginning)
-                print(f"    {here.replace('*', '')}: {says}", flush=True)
+                numbers = measured(checked, says)
+                print(f"    {here.replace('*', '')}: {says}" + (f"\n      {numbers}" if numbers else ""), flush=True)
                 whole = verdict(results, experiment, beginning)[1]
-                if not page and f"| {here} | {says} |" not in known and here != whole:
+                if not page and f"| {says} | {whole} | {here} |" not in known and here != whole:
                     print("      differs from REPRODUCE.md")
                     differ += 1
-                section.append(f"| [`{experiment}`]({experiment}.toml) | {whole} | {here} | {says} | {figure} |")
+                section.append(f"| {says} | {whole} | {here} | {numbers} |")
             section.append("")
         sections.append("\n".join([*section, figures_of(name)]))
     if page:
-        head = HEAD.format(cost=cost(spent), memory=f"{largest / 2**20:.0f} MiB", names=", ".join(PAPERS))
+        head = HEAD.format(memory=f"{largest / 2**30 + 0.05:.1f} GiB", names=", ".join(PAPERS))
         (HERE / "REPRODUCE.md").write_text("\n".join([head, *sections]))
     print(f"\nStudies are in {ROOT / 'runs/reproduce'}; `volary report FOLDER` shows one and writes its report.")
     if differ:
@@ -231,4 +269,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command continues")

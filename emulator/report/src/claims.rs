@@ -117,7 +117,7 @@ fn absences(claim: &ClaimResult) -> Option<String> {
 }
 
 /// The check of a finding, which names the check and the cell.
-fn check(what: &str) -> &str {
+pub(super) fn check(what: &str) -> &str {
     what.split(" [").next().unwrap_or(what)
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use volary_engine::results::{Better, ColumnGroup, METRICS, Metric, Reading, Summary, TableColumn, Unit};
+use volary_experiment::config::claims::Expression;
 use volary_experiment::config::error::nearest;
 use volary_experiment::stats::Interval;
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
@@ -164,6 +165,68 @@ impl FromStr for PickedColumn {
                 })
             }
         }
+    }
+}
+
+/// A number of a chart.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ChartNumber {
+    /// A column of the table of results.
+    Column(PickedColumn),
+    /// An expression of the results, as in claims.
+    Expression(Expression),
+}
+
+impl ChartNumber {
+    /// The number in a summary.
+    pub fn of(&self) -> impl Fn(&Summary) -> f64 {
+        move |summary| match self {
+            Self::Column(column) => column.of()(summary),
+            Self::Expression(expression) => expression.value(summary),
+        }
+    }
+
+    /// Meaning of the number in few words.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Column(column) => column.title(),
+            Self::Expression(expression) => expression.text().to_owned(),
+        }
+    }
+
+    /// Unit of the number.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Self::Column(column) => column.column.metric.unit,
+            Self::Expression(expression) => match expression.unit() {
+                Some("s") => Unit::Seconds,
+                Some(_) => Unit::Share,
+                None => Unit::Plain,
+            },
+        }
+    }
+}
+
+impl From<Expression> for ChartNumber {
+    /// The expression, or the column that shows it.
+    fn from(expression: Expression) -> Self {
+        let column = SummaryColumn::all().find(|column| column.metric.key == expression.text());
+        column
+            .map_or(Self::Expression(expression), |column| Self::Column(PickedColumn { class: None, column }))
+    }
+}
+
+impl FromStr for ChartNumber {
+    type Err = String;
+
+    /// Parses a column, such as `p99`, or an expression, such as `response_s.p99 / response_s.p50`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let column = text.parse().map(Self::Column);
+        column.or_else(|why| match Expression::parse(text) {
+            Ok(expression) => Ok(expression.into()),
+            Err(error) if text.contains(['.', '_', ' ']) => Err(error.to_string()),
+            Err(_) => Err(why),
+        })
     }
 }
 

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use volary_actors::base::Span;
 use volary_experiment::config::error::{did_you_mean, listed};
 use volary_experiment::storage;
 use volary_report::chart::svg::{ExportError, Letters, Picture, pdf, png};
 use volary_report::columns;
+use volary_report::figures::job::JobChoice;
 use volary_report::figures::plot::{FigureKind, FigureOptions, figure};
+use volary_report::figures::sweep::AxisTitles;
 
 use super::args::SelectionArgs;
 use super::output::{print, print_folded, warn_of_gaps, write_file};
@@ -18,8 +21,8 @@ use super::output::{print, print_folded, warn_of_gaps, write_file};
 pub(super) struct Options {
     /// The study directory.
     run: PathBuf,
-    /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, staleness, timeline. If absent, `sweep`
-    /// for a study with a sweep, and `cdf` otherwise.
+    /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, staleness, timeline, job. If absent,
+    /// `sweep` for a study with a sweep, and `cdf` otherwise.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,
     /// The file, whose suffix selects the format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study
@@ -30,15 +33,40 @@ pub(super) struct Options {
     /// both.
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
-    /// The number shown by sweep and heat: a column of the table of results, such as p50, wasted or regret; short.p99
-    /// is the column p99 of the class short. `help` lists all; if absent, p99.
-    #[arg(long, value_name = "COLUMN")]
-    number: Option<String>,
+    /// A number shown by sweep and heat; several have panels of their own. A column of the table of results, such as
+    /// p50, wasted or regret, or short.p99 for the class short (`help` lists all); or an expression of the results as
+    /// in claims, such as "response_s.p99 / response_s.p50". If absent, p99.
+    #[arg(long, value_name = "NUMBER")]
+    number: Vec<String>,
+    /// The panels of a sweep: with `policy`, a panel for each policy, with a line for each value of the other keys.
+    /// If absent, a panel for each value of the other keys, with a line for each policy.
+    #[arg(long, value_enum)]
+    by: Option<PanelsBy>,
+    /// Title of the horizontal axis of a sweep; if absent, the swept key.
+    #[arg(long, value_name = "TEXT")]
+    x_title: Option<String>,
+    /// Title of the vertical axis of a sweep; if absent, the number.
+    #[arg(long, value_name = "TEXT")]
+    y_title: Option<String>,
     /// The swept key along the axis of a sweep; if absent, the key with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
+    /// The job drawn by `--what job`: its number, or `slowest` or `median` by response time under the first policy,
+    /// among the jobs whose executions are recorded. If absent, slowest.
+    #[arg(long, value_name = "JOB")]
+    job: Option<JobChoice>,
+    /// The part of the run that `--what timeline` draws: begin and end in emulated time. If absent, as much of the
+    /// beginning as is readable.
+    #[arg(long, value_name = "FROM..UNTIL", value_parser = window)]
+    window: Option<TimeWindow>,
     #[command(flatten)]
     selection: SelectionArgs,
+}
+
+/// What the panels of a sweep are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PanelsBy {
+    Policy,
 }
 
 /// The width of a column of a paper.
@@ -65,6 +93,21 @@ fn kind(text: &str) -> Result<FigureKind, String> {
         let meant = did_you_mean(text, names()).map_or_else(String::new, |meant| format!("; {meant}"));
         format!("expected {}{meant}", listed(names()))
     })
+}
+
+/// A part of a run's time.
+#[derive(Clone, Copy, Debug)]
+struct TimeWindow([Span; 2]);
+
+fn window(text: &str) -> Result<TimeWindow, String> {
+    let expected = || format!("expected two times such as `5s..20s`, not `{text}`");
+    let (from, until) = text.split_once("..").ok_or_else(expected)?;
+    let time = |text: &str| text.trim().parse::<Span>().map_err(|_| expected());
+    let window = [time(from)?, time(until)?];
+    if window[0] >= window[1] {
+        return Err(format!("`{text}` begins at or after its end"));
+    }
+    Ok(TimeWindow(window))
 }
 
 /// The formats of figures.
@@ -98,12 +141,12 @@ impl Format {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    if options.number.as_deref() == Some(columns::ASKED) {
+    if options.number.iter().any(|number| number == columns::ASKED) {
         print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let number = options.number.as_deref().map(str::parse).transpose();
-    let number = number.map_err(|why: String| anyhow::anyhow!("--number: {why}"))?;
+    let numbers = options.number.iter().map(|number| number.parse()).collect::<Result<_, _>>();
+    let numbers = numbers.map_err(|why: String| anyhow::anyhow!("--number: {why}"))?;
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of("--out", &out)?;
     let study = storage::load(&options.run)?;
@@ -111,8 +154,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let inches = options.width.inches();
     let wanted = FigureOptions {
         what: options.what,
-        number,
+        numbers,
+        by_policy: options.by == Some(PanelsBy::Policy),
+        titles: AxisTitles { x: options.x_title.clone(), y: options.y_title.clone() },
         over: options.over.clone(),
+        job: options.job,
+        window: options.window.map(|TimeWindow([from, until])| (from.as_secs_f64(), until.as_secs_f64())),
         selection: options.selection.selection(),
         inches,
     };
@@ -125,6 +172,13 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_have_two_times_in_order() {
+        assert_eq!(window("5s..1min").unwrap().0, [Span::from_secs(5), Span::from_secs(60)]);
+        assert!(window("5s").unwrap_err().contains("`5s..20s`"));
+        assert!(window("5s..2s").unwrap_err().contains("after its end"));
+    }
 
     #[test]
     fn the_suffix_selects_the_format() {

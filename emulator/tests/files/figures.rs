@@ -49,7 +49,16 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     let alone = svg("--policy sparrow --width double --number wait-p99");
     assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
     assert!(!alone.contains("random"), "{alone}");
-    assert!(svg("--what timeline --at nodes=6 --at demand=50ms").contains(">core 0</text>"));
+    let timeline = svg("--what timeline --at nodes=6 --at demand=50ms --window 1s..2s");
+    assert!(timeline.contains(">core 0</text>") && !timeline.contains(">0</text>"), "{timeline}");
+    for job in ["slowest", "median", "0"] {
+        let found = svg(&format!("--what job --at nodes=6 --at demand=50ms --job {job}"));
+        let said = if job == "0" { ": job 0" } else { job };
+        assert!(
+            found.contains(said) && found.contains(">response ") && found.contains("task 0, core"),
+            "{found}"
+        );
+    }
     expect(here, "plot r --what cdf --at nodes=8 --out f.pdf --width double", 0);
     let pdf = fs::read(here.join("f.pdf")).unwrap();
     let holds = |bytes: &[u8]| pdf.windows(bytes.len()).any(|window| window == bytes);
@@ -83,6 +92,12 @@ plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
 plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use this option; `sweep` and `heat` can
 plot r --over nodes | 2 | --over: the figure cdf does not use this option; `sweep` can
 plot r --at load=1 | 2 | --at load: the run has no swept keys
+plot r --job median | 2 | --job: the figure cdf does not use this option; `job` can
+plot r --what job --job 4000000 | 2 | job 4000000 has no recorded executions | run.record.tasks_one_in
+plot r --what job --job fastest | 2 | expected a number, `slowest` or `median`
+plot r --window 1s..2s | 2 | --window: the figure cdf does not use this option; `timeline` can
+plot r --what timeline --window 100h..101h | 2 | no copy is recorded at these times | run.record.timeline
+plot r --what timeline --window 2s..1s | 2 | begins at or after its end
 plot e.toml | 2 | not a study directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?
 run e.toml --columns p50,short.p99 | 2 | --columns: the run has no class short; it has none

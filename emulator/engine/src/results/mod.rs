@@ -40,8 +40,8 @@ pub use policy::{
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, JobTimes, Line, LoadRow,
-    MOST_BURSTS, Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, canonical, cell_name,
-    in_words, plain, point_name, run_id, run_name, same,
+    MOST_BURSTS, MOST_SLOW, Measured, MessageRow, Messages, RunLine, SCHEMA, SlowRow, Summary, TaskCounts,
+    canonical, cell_name, in_words, plain, point_name, run_id, run_name, same,
 };
 pub use shared::SharedNodes;
 pub use unequal::unequal_injections;

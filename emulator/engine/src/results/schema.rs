@@ -528,6 +528,23 @@ pub struct LoadRow {
     pub busy: u32,
 }
 
+/// A stretch in which a core was slower than when healthy while it executed a copy of a sampled job, a row of
+/// `slowdowns.parquet`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SlowRow {
+    /// Number of the core among all cores of the run.
+    pub core: u32,
+    /// Start of the stretch, s.
+    pub start: f64,
+    /// End of the stretch, s.
+    pub end: f64,
+    /// Slowdown of the core, above 1.
+    pub slowdown: f64,
+}
+
+/// Maximum number of rows about slow cores kept of a run.
+pub const MOST_SLOW: usize = 1 << 16;
+
 /// Maximum number of degraded intervals kept of a run.
 pub const MOST_BURSTS: usize = 10_000;
 
@@ -542,6 +559,8 @@ pub struct Measured {
     pub copies: Vec<CopyRow>,
     /// One job in this many is sampled into `copies`.
     pub sampled_one_in: u32,
+    /// Slow stretches of cores within the first of `copies`, at most [`MOST_SLOW`].
+    pub slow: Vec<SlowRow>,
     /// Executions on the first few cores from the start of the run, for timelines; complete within the window.
     pub timeline: Vec<CopyRow>,
     /// The node of each of the timeline's cores.

@@ -9,13 +9,13 @@ use volary_actors::layout::Role;
 use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
-use crate::cores::{Cores, Injection, RunLength, SharedUse};
+use crate::cores::{Burst, Cores, Injection, RunLength, SharedUse};
 use crate::handling::{ROLES, RoleLoad};
 use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
-    ActorLoad, Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow,
-    Messages, PolicySections, ScheduledSpan, SharedNodes, Summary,
+    ActorLoad, Certificate, CopyRow, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, MOST_SLOW,
+    Measured, MessageRow, Messages, PolicySections, ScheduledSpan, SharedNodes, SlowRow, Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -155,6 +155,7 @@ impl FinishedRun<'_> {
         let (cores_met, shared) = (self.cores(), self.shared(&accounts));
         let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
+        let slow = slow(&cores_met, &accounts.sample);
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
         let (scheduled, actors) = (self.scheduled(now), self.actors(now));
         let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
@@ -211,6 +212,7 @@ impl FinishedRun<'_> {
             jobs: accounts.rows,
             copies: accounts.sample,
             sampled_one_in: accounts.sampled_one_in,
+            slow,
             timeline: accounts.timeline,
             timeline_nodes,
             messages,
@@ -353,6 +355,22 @@ impl FinishedRun<'_> {
         });
         bursts.map(|(core, b)| (core, b.start.as_secs_f64(), b.end.as_secs_f64(), b.slowdown)).collect()
     }
+}
+
+/// The slow stretches of cores within executions, at most [`MOST_SLOW`].
+fn slow(cores: &Cores, executions: &[CopyRow]) -> Vec<SlowRow> {
+    let within = |copy: &CopyRow| {
+        let core = copy.core;
+        let [from, until] = [copy.start, copy.end].map(|at| Time::ZERO + Span::from_secs_f64(at));
+        let row = move |Burst { start, end, slowdown }: Burst| SlowRow {
+            core,
+            start: start.as_secs_f64(),
+            end: end.as_secs_f64(),
+            slowdown,
+        };
+        cores.bursts(core, from, until).map(row)
+    };
+    executions.iter().flat_map(within).take(MOST_SLOW).collect()
 }
 
 /// The interference that cores met until the end of the run.

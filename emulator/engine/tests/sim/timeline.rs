@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use volary_actors::base::Span;
 use volary_engine::metrics::Recording;
 use volary_engine::metrics::RunConfig;
-use volary_engine::results::Measured;
+use volary_engine::results::{CopyEnd, Measured, SlowRow};
 use volary_engine::virtual_time::measure;
 
 use crate::common::{poisson, with, world};
@@ -103,4 +103,29 @@ fn load_follows_from_arrivals_and_executions() {
             assert_eq!(row.waiting, arrived - begun.len() as u64, "{policy} at {}", row.time);
         }
     }
+}
+
+/// Slow stretches explain the length of every execution: what remains without them is the work of the copy.
+#[test]
+fn executions_less_their_slow_stretches_are_the_work_of_the_copies() {
+    let run = drawn(
+        "random = {}",
+        &[
+            "service.demand=\"3s\"",
+            "interference.bernoulli={ slot = \"1s\", probability = 0.3, slowdown = 4 }",
+        ],
+        WHOLE,
+    );
+    let (mut slowed, mut copies) = (0, 0);
+    for copy in run.copies.iter().filter(|copy| copy.end_kind == CopyEnd::First) {
+        let within =
+            |slow: &&SlowRow| slow.core == copy.core && copy.start <= slow.start && slow.end <= copy.end;
+        let stretches: Vec<&SlowRow> = run.slow.iter().filter(within).collect();
+        let lost: f64 =
+            stretches.iter().map(|slow| (slow.end - slow.start) * (1.0 - 1.0 / slow.slowdown)).sum();
+        assert!((copy.end - copy.start - lost - 3.0).abs() < 1e-6, "{copy:?} {stretches:?}");
+        slowed += usize::from(!stretches.is_empty());
+        copies += 1;
+    }
+    assert!(copies == 240 && slowed > 100, "{slowed} of {copies}");
 }

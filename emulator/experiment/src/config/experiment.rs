@@ -23,7 +23,7 @@ use volary_engine::scenario::{Point, Resolved};
 
 use super::claims::{self, Claim};
 use super::error::ConfigError;
-use super::file::{Repeat, RunSection, RuntimeKind, of_text, to_text};
+use super::file::{Repeat, ReportSection, RunSection, RuntimeKind, of_text, to_text};
 use super::load::{Load, load};
 use crate::files::{FileSum, Files, Pack, few};
 use crate::program::ProcessLauncher;
@@ -59,6 +59,7 @@ pub struct Experiment {
     pub companions: Vec<String>,
     pub claims: Vec<Claim>,
     pub run: RunSection,
+    pub report: ReportSection,
     /// Labels of the classes of jobs, where there are several.
     #[serde(skip)]
     pub classes: BTreeSet<String>,

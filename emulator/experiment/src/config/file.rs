@@ -70,6 +70,19 @@ pub struct File {
     /// Settings of the run.
     #[serde(default)]
     pub run: RunSection,
+    /// What the report shows.
+    #[serde(default)]
+    pub report: ReportSection,
+}
+
+/// `[report]`: what the report shows.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReportSection {
+    /// Numbers that the report of a sweep draws over the swept keys, in the syntax of claims without the policy, such
+    /// as `response_s.p99 / response_s.p50`. If empty, the first four numbers of the claims; without claims, median
+    /// and 99th percentile of response times.
+    pub charts: Vec<String>,
 }
 
 const fn first_seed() -> u64 {

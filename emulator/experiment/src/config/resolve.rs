@@ -16,7 +16,7 @@ use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
+use super::claims::{Axes, Check, Claim, Expression, Names, ParseError, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Contents, Experiment, MOST_REPLICATIONS, Overrides, digest, id_under};
@@ -437,6 +437,7 @@ impl Planner<'_> {
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;
+        check_charts(document, &file.report.charts)?;
         self.warn(unmeasured(&claims, &self.points, &file.run.record));
         Ok(Experiment {
             name: name(path),
@@ -451,6 +452,7 @@ impl Planner<'_> {
             classes: self.classes,
             claims,
             run: file.run,
+            report: file.report,
             warnings: self.warnings,
             companions: Vec::new(),
             changed: Vec::new(),
@@ -540,6 +542,16 @@ fn check_policy(
                 .help(format!("`volary policies {}` explains its parameters", entry.name))
         },
     )
+}
+
+/// Checks the numbers of the report's charts.
+fn check_charts(document: &Document<'_>, charts: &[String]) -> Result<(), ConfigError> {
+    charts.iter().enumerate().try_for_each(|(i, text)| {
+        let refused = |error: ParseError| {
+            document.error_at(&["report", "charts", &i.to_string()], error.message).help(error.help)
+        };
+        Expression::parse(text).map(drop).map_err(refused)
+    })
 }
 
 /// Parses the claims and checks every name in them.

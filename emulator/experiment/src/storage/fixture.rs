@@ -74,6 +74,7 @@ pub fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, cou
         jobs,
         copies: timeline.clone(),
         sampled_one_in: 10,
+        slow: Vec::new(),
         timeline,
         timeline_nodes: (0..8).map(|core| core / 2).collect(),
         messages,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use volary_engine::results::{CacheRow, CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured};
+use volary_engine::results::{CacheRow, CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, SlowRow};
 
 use super::columns::{Kind, Values};
 
@@ -126,6 +126,14 @@ tables! {
         "start_s": NUMBER = start, "start of the stretch, s";
         "end_s": NUMBER = end, "end of the stretch, s";
         "end": TEXT = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
+    }
+
+    /// A stretch in which a core was slow while it executed a copy of tasks.parquet; at most 65,536 of a run.
+    Slowdowns "slowdowns", slow: SlowRow {
+        "core": INTEGER = core, "core, among all cores of the cluster";
+        "start_s": NUMBER = start, "start of the stretch, s";
+        "end_s": NUMBER = end, "end of the stretch, s";
+        "slowdown": NUMBER = slowdown, "slowdown of the core; it works at the reciprocal of this of its healthy speed";
     }
 
     /// A sample of the cache of a receiver; means and maxima are over sources.

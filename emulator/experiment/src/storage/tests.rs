@@ -63,7 +63,7 @@ fn a_finished_run_has_every_file() {
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), render).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
     let expected = ".lock claims.jsonl decisions.parquet jobs.parquet manifest.json report.html runs.log \
-                    staleness.parquet summary.jsonl tasks.parquet timeline.perfetto-trace";
+                    slowdowns.parquet staleness.parquet summary.jsonl tasks.parquet timeline.perfetto-trace";
     assert_eq!(names(&root).join(" "), expected);
     assert_eq!(jobs(&root), 100);
     assert_eq!(load_claims(&root).unwrap(), [claim]);

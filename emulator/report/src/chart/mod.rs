@@ -7,6 +7,7 @@
 //! | [`bars`] | stacked bars, one per policy |
 //! | [`heat`] | a table with cells shaded by value |
 //! | [`timeline`] | executions on cores, with interference shaded; cores as tiles at one moment |
+//! | [`mod@job`] | the executions of one job |
 //! | `frame` | title, axis and legend |
 //! | [`scale`], [`svg`], [`theme`] | axes and ticks; marks, text and files of a picture; colours |
 //!
@@ -17,6 +18,7 @@ pub mod bars;
 pub mod cdf;
 mod frame;
 pub mod heat;
+pub mod job;
 pub mod line;
 pub mod scale;
 pub mod svg;

@@ -1,6 +1,8 @@
 //! Timelines of cores: a row for each core, a block for each execution, and shades for interference. Cores at one
 //! moment are drawn as tiles, shaded by their slowdown, with a smaller square in a core that runs a copy.
 
+use std::collections::BTreeSet;
+
 use volary_engine::results::{CopyEnd, CopyRow};
 use volary_experiment::number;
 use volary_experiment::storage::run_record::Slice;
@@ -32,63 +34,84 @@ pub struct Shades<'a> {
     pub injected: &'a [(u32, f64, f64)],
 }
 
-/// A timeline of the first `end` seconds, `wide` px wide, from slices in order of core; `None` if there are no
-/// executions.
-pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wide: f64) -> Option<Picture> {
-    let cores = cores(slices);
-    if cores.is_empty() || end <= 0.0 {
-        return None;
-    }
+/// What timelines beside each other have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// The cores, ascending; each has a row, so that rows of several timelines line up.
+    pub cores: &'a [u32],
+    /// Begin and end, s.
+    pub time: (f64, f64),
+    /// Width, px.
+    pub wide: f64,
+}
+
+/// A timeline of a window, from slices in order of core.
+pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, window: Window<'_>) -> Picture {
+    let Window { cores, time, wide } = window;
     let bottom = TOP + ROW * cores.len() as f64;
     let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
-    let x = Scale::new(AxisScale::Linear, (0.0, end), (frame.left, frame.right));
+    let x = Scale::new(AxisScale::Linear, time, (frame.left, frame.right));
     let mut marks = frame.x_axis(&x, TickUnit::Seconds, 80.0);
     marks.extend(cores.iter().enumerate().map(|(row, core)| {
         text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
     }));
-    marks.extend(blocks(&cores, slices, shades, &x, end));
-    let legend = legend(&cores, slices, shades, end);
-    Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
+    marks.extend(blocks(slices, shades, &x, window));
+    let legend = legend(slices, shades, window);
+    framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend))
 }
 
-/// The legend of the marks that begin on `cores` before `end`.
-fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<LegendEntry<'static>> {
-    let is_drawn = |core: u32, start: f64| start < end && cores.binary_search(&core).is_ok();
-    let copies = || slices.iter().map(|slice| &slice.0).filter(|copy| is_drawn(copy.core, copy.start));
+impl Window<'_> {
+    /// Whether a mark of a core is in the window at least in part.
+    fn has(&self, core: u32, from: f64, until: f64) -> bool {
+        from < self.time.1 && until > self.time.0 && self.cores.binary_search(&core).is_ok()
+    }
+}
+
+/// The legend of the marks in a window.
+fn legend(slices: &[Slice], shades: Shades<'_>, window: Window<'_>) -> Vec<LegendEntry<'static>> {
+    let copies =
+        || slices.iter().map(|slice| &slice.0).filter(|copy| window.has(copy.core, copy.start, copy.end));
     let ends: Vec<CopyEnd> = copies().map(|copy| copy.end_kind).collect();
     let shown = CopyEnd::ALL.into_iter().filter(|kind| ends.contains(kind));
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
-    let bursts = shades.bursts.iter().any(|burst| is_drawn(burst.0, burst.1));
+    let bursts = shades.bursts.iter().any(|burst| window.has(burst.0, burst.1, burst.2));
     legend.extend(bursts.then_some(("burst", "core slowed down")));
-    let injected = shades.injected.iter().any(|found| is_drawn(found.0, found.1));
+    let injected = shades.injected.iter().any(|found| window.has(found.0, found.1, found.2));
     legend.extend(injected.then_some(("injected", "interference injected")));
-    legend.extend(copies().any(|copy| end < copy.end).then_some(("arrow", "goes on")));
+    legend.extend(copies().any(|copy| window.time.1 < copy.end).then_some(("arrow", "goes on")));
     legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
 }
 
 /// Marks of bursts, of the executions over them, and of the frames of injections.
-fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f64) -> Vec<Mark> {
-    let top_of = |core: u32| cores.binary_search(&core).ok().map(|row| TOP + ROW * row as f64);
-    let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
-    let bursts =
-        shades.bursts.iter().filter(|burst| burst.1 < end).filter_map(|&(core, start, stop, factor)| {
-            let depth = burst_opacity(factor);
-            let (y, (left, wide)) = (top_of(core)?, span(start, stop));
-            let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop));
-            let (at, size) = ((left, y), (wide, ROW));
-            Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
-        });
-    let copies = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end).filter_map(|copy| {
-        let (y, (left, wide)) = (top_of(copy.core)?, span(copy.start, copy.end));
+fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -> Vec<Mark> {
+    let (begin, end) = window.time;
+    // The row of a mark, if the window has the mark.
+    let top_of = |core: u32, from: f64, until: f64| {
+        let row = window.has(core, from, until).then(|| window.cores.binary_search(&core).ok())?;
+        row.map(|row| TOP + ROW * row as f64)
+    };
+    let span = |from: f64, until: f64| {
+        let left = x.at(from.max(begin));
+        (left, x.at(until.min(end)) - left)
+    };
+    let bursts = shades.bursts.iter().filter_map(|&(core, start, stop, factor)| {
+        let depth = burst_opacity(factor);
+        let (y, (left, wide)) = (top_of(core, start, stop)?, span(start, stop));
+        let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop));
+        let (at, size) = ((left, y), (wide, ROW));
+        Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
+    });
+    let copies = slices.iter().map(|slice| &slice.0).filter_map(|copy| {
+        let (y, (left, wide)) = (top_of(copy.core, copy.start, copy.end)?, span(copy.start, copy.end));
         Some(rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), &says(copy)))
     });
-    let cut = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end && end < copy.end);
+    let cut = slices.iter().map(|slice| &slice.0).filter(|copy| end < copy.end);
     let arrows = cut.filter_map(|copy| {
-        let y = top_of(copy.core)?;
+        let y = top_of(copy.core, copy.start, copy.end)?;
         Some(text("", (x.at(end) + 2.0, y + 14.0), Anchor::Start, "→"))
     });
-    let injected = shades.injected.iter().filter(|found| found.1 < end).filter_map(|&(core, from, until)| {
-        let (y, (left, wide)) = (top_of(core)?, span(from, until));
+    let injected = shades.injected.iter().filter_map(|&(core, from, until)| {
+        let (y, (left, wide)) = (top_of(core, from, until)?, span(from, until));
         let title = format!("injected into {}", during(from, until));
         Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
     });
@@ -96,27 +119,25 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
 }
 
 /// The opacity of the shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
-fn burst_opacity(factor: f64) -> f64 {
+pub(super) fn burst_opacity(factor: f64) -> f64 {
     0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
 }
 
-fn during(from: f64, until: f64) -> String {
+pub(super) fn during(from: f64, until: f64) -> String {
     format!("from {} to {}", number::seconds(from), number::seconds(until))
 }
 
-fn says(copy: &CopyRow) -> String {
+pub(super) fn says(copy: &CopyRow) -> String {
     let CopyRow { job, task, attempt, start, end, end_kind, .. } = *copy;
     let (length, start) = (number::seconds(end - start), number::seconds(start));
     let end = number::seconds(end);
     format!("job {job} task {task} attempt {attempt}: {}, {length} from {start} to {end}", words(end_kind))
 }
 
-/// The first few cores of a timeline.
-fn cores(slices: &[Slice]) -> Vec<u32> {
-    let mut cores: Vec<u32> = slices.iter().map(|slice| slice.0.core).collect();
-    cores.dedup();
-    cores.truncate(CORES);
-    cores
+/// The first few cores of several timelines.
+pub fn cores<'a>(timelines: impl Iterator<Item = &'a [Slice]>) -> Vec<u32> {
+    let all: BTreeSet<u32> = timelines.flatten().map(|slice| slice.0.core).collect();
+    all.into_iter().take(CORES).collect()
 }
 
 /// The limits of the window in which a timeline is drawn.
@@ -131,9 +152,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The extent of a timeline with a limit of `blocks` on the drawn blocks.
-    pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> Self {
-        let cores = cores(slices);
+    /// The extent of a timeline of `cores` with a limit of `blocks` on the drawn blocks.
+    pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], cores: &[u32], blocks: usize) -> Self {
         let drawn = |core: u32| cores.binary_search(&core).is_ok();
         let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
         let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
@@ -158,7 +178,7 @@ impl Extent {
     }
 }
 
-const fn words(end: CopyEnd) -> &'static str {
+pub(super) const fn words(end: CopyEnd) -> &'static str {
     match end {
         CopyEnd::First => "finished first",
         CopyEnd::Second => "finished second",
@@ -233,12 +253,19 @@ mod tests {
         Slice(CopyRow { job: 1, task: 2, attempt: 0, core, start, end, end_kind: CopyEnd::First })
     }
 
+    /// The timeline of the cores in `slices` until `end`.
+    fn drawn(slices: &[Slice], shades: Shades<'_>, (begin, end): (f64, f64)) -> String {
+        let cores = cores([slices].into_iter());
+        let window = Window { cores: &cores, time: (begin, end), wide: 1_060.0 };
+        timeline("t", slices, shades, window).in_page().into_string()
+    }
+
     #[test]
     fn blocks_and_shades_are_in_the_row_of_their_core() {
         let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
         let bursts = [(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)];
         let shades = Shades { bursts: &bursts, injected: &[(3, 2.5, 99.0)] };
-        let svg = timeline("t", &slices, shades, 10.0, 1_060.0).unwrap().in_page().into_string();
+        let svg = drawn(&slices, shades, (0.0, 10.0));
         // 984 px show 10 s; the second row begins 20 px lower.
         for block in [
             "class=\"first\" x=\"62\" y=\"33\" width=\"492\"",
@@ -249,28 +276,47 @@ mod tests {
             assert!(svg.contains(block), "{block}: {svg}");
         }
         assert!(!svg.contains("core 9"), "a core without work has no row");
+        let late = drawn(&slices, shades, (4.0, 8.0));
+        assert!(
+            late.contains("class=\"first\" x=\"62\" y=\"33\" width=\"246\""),
+            "cut at both edges: {late}"
+        );
+        assert!(late.contains("class=\"first\" x=\"308\" y=\"53\" width=\"738\""), "{late}");
+    }
+
+    #[test]
+    fn rows_of_several_timelines_line_up() {
+        let (a, b) = ([slice(3, 0.0, 1.0)], [slice(1, 0.0, 1.0)]);
+        let all = cores([&a[..], &b[..]].into_iter());
+        assert_eq!(all, [1, 3]);
+        let window = Window { cores: &all, time: (0.0, 1.0), wide: 1_060.0 };
+        let svg = timeline("t", &a, Shades::default(), window).in_page().into_string();
+        assert!(svg.contains("core 1") && svg.contains("class=\"first\" x=\"62\" y=\"53\""), "{svg}");
     }
 
     #[test]
     fn the_legend_lists_only_marks_that_are_drawn() {
         let slices = [slice(3, 0.0, 1.0), slice(3, 5.0, 6.0)];
         let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
-        let marks =
-            |end| legend(&[3], &slices, shades, end).iter().map(|entry| entry.mark).collect::<Vec<_>>();
-        assert_eq!(marks(2.0), ["first", "injected"], "other cores and later bursts are left out");
-        assert_eq!(marks(5.5), ["first", "burst", "injected", "arrow"]);
+        let marks = |begin, end| {
+            let window = Window { cores: &[3], time: (begin, end), wide: 500.0 };
+            legend(&slices, shades, window).iter().map(|entry| entry.mark).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(0.0, 2.0), ["first", "injected"], "other cores and later bursts are left out");
+        assert_eq!(marks(0.0, 5.5), ["first", "burst", "injected", "arrow"]);
+        assert_eq!(marks(3.0, 7.0), ["first", "burst"], "earlier injections are left out");
     }
 
     #[test]
     fn the_window_ends_with_the_last_execution_of_all_timelines() {
-        let common =
-            |slices: &[&[Slice]]| Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], BLOCKS)));
+        let common = |slices: &[&[Slice]]| {
+            Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], &[0], BLOCKS)))
+        };
         let (short, long) = (&[slice(0, 9.0, 11.5)][..], &[slice(0, 9.0, 15.0)][..]);
         assert_eq!(common(&[short, long]), 15.0);
         let longest = [slice(0, 9.0, 1_000.0)];
         assert_eq!(common(&[short, &longest]), 27.0);
-        let drawn =
-            |slices| timeline("t", slices, Shades::default(), 27.0, 1_060.0).unwrap().in_page().into_string();
+        let drawn = |slices| drawn(slices, Shades::default(), (0.0, 27.0));
         assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
         assert!(drawn(&longest).contains(">goes on</text>") && !drawn(long).contains("goes on"));
         assert!(drawn(&longest).contains("from 9.00\u{202f}s to 16.7\u{202f}min"), "{}", drawn(&longest));
@@ -279,10 +325,9 @@ mod tests {
     #[test]
     fn the_window_is_shortened_to_the_limit_of_blocks() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
-        let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS)].into_iter());
-        let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
+        let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], &[0], BLOCKS)].into_iter());
+        let svg = drawn(&slices, Shades::default(), (0.0, end));
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks, and the legend");
-        assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! | module | what it draws |
 //! |---|---|
 //! | `distribution` | distributions of response times, their tails, and their percentiles |
-//! | `sweep` | a number over swept keys, as curves and as a shaded table |
+//! | [`job`] | one job under every policy |
+//! | [`sweep`] | a number over swept keys, as curves and as a shaded table |
 //! | `over_time` | caches over time, and timelines of cores |
 //! | [`plot`] | the figure of `volary plot` |
 
 pub(super) mod distribution;
+pub mod job;
 pub(crate) mod over_time;
 pub mod plot;
-pub(super) mod sweep;
+pub mod sweep;

@@ -12,7 +12,7 @@ use super::distribution::colour;
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
-use crate::chart::timeline::{Extent, Shades, timeline};
+use crate::chart::timeline::{Extent, Shades, Window, cores, timeline};
 
 /// A measure of caches over time: title, label of the axis, unit, and value.
 type LookMeasure = (&'static str, &'static str, TickUnit, fn(&Look) -> f64);
@@ -89,11 +89,13 @@ fn averaged(points: &[Point]) -> Vec<Point> {
 }
 
 /// The timelines of the first cores in the first replication of each policy, with the colour of the policy; also the
-/// common length of the timelines, s.
+/// common end of the timelines, s. They show the `window` from and until which they are asked, s, or else the beginning
+/// of the runs, with at most `blocks` executions and bursts.
 pub(crate) fn timelines(
     group: &CellGroup,
     policies: &[&str],
     blocks: usize,
+    window: Option<(f64, f64)>,
     wide: f64,
 ) -> (Vec<(usize, Picture)>, f64) {
     let first = || {
@@ -101,16 +103,23 @@ pub(crate) fn timelines(
         runs.filter(|run| !run.timeline.is_empty())
     };
     let shared = shared_bursts(first());
-    let end = Extent::common(first().map(|run| Extent::of(&run.timeline, bursts(run, &shared), blocks)));
-    let charts = first().filter_map(|run| {
+    let cores = cores(first().map(|run| &run.timeline[..]));
+    let extent = |run: &RunRecord| Extent::of(&run.timeline, bursts(run, &shared), &cores, blocks);
+    let time = window.unwrap_or_else(|| (0.0, Extent::common(first().map(extent))));
+    let begins =
+        |run: &RunRecord| run.timeline.iter().any(|slice| slice.0.start < time.1 && slice.0.end > time.0);
+    if cores.is_empty() || !first().any(begins) {
+        return (Vec::new(), time.1);
+    }
+    let window = Window { cores: &cores, time, wide };
+    let charts = first().map(|run| {
         let cut = run.cut_at().map(|at| format!(", record cut at {}", number::seconds(at)));
         let Summary { policy, seed, .. } = &run.summary;
         let title = format!("{policy}, seed {seed}{}", cut.unwrap_or_default());
         let shades = Shades { bursts: bursts(run, &shared), injected: &injected(run) };
-        let chart = timeline(&title, &run.timeline, shades, end, wide)?;
-        Some((colour(policies, &run.summary.policy), chart))
+        (colour(policies, &run.summary.policy), timeline(&title, &run.timeline, shades, window))
     });
-    (charts.collect(), end)
+    (charts.collect(), time.1)
 }
 
 /// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
@@ -182,7 +191,7 @@ mod tests {
             cell.timeline = (0..rows).map(|at| row(at as f64)).collect();
             let record = RunRecord::new("a", cell);
             let study = Study::assemble(manifest(&[]), Vec::new(), vec![record], Vec::new(), Vec::new());
-            let (charts, _) = timelines(&study.cells[0], &["a"], 700, 500.0);
+            let (charts, _) = timelines(&study.cells[0], &["a"], 700, None, 500.0);
             charts[0].1.in_page().into_string()
         };
         assert!(!titles(TIMELINE_ROWS, &mut cell).contains("cut at"));

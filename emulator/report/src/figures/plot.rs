@@ -3,12 +3,13 @@
 use volary_experiment::storage::study::{CellGroup, Study};
 
 use super::distribution::{curves, percentiles, responses};
+use super::job::{JobChoice, courses};
 use super::over_time::{CACHES, NO_CACHES, cell_caches, timelines};
-use super::sweep::{Sweep, heat, named, panel_title, panels};
+use super::sweep::{AxisTitles, Sweep, heat, named, panel_title, panels};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
-use crate::columns::PickedColumn;
+use crate::columns::ChartNumber;
 use crate::selection::{Selection, SelectionError, swept_key};
 
 /// The kinds of figures.
@@ -28,11 +29,13 @@ pub enum FigureKind {
     Caches,
     /// Executions on the first cores.
     Timeline,
+    /// Executions of one job.
+    Job,
 }
 
 impl FigureKind {
     /// All kinds, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("cdf", Self::Cdf),
         ("ccdf", Self::Ccdf),
         ("percentiles", Self::Percentiles),
@@ -40,6 +43,7 @@ impl FigureKind {
         ("heat", Self::Heat),
         (CACHES.0, Self::Caches),
         ("timeline", Self::Timeline),
+        ("job", Self::Job),
     ];
 }
 
@@ -48,10 +52,18 @@ impl FigureKind {
 pub struct FigureOptions {
     /// Kind of the figure; `None` for a sweep if the study has one, and distributions otherwise.
     pub what: Option<FigureKind>,
-    /// The number shown in sweeps and shaded tables; `None` for the 99th percentile of response times.
-    pub number: Option<PickedColumn>,
+    /// The numbers shown in sweeps and shaded tables; the 99th percentile of response times if empty.
+    pub numbers: Vec<ChartNumber>,
+    /// Whether a sweep has a panel for each policy, with a line for each combination of the other keys.
+    pub by_policy: bool,
+    /// Titles of the axes of a sweep, in place of the key and the number.
+    pub titles: AxisTitles,
     /// The swept key along the axis of a sweep; `None` for the key with the most values.
     pub over: Option<String>,
+    /// The job of a picture of one job; `None` for the slowest.
+    pub job: Option<JobChoice>,
+    /// Begin and end of a timeline, s; `None` for the beginning of the run.
+    pub window: Option<(f64, f64)>,
     /// The cells and policies that are shown.
     pub selection: Selection,
     /// Width of the figure in inches.
@@ -112,16 +124,24 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     let kind = options.what.unwrap_or(of_sweep);
     let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
     refuse_unused(options, kind, what)?;
-    let number = options.number.clone().or_else(|| "p99".parse().ok()).ok_or(FigureError::Empty)?;
-    let request = Request { study: &study, policies: &policies, options, title: &title, number, what };
+    let mut numbers = options.numbers.clone();
+    if numbers.is_empty() {
+        numbers.extend("p99".parse::<ChartNumber>());
+    }
+    let request = Request { study: &study, policies: &policies, options, title: &title, numbers, what };
     let panels = match kind {
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
         FigureKind::Sweep => request.sweep()?,
         FigureKind::Heat => vec![request.heat()?],
         FigureKind::Caches => request.caches()?,
         FigureKind::Timeline => request.timelines()?,
+        FigureKind::Job => request.courses()?,
     };
-    let columns = if kind == FigureKind::Timeline { 1 } else { request.columns(panels.len()) };
+    let columns = if matches!(kind, FigureKind::Timeline | FigureKind::Job) {
+        1
+    } else {
+        request.columns(panels.len())
+    };
     Ok(Picture::beside(&title, panels, columns))
 }
 
@@ -130,8 +150,16 @@ fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) 
     let unused = |option, users| Err(FigureError::Unused { option, what, users });
     if options.over.is_some() && kind != FigureKind::Sweep {
         unused("--over", "`sweep`")
-    } else if options.number.is_some() && !matches!(kind, FigureKind::Sweep | FigureKind::Heat) {
+    } else if options.titles != AxisTitles::default() && kind != FigureKind::Sweep {
+        unused("--x-title and --y-title", "`sweep`")
+    } else if options.by_policy && kind != FigureKind::Sweep {
+        unused("--by", "`sweep`")
+    } else if !options.numbers.is_empty() && !matches!(kind, FigureKind::Sweep | FigureKind::Heat) {
         unused("--number", "`sweep` and `heat`")
+    } else if options.window.is_some() && kind != FigureKind::Timeline {
+        unused("--window", "`timeline`")
+    } else if options.job.is_some() && kind != FigureKind::Job {
+        unused("--job", "`job`")
     } else {
         Ok(())
     }
@@ -144,7 +172,7 @@ struct Request<'a> {
     policies: &'a [&'a str],
     options: &'a FigureOptions,
     title: &'a str,
-    number: PickedColumn,
+    numbers: Vec<ChartNumber>,
     what: &'static str,
 }
 
@@ -213,31 +241,36 @@ impl Request<'_> {
             )
         })?;
         let shown = self.study.policies();
-        let number = &self.number;
-        let charts = |panels| Sweep { key: &key, number, size: self.size(panels) };
-        let pictures = match shown.as_slice() {
-            [policy] => charts(1).by_value(self.study, policy),
-            _ => {
-                let panels = self.room(panels(self.study, &key).len())?;
-                charts(panels).by_policy(self.study, self.policies)
+        let by_policy = self.options.by_policy || shown.len() == 1;
+        let of_number = if by_policy { shown.len() } else { panels(self.study, &key).len() };
+        let size = self.size(self.room(of_number * self.numbers.len())?);
+        let mut pictures = Vec::new();
+        for number in &self.numbers {
+            let chart = Sweep { key: &key, number, size, titles: &self.options.titles };
+            let found = match by_policy {
+                true => chart.by_value(self.study, &shown),
+                false => chart.by_policy(self.study, self.policies),
+            };
+            if found.is_empty() {
+                return Err(self.unmeasured(number));
             }
-        };
-        if pictures.is_empty() {
-            return Err(self.unmeasured());
+            pictures.extend(found);
         }
         Ok(pictures)
     }
 
-    fn unmeasured(&self) -> FigureError {
-        self.lacks(format!("no run has the number `{}`", self.number.title()))
+    fn unmeasured(&self, number: &ChartNumber) -> FigureError {
+        self.lacks(format!("no run has the number `{}`", number.title()))
     }
 
     fn heat(&self) -> Result<Picture, FigureError> {
-        let number = &self.number;
         let shown = self.study.policies();
-        let heat = heat(self.study, &shown, std::slice::from_ref(number), |_| String::new());
-        if heat.rows.iter().all(|row| row.cells.iter().all(Option::is_none)) {
-            return Err(self.unmeasured());
+        let heat = heat(self.study, &shown, &self.numbers, |_| String::new());
+        for (number, of_number) in self.numbers.iter().zip(0..) {
+            let columns = of_number * shown.len()..(of_number + 1) * shown.len();
+            if heat.rows.iter().all(|row| row.cells[columns.clone()].iter().all(Option::is_none)) {
+                return Err(self.unmeasured(number));
+            }
         }
         let (rows, wide) = (heat.rows.len(), px_of(self.options.inches));
         if rows > MOST_ROWS {
@@ -266,16 +299,27 @@ impl Request<'_> {
         Ok(of_cells(self.size(self.room(found)?)).collect())
     }
 
+    fn courses(&self) -> Result<Vec<Picture>, FigureError> {
+        let (wide, choice) = (px_of(self.options.inches), self.options.job.unwrap_or_default());
+        let mut pictures = Vec::new();
+        for group in &self.study.cells {
+            pictures.extend(courses(group, choice, wide).map_err(|why| self.lacks(why))?);
+            self.room(pictures.len())?;
+        }
+        Ok(pictures)
+    }
+
     fn timelines(&self) -> Result<Vec<Picture>, FigureError> {
         let wide = px_of(self.options.inches);
         // Blocks are at least about three pixels wide on average.
         let blocks = (wide * 0.6) as usize;
-        let of_cell = |group| timelines(group, self.policies, blocks, wide).0;
+        let window = self.options.window;
+        let of_cell = |group| timelines(group, self.policies, blocks, window, wide).0;
         let charts: Vec<Picture> =
             self.study.cells.iter().flat_map(of_cell).map(|(_, picture)| picture).collect();
         if charts.is_empty() {
             return Err(self.lacks(
-                "no copy started on the first cores within `run.record.timeline`: lengthen it, or raise \
+                "no copy is recorded at these times on the first cores: lengthen `run.record.timeline`, or raise \
                 `run.record.timeline_cores`",
             ));
         }

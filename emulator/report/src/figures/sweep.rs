@@ -10,7 +10,7 @@ use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::line::{Band, Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit, bounds};
 use crate::chart::svg::{Picture, Point};
-use crate::columns::PickedColumn;
+use crate::columns::ChartNumber;
 use crate::selection::{length, short_key};
 
 /// The axis of a swept key.
@@ -87,8 +87,18 @@ pub(super) fn panels<'a>(study: &'a Study, key: &str) -> Vec<Panel<'a>> {
 /// The quantity of a curve: a number as a function of a swept key.
 pub(crate) struct Sweep<'a> {
     pub(crate) key: &'a str,
-    pub(crate) number: &'a PickedColumn,
+    pub(crate) number: &'a ChartNumber,
     pub(crate) size: Point,
+    pub(crate) titles: &'a AxisTitles,
+}
+
+/// Titles of axes in place of the usual ones.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct AxisTitles {
+    /// Title of the horizontal axis; the key if absent.
+    pub x: Option<String>,
+    /// Title of the vertical axis; the meaning of the number if absent.
+    pub y: Option<String>,
 }
 
 impl Sweep<'_> {
@@ -105,15 +115,23 @@ impl Sweep<'_> {
         self.pictures(&axis, charts, titles)
     }
 
-    /// A chart of one policy, with a line for each combination of the values of the other keys.
-    pub(super) fn by_value(&self, study: &Study, policy: &str) -> Vec<Picture> {
-        let axis = self.axis(study);
-        let line = |(i, (rest, cells)): (usize, Panel<'_>)| {
-            let name = if rest.is_empty() { policy.to_owned() } else { named(&rest) };
-            self.line(&axis, &cells, policy, (&name, i))
+    /// A chart for each policy, with a line for each combination of the values of the other keys. All charts have the
+    /// same axes.
+    pub(super) fn by_value(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
+        let (panels, axis) = (panels(study, self.key), self.axis(study));
+        let lines = |policy: &&str| {
+            let line = |(i, (rest, cells)): (usize, &Panel<'_>)| {
+                let name = if rest.is_empty() { (*policy).to_owned() } else { named(rest) };
+                self.line(&axis, cells, policy, (&name, i))
+            };
+            panels.iter().enumerate().map(line).collect::<Vec<_>>()
         };
-        let series = panels(study, self.key).into_iter().enumerate().map(line).collect();
-        self.pictures(&axis, vec![series], std::iter::once(format!("{}, {policy}", self.number.title())))
+        let charts = policies.iter().map(lines).collect();
+        self.pictures(
+            &axis,
+            charts,
+            policies.iter().map(|policy| format!("{}, {policy}", self.number.title())),
+        )
     }
 
     fn title(&self, at: &Cell) -> String {
@@ -155,10 +173,11 @@ impl Sweep<'_> {
         if places.is_empty() {
             return Vec::new();
         }
-        let x = axis.axis(self.key, &places);
+        let x = axis.axis(self.titles.x.as_deref().unwrap_or(self.key), &places);
         let values: Vec<f64> = points().map(|point| point.1).collect();
         let bands: Vec<&Band> = charts.iter().flatten().map(|series| &series.band).collect();
-        let y = value_axis(&self.number.title(), unit(self.number), &values, &bands);
+        let title = self.titles.y.clone().unwrap_or_else(|| self.number.title());
+        let y = value_axis(&title, unit(self.number), &values, &bands);
         charts
             .into_iter()
             .zip(titles)
@@ -191,8 +210,8 @@ pub(crate) fn named(cell: &Cell) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-const fn unit(number: &PickedColumn) -> TickUnit {
-    match number.column.metric.unit {
+fn unit(number: &ChartNumber) -> TickUnit {
+    match number.unit() {
         Unit::Seconds => TickUnit::Seconds,
         Unit::Share => TickUnit::Share,
         Unit::Hours | Unit::Plain | Unit::Count => TickUnit::Number,
@@ -204,7 +223,7 @@ const fn unit(number: &PickedColumn) -> TickUnit {
 pub(crate) fn heat(
     study: &Study,
     policies: &[&str],
-    numbers: &[PickedColumn],
+    numbers: &[ChartNumber],
     link: impl Fn(usize) -> String,
 ) -> Heat {
     let names: Vec<&str> = study.swept().into_keys().collect();
@@ -223,7 +242,7 @@ pub(crate) fn heat(
 }
 
 /// Shades of a cell, one per policy.
-fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Option<Shade>> {
+fn shades(group: &CellGroup, policies: &[&str], number: &ChartNumber) -> Vec<Option<Shade>> {
     let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
     if let Some(why) = group.unequal() {
@@ -243,7 +262,7 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
 
 /// The shade of a value between the best and the largest value. The strongest shade is at five times the best value, or
 /// at the largest value if the best is zero.
-fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
+fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &ChartNumber) -> Shade {
     let factor = mean / best;
     let known = factor.is_finite() && best > 0.0;
     let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
@@ -252,7 +271,7 @@ fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn)
         false if most > best => (mean - best) / (most - best),
         false => 0.0,
     };
-    let text = number.column.metric.unit.text(mean);
+    let text = number.unit().text(mean);
     let title = format!("{policy}: {text} {small}");
     Shade { depth, title, text, small, series: None, link: String::new() }
 }
@@ -268,7 +287,7 @@ mod tests {
 
     #[test]
     fn cells_are_shaded_even_if_the_best_is_zero() {
-        let wasted = "wasted".parse::<PickedColumn>().unwrap();
+        let wasted = "wasted".parse::<ChartNumber>().unwrap();
         let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
         assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);
         assert_eq!([depth(-4.0, -4.0, 2.0), depth(-1.0, -4.0, 2.0), depth(2.0, -4.0, 2.0)], [0.0, 0.5, 1.0]);

@@ -17,6 +17,7 @@ use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::Hue;
 use crate::figures::distribution::{curves, responses};
+use crate::figures::job::{JobChoice, courses};
 use crate::figures::over_time;
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
@@ -38,6 +39,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         (table::differences(group, view.policies))
         (table::interference(group, view.policies))
         (timelines(group, view))
+        @if view.number == 0 { (slowest(group)) }
         details.more { summary { "Accounts" } (table::accounts(group, view.policies)) }
         (section(group, view))
         (policy::sections(group, view))
@@ -214,7 +216,7 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
 /// The timelines of the first cores, a chart per policy. On the page, only the chart of the first policy of the first
 /// cell is open.
 fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
-    let (charts, window) = over_time::timelines(group, view.policies, view.blocks, 1_060.0);
+    let (charts, window) = over_time::timelines(group, view.policies, view.blocks, None, 1_060.0);
     html! {
         @if !charts.is_empty() {
             h3 { "Activity and slowdown of cores" }
@@ -236,6 +238,25 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
             p.hint {
                 "No copy started on the first cores within " code { "run.record.timeline" }
                 ": a longer one shows what the cores did."
+            }
+        }
+    }
+}
+
+/// The slowest job of the first policy under every policy; empty if its executions are not recorded.
+fn slowest(group: &CellGroup) -> Markup {
+    let charts = courses(group, JobChoice::Slowest, 1_060.0).unwrap_or_default();
+    html! {
+        @if !charts.is_empty() {
+            details.more {
+                summary { "The slowest job, policy by policy" }
+                p.hint {
+                    "A row is a task on a core, from the arrival of the job on. " code { "volary plot --what job" }
+                    " draws any recorded job."
+                }
+                @for chart in &charts {
+                    div.card.scroll tabindex="0" role="group" aria-label="The slowest job" { (chart.in_page()) }
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, in_words};
+use volary_experiment::config::claims::Expression;
 use volary_experiment::number::{self, count, plural};
 use volary_experiment::storage::study::{CellGroup, Study};
 
@@ -12,9 +13,9 @@ use super::view::{anchor, prose, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
-use crate::claims::{changed, finding, on_generated};
-use crate::columns::PickedColumn;
-use crate::figures::sweep::{Sweep, heat};
+use crate::claims::{changed, check, finding, on_generated};
+use crate::columns::ChartNumber;
+use crate::figures::sweep::{AxisTitles, Sweep, heat};
 use crate::selection::short_key;
 use crate::table::PARTIAL;
 
@@ -199,13 +200,30 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
 pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
     html! {
         div.card.scroll tabindex="0" role="group" aria-label="The sweep at a glance" {
-            (heat(study, policies, &numbers(), anchor).html())
+            (heat(study, policies, &median_and_tail(), anchor).html())
         }
     }
 }
 
-/// The numbers with which the sweep is shown.
-fn numbers() -> Vec<PickedColumn> {
+/// Limit on the numbers of claims that are drawn over swept keys.
+const CLAIMED: usize = 4;
+
+/// The numbers that are drawn over swept keys: those that the experiment names, or else those of its claims, or else
+/// median and tail.
+fn numbers(study: &Study) -> Vec<ChartNumber> {
+    let named = study.manifest.spec.pointer("/report/charts").and_then(Value::as_array);
+    let named: Vec<ChartNumber> =
+        named.into_iter().flatten().filter_map(|text| text.as_str()?.parse().ok()).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let checks = study.claims.iter().flat_map(|claim| claim.measured.iter()).map(|(what, _)| check(what));
+    let claimed = Expression::of_checks(checks).into_iter().take(CLAIMED).map(ChartNumber::from);
+    let claimed: Vec<ChartNumber> = claimed.collect();
+    if claimed.is_empty() { median_and_tail() } else { claimed }
+}
+
+fn median_and_tail() -> Vec<ChartNumber> {
     ["p50", "p99"].into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
@@ -217,11 +235,12 @@ fn curves(study: &Study, policies: &[&str]) -> (Vec<Picture>, usize) {
         values.len() >= 3 || !flags && study.swept().len() == 1
     };
     let keys: Vec<&str> = study.swept().into_iter().filter(is_drawn).map(|(key, _)| key).collect();
-    let numbers = numbers();
+    let numbers = numbers(study);
     let most = (SWEEP_CHARTS / (keys.len() * numbers.len()).max(1)).max(1);
     let (mut charts, mut left_out) = (Vec::new(), 0);
     for (key, number) in keys.into_iter().flat_map(|key| numbers.iter().map(move |number| (key, number))) {
-        let all = Sweep { key, number, size: (520.0, 300.0) }.by_policy(study, policies);
+        let all = Sweep { key, number, size: (520.0, 300.0), titles: &AxisTitles::default() }
+            .by_policy(study, policies);
         left_out += all.len().saturating_sub(most);
         charts.extend(all.into_iter().take(most));
     }

@@ -375,7 +375,7 @@ impl Dimension {
 }
 
 /// The unit of the compared numbers, as results name it: `s` for seconds, `share` for shares of one.
-fn unit_of(form: &Form) -> Option<&'static str> {
+pub(super) fn unit_of(form: &Form) -> Option<&'static str> {
     match common(form).ok()? {
         Dimension::Seconds => Some("s"),
         Dimension::Share => Some("share"),
@@ -387,7 +387,7 @@ fn unit_of(form: &Form) -> Option<&'static str> {
 ///
 /// # Errors
 /// When two numbers have different units. The error names both units, and its position is the whole check.
-fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
+pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
     let mixed = |(left, right): (Dimension, Dimension)| {
         let message = format!("{} and {} are not comparable", left.name(), right.name());
         ParseError::new(

@@ -131,7 +131,7 @@ const MOST_OPERANDS: usize = 1000;
 
 /// Parses a whole check.
 pub(super) fn check(text: &str) -> Result<Form, ParseError> {
-    let mut parser = Parser { text, at: 0, depth: 0, operands: 0 };
+    let mut parser = Parser::new(text, false);
     let left = parser.side()?;
     let form = if let Some(sign) = parser.sign(&["<=", ">=", "==", "<", ">"]) {
         Form::Compare { left, op: Op::Sign(sign), right: parser.side()? }
@@ -163,20 +163,16 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
             parser.error("a comparison is missing: <, <=, >, >=, ==, `within 5% of`, `below`, `rises with`")
         );
     };
-    parser.skip();
-    if parser.at < text.len() {
-        let error = parser.error("the check should end here");
-        let word = parser.rest().split_whitespace().next().unwrap_or_default();
-        let is_unit = format!("1{word}").parse::<Span>().is_ok();
-        return Err(if is_unit {
-            error.help("write a unit behind its number, as in 250ms")
-        } else if word.starts_with('%') {
-            error.help("write shares as numbers from 0 to 1, such as 0.95; percentages follow `within`")
-        } else {
-            error
-        });
-    }
+    parser.end("the check should end here")?;
     Ok(form)
+}
+
+/// Parses an expression whose names have no policy.
+pub(super) fn expression(text: &str) -> Result<Side, ParseError> {
+    let mut parser = Parser::new(text, true);
+    let side = parser.side()?;
+    parser.end("the expression should end here")?;
+    Ok(side)
 }
 
 struct Parser<'a> {
@@ -184,6 +180,8 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     operands: usize,
+    /// Whether names of numbers have no policy before them.
+    bare: bool,
 }
 
 impl ParseError {
@@ -198,6 +196,28 @@ impl ParseError {
 }
 
 impl<'a> Parser<'a> {
+    const fn new(text: &'a str, bare: bool) -> Self {
+        Self { text, at: 0, depth: 0, operands: 0, bare }
+    }
+
+    /// Checks that the text has ended; otherwise the error says `what`.
+    fn end(&mut self, what: &str) -> Result<(), ParseError> {
+        self.skip();
+        if self.at == self.text.len() {
+            return Ok(());
+        }
+        let error = self.error(what);
+        let word = self.rest().split_whitespace().next().unwrap_or_default();
+        let is_unit = format!("1{word}").parse::<Span>().is_ok();
+        Err(if is_unit {
+            error.help("write a unit behind its number, as in 250ms")
+        } else if word.starts_with('%') {
+            error.help("write shares as numbers from 0 to 1, such as 0.95; percentages follow `within`")
+        } else {
+            error
+        })
+    }
+
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -311,8 +331,11 @@ impl<'a> Parser<'a> {
     fn metric(&mut self) -> Result<MetricName, ParseError> {
         self.skip();
         let start = self.at;
-        let label = self.name("a number or the label of a policy")?.to_owned();
+        let mut label = self.name("a number or the label of a policy")?.to_owned();
         let mut path = Vec::new();
+        if self.bare {
+            path.push(std::mem::take(&mut label));
+        }
         while self.rest().starts_with('.') {
             self.at += 1;
             path.push(self.name("the name of a number in the results")?.to_owned());

@@ -77,18 +77,12 @@ impl<'a> Table<'a> {
         let places: HashMap<&Cell, usize> = cells.iter().enumerate().map(|(at, cell)| (cell, at)).collect();
         for summary in summaries {
             let Some(&cell) = places.get(&summary.cell) else { continue };
-            let mut numbers = serde_json::to_value(summary).unwrap_or_default();
+            let mut numbers = numbers(summary);
             let open = summary.jobs.unfinished + summary.jobs.failed > 0;
             if open {
                 censored_sections().for_each(|key| numbers[key] = Value::Null);
                 for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
                     censored_sections().for_each(|key| class[key] = Value::Null);
-                }
-            }
-            // Results list only the kinds that were sent.
-            if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
-                for (kind, _) in kinds() {
-                    by_kind.entry(kind).or_insert(json!(0));
                 }
             }
             let line = Line { summary, numbers, open };
@@ -364,8 +358,19 @@ impl<'a> Table<'a> {
     }
 }
 
+/// The numbers of a run by their names, with all kinds of messages: results list only those that were sent.
+pub(super) fn numbers(summary: &Summary) -> Value {
+    let mut numbers = serde_json::to_value(summary).unwrap_or_default();
+    if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
+        for (kind, _) in kinds() {
+            by_kind.entry(kind).or_insert(json!(0));
+        }
+    }
+    numbers
+}
+
 /// The value at a path. Names of message kinds contain dots.
-fn at_path<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+pub(super) fn at_path<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     let Some((part, rest)) = path.split_first() else { return Some(value) };
     match value.get(part) {
         Some(below) => at_path(below, rest),

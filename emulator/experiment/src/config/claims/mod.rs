@@ -16,11 +16,13 @@
 //! seem significant.
 
 mod check;
+mod expression;
 mod form;
 mod judge;
 mod unmeasured;
 
 pub use check::{Axes, BY_KIND, Check, Claim, GRAMMAR, Names, is_comparable};
+pub use expression::Expression;
 pub use form::{ParseError, is_label};
 pub use judge::{NOT_RUN, judge};
 pub(super) use unmeasured::unmeasured;

@@ -1,0 +1,104 @@
+//! Expressions of the numbers of one run, for charts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use volary_engine::results::Summary;
+
+use super::check::{Check, Names, refuse_mixed, unit_of};
+use super::form::{Form, MetricName, ParseError, Side, expression};
+use super::judge::{at_path, numbers};
+
+/// A number of a run: the side of a check, with names that have no policy before them, such as
+/// `response_s.p99 / response_s.p50`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expression {
+    text: String,
+    form: Form,
+}
+
+impl Expression {
+    /// Parses an expression and checks its names.
+    ///
+    /// # Errors
+    /// When it does not follow the grammar, a number is unknown, or units are mixed.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let side = expression(text)?;
+        let mut metrics = Vec::new();
+        side.collect(&mut metrics);
+        // Labels of classes are known only with an experiment.
+        let class = |metric: &&MetricName| metric.path.first().is_some_and(|part| part == "classes");
+        let classes: BTreeSet<String> =
+            metrics.iter().copied().filter(class).filter_map(|metric| metric.path.get(1).cloned()).collect();
+        let names = Names { labels: &[String::new()], classes: &classes, axes: &BTreeMap::new() };
+        metrics.into_iter().try_for_each(|metric| metric.resolve(names, false))?;
+        let form = Form::Trend { side, rises: true, key: String::new() };
+        refuse_mixed(&form, text)?;
+        Ok(Self { text: text.to_owned(), form })
+    }
+
+    /// The numbers that checks compare, each once; distributions stand for their medians.
+    pub fn of_checks<'a>(checks: impl Iterator<Item = &'a str>) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        for check in checks.filter_map(|text| Check::parse(text).ok()) {
+            for metric in check.metrics() {
+                let path = metric.path.join(".");
+                let number = Self::parse(&path).or_else(|_| Self::parse(&format!("{path}.p50")));
+                found.extend(number.ok().filter(|number| !found.contains(number)));
+            }
+        }
+        found
+    }
+
+    /// The expression as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Unit of the number: `s` for seconds, `share` for shares of one; `None` for a plain number.
+    pub fn unit(&self) -> Option<&'static str> {
+        unit_of(&self.form)
+    }
+
+    /// The number of a run; NaN if the run lacks it.
+    pub fn value(&self, summary: &Summary) -> f64 {
+        let numbers = numbers(summary);
+        let of = |metric: &MetricName| at_path(&numbers, &metric.path)?.as_f64();
+        let Form::Trend { side, .. } = &self.form else { return f64::NAN };
+        Side::value(side, &of).unwrap_or(f64::NAN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture::measured;
+
+    #[test]
+    fn expressions_are_numbers_of_a_run() {
+        let summary = measured("a", &[], 1, 1.0, 50).summary;
+        let value = |text: &str| Expression::parse(text).unwrap().value(&summary);
+        let (p50, p99) = (value("response_s.p50"), value("response_s.p99"));
+        assert_eq!(value("response_s.p99 / response_s.p50"), p99 / p50);
+        assert_eq!(value("(makespan_s + 250ms) * 2"), 2.0 * (value("makespan_s") + 0.25));
+        assert!(value("classes.absent.response_s.p50").is_nan());
+        assert_eq!(Expression::parse("response_s.p99").unwrap().unit(), Some("s"));
+        assert_eq!(Expression::parse("response_s.p99 / response_s.p50").unwrap().unit(), None);
+    }
+
+    #[test]
+    fn unknown_numbers_are_refused_with_the_nearest() {
+        let error = |text: &str| Expression::parse(text).unwrap_err().to_string();
+        assert!(error("respons_s.p50").contains("response_s"), "{}", error("respons_s.p50"));
+        assert!(error("response_s").contains("is not a number"));
+        assert!(error("response_s.p50 < 3").contains("the expression should end here"));
+        assert!(error("response_s.p50 + utilization").contains("are not comparable"));
+    }
+
+    #[test]
+    fn the_numbers_of_checks_are_listed_once() {
+        let checks = ["a.response_s below b.response_s", "a.response_s.p50 < 2 * b.utilization", "no check"];
+        let found = Expression::of_checks(checks.into_iter());
+        let texts: Vec<&str> = found.iter().map(Expression::text).collect();
+        assert_eq!(texts, ["response_s.p50", "utilization"]);
+    }
+}
