@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use volary_actors::base::Span;
 use volary_hosts::cluster::status::status;
 
-use super::output::show;
+use super::output::{print, show};
 
 /// Show the state of the agents of a hosts file.
 #[derive(Debug, Args)]
@@ -14,12 +16,27 @@ pub(super) struct Options {
     /// The hosts file, as `volary certs` writes it.
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
+    /// Show the states again every so often, until Ctrl-C; "2s" without a value.
+    #[arg(long, value_name = "PERIOD", num_args = 0..=1, default_missing_value = "2s")]
+    watch: Option<Span>,
     /// Print a JSON array instead of lines.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    loop {
+        let code = once(options)?;
+        let Some(period) = options.watch else { return Ok(code) };
+        std::thread::sleep(Duration::from_nanos(period.0.max(Span::from_millis(100).0)));
+        if !options.json {
+            print("")?;
+        }
+    }
+}
+
+/// Shows the states once.
+fn once(options: &Options) -> anyhow::Result<ExitCode> {
     let states = status(&options.hosts)?;
     let lines = || states.iter().map(|state| format!("{state}\n")).collect();
     let status = show(options.json, || &states, lines)?;

@@ -6,11 +6,13 @@
 //! | `state` | [`Dashboard`]: the reports of runs, from which snapshots are made |
 //! | `sampler` | samples of a run in progress |
 //! | `folder` | [`RunFolder`]: snapshots of a study directory |
+//! | `prometheus` | a snapshot as metrics for Prometheus |
 //! | `sections` | the page, and a snapshot as its sections |
 //! | `streams` | the viewers of the page, and their events |
 //! | `server` | [`Server`]: the socket, HTTP by hyper and its routes; [`SnapshotSource`], a source of snapshots |
 
 mod folder;
+mod prometheus;
 mod sampler;
 mod sections;
 mod server;

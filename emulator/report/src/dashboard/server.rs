@@ -30,10 +30,10 @@ use tokio::time::{sleep, timeout};
 use volary_experiment::guard::guard;
 
 use super::folder::RunFolder;
-use super::sections;
 use super::snapshot::Snapshot;
 use super::state::Dashboard;
 use super::streams::{Reply, ViewerStreams};
+use super::{prometheus, sections};
 
 /// Real time between two renderings.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -296,6 +296,9 @@ impl Site {
                 let json = serde_json::to_string(&self.snapshot()).map_err(|_| unable)?;
                 Ok(Content::text("application/json", json))
             }
+            Resource::Metrics => {
+                Ok(Content::text(prometheus::MEDIA_TYPE, prometheus::metrics(&self.snapshot())))
+            }
             Resource::Page => {
                 let nonce = Token::random().ok_or(unable)?;
                 let page = sections::html(&self.snapshot().header, nonce.text());
@@ -377,6 +380,7 @@ enum Resource {
     Page,
     Events,
     Json,
+    Metrics,
 }
 
 /// The resource that a request names, or the status of the refusal.
@@ -406,6 +410,7 @@ fn route(
         "" => Ok(Resource::Page),
         "events" => Ok(Resource::Events),
         "snapshot.json" => Ok(Resource::Json),
+        "metrics" => Ok(Resource::Metrics),
         _ => Err(StatusCode::NOT_FOUND),
     }
 }
@@ -429,6 +434,7 @@ mod tests {
         assert_eq!(ask(Method::GET, &path(""), here), Ok(Resource::Page));
         assert_eq!(ask(Method::GET, &path("events"), "localhost:8080"), Ok(Resource::Events));
         assert_eq!(ask(Method::GET, &path("snapshot.json"), here), Ok(Resource::Json));
+        assert_eq!(ask(Method::GET, &path("metrics"), here), Ok(Resource::Metrics));
         assert_eq!(ask(Method::GET, &path("else"), here), Err(StatusCode::NOT_FOUND));
         for method in [Method::POST, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE] {
             assert_eq!(ask(method, &path(""), here), Err(StatusCode::METHOD_NOT_ALLOWED));

@@ -5,6 +5,7 @@ use volary_experiment::control::{Counted, ShardSample, VitalsSample};
 use volary_experiment::storage::run_record::{Look, Sketch};
 
 use super::*;
+use crate::dashboard::prometheus::metrics;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
 
 /// A snapshot of a run in progress, in which every name is `name`.
@@ -136,4 +137,18 @@ fn names_with_markup_are_shown_as_text() {
     assert!(
         !policy(None).contains("-src 'nonce") && policy(None).starts_with("default-src 'none'; base-uri")
     );
+}
+
+#[test]
+fn metrics_for_prometheus_escape_labels() {
+    let text = metrics(&snapshot("a\"b\\c\nd"));
+    let label = r#"policy="a\"b\\c\nd""#;
+    assert!(text.contains(&format!("volary_jobs_finished{{{label},seed=\"0\"}} 25\n")), "{text}");
+    assert!(text.contains("volary_runs{policy=\"other\",stage="), "{text}");
+    assert!(text.contains("# TYPE volary_messages counter\n"), "{text}");
+    let is_sample = |line: &str| {
+        line.starts_with('#')
+            || line.rsplit_once("} ").is_some_and(|(_, value)| value.parse::<f64>().is_ok_and(f64::is_finite))
+    };
+    assert!(text.lines().all(is_sample), "{text}");
 }

@@ -1,0 +1,81 @@
+//! The snapshot as metrics for Prometheus, in its text format 0.0.4.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+use super::snapshot::{RunStage, Snapshot};
+
+/// Media type of the format.
+pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The metrics of a snapshot.
+pub(super) fn metrics(snapshot: &Snapshot) -> String {
+    let mut text = Metrics::default();
+    let mut runs: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for run in &snapshot.runs {
+        let stage = match run.stage {
+            RunStage::Waiting => "waiting",
+            RunStage::Running => "running",
+            RunStage::Finished => "finished",
+            RunStage::Failed => "failed",
+        };
+        *runs.entry((&run.policy, stage)).or_default() += 1;
+    }
+    text.family("volary_runs", "gauge", "Number of runs of the experiment.");
+    for ((policy, stage), count) in runs {
+        text.sample("volary_runs", &[("policy", policy), ("stage", stage)], count);
+    }
+    let Some(run) = snapshot.cell.as_ref().and_then(|cell| cell.run.as_ref()) else { return text.0 };
+    let (seed, counts) = (run.seed.to_string(), &run.counts);
+    let of_run = [("policy", run.policy.as_str()), ("seed", seed.as_str())];
+    let numbers = [
+        ("volary_clock_seconds", "gauge", "Emulated time of the run that began last.", run.at_s),
+        ("volary_jobs", "gauge", "Number of jobs in its workload.", counts.jobs as f64),
+        ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", counts.jobs_submitted as f64),
+        ("volary_jobs_finished", "counter", "Number of its finished jobs.", counts.jobs_finished as f64),
+        ("volary_tasks_finished", "counter", "Number of its finished tasks.", counts.tasks_finished as f64),
+        ("volary_tasks_waiting", "gauge", "Number of its waiting tasks.", counts.tasks_waiting as f64),
+        ("volary_copies_running", "gauge", "Number of its running copies.", counts.copies_running as f64),
+        (
+            "volary_messages_dropped",
+            "counter",
+            "Number of lost datagrams and returned messages.",
+            run.dropped as f64,
+        ),
+    ];
+    for (name, kind, help, value) in numbers {
+        text.family(name, kind, help);
+        text.sample(name, &of_run, value);
+    }
+    text.family("volary_messages", "counter", "Number of messages of the run that began last.");
+    for (kind, count) in &run.messages {
+        text.sample("volary_messages", &[of_run[0], of_run[1], ("kind", kind)], count);
+    }
+    let vitals =
+        || run.shards.iter().filter_map(|shard| shard.vitals.as_ref().map(|vitals| (&shard.name, vitals)));
+    text.family(
+        "volary_process_cpu_share",
+        "gauge",
+        "CPU time of a host's process over time and processors.",
+    );
+    for (host, vitals) in vitals() {
+        text.sample("volary_process_cpu_share", &[("host", host)], vitals.cpu_share);
+    }
+    text.0
+}
+
+/// Text of metrics.
+#[derive(Default)]
+struct Metrics(String);
+
+impl Metrics {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value)));
+        let _ = writeln!(self.0, "{name}{{{}}} {value}", labels.collect::<Vec<_>>().join(","));
+    }
+}
