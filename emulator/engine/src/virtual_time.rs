@@ -26,6 +26,10 @@ pub trait Progress {
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
+    /// Waits until the event that is due next may be handled; the result is the time up to which events may follow.
+    fn wait(&self, _due: Time) -> Time {
+        Time::MAX
+    }
 }
 
 /// Ignores progress and never stops the run.
@@ -135,8 +139,14 @@ fn drive<O: Observer>(
                 None if is_over || next.is_none() => DriveEnd::Over(shard.now()),
                 None if due < Time::MAX && shard.observer.0.is_idle_forever(due) => DriveEnd::GivenUp(due),
                 None => {
-                    limit = shard.observer.0.quiet_until().max(due).min(end.unwrap_or(Time::MAX));
-                    continue;
+                    let allowed = progress.wait(due);
+                    limit =
+                        shard.observer.0.quiet_until().max(due).min(end.unwrap_or(Time::MAX)).min(allowed);
+                    if allowed == Time::MAX {
+                        continue;
+                    }
+                    // A paced run shows every step.
+                    break;
                 }
             };
             progress.look(shard.now(), &shard.observer.0, shard.traffic());

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
@@ -42,6 +43,8 @@ pub enum Fleet {
 pub struct StudyControl {
     /// Stops every run as soon as possible.
     pub stop: AtomicBool,
+    /// Emulated seconds per real second of runs in virtual time; `None` for as fast as the processor goes.
+    pub pace: Option<f64>,
     /// Observers, such as the progress bar and the live page.
     pub observers: Vec<Arc<dyn StudyObserver>>,
 }
@@ -74,13 +77,14 @@ impl Progress for StudyControl {
 #[derive(Debug)]
 pub struct ObservedRun<'a> {
     control: &'a StudyControl,
+    begun: Instant,
     observers: RefCell<Vec<Box<dyn RunObserver + 'a>>>,
 }
 
 impl<'a> ObservedRun<'a> {
     /// The control of the run with this id.
     pub fn new(control: &'a StudyControl, run: &str, world: &'a World) -> Self {
-        Self { control, observers: RefCell::new(control.of_run(run, world)) }
+        Self { control, begun: Instant::now(), observers: RefCell::new(control.of_run(run, world)) }
     }
 }
 
@@ -94,7 +98,22 @@ impl Progress for ObservedRun<'_> {
     fn is_stopped(&self) -> bool {
         self.control.stopped()
     }
+
+    fn wait(&self, due: Time) -> Time {
+        let Some(pace) = self.control.pace else { return Time::MAX };
+        loop {
+            let now = Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * pace);
+            if now >= due || self.control.stopped() {
+                return now;
+            }
+            // The page and the stop flag are looked at meanwhile.
+            std::thread::sleep(STEP);
+        }
+    }
 }
+
+/// Real time between two steps of a paced run.
+const STEP: Duration = Duration::from_millis(20);
 
 /// The reason why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]

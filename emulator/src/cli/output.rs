@@ -22,12 +22,13 @@ use super::progress::Bar;
 pub(super) fn control(
     quiet: bool,
     observer: Option<Arc<dyn StudyObserver>>,
+    pace: Option<f64>,
 ) -> anyhow::Result<Arc<StudyControl>> {
     let mut observers: Vec<_> = observer.into_iter().collect();
     if !quiet && !tracing::enabled!(tracing::Level::INFO) {
         observers.push(Arc::new(Bar::new(width_of(io::stderr()))));
     }
-    let control = Arc::new(StudyControl { observers, ..StudyControl::default() });
+    let control = Arc::new(StudyControl { observers, pace, ..StudyControl::default() });
     let stop = Arc::clone(&control);
     ctrlc::set_handler(move || {
         // A second signal exits at once, with the status of an interrupted program.

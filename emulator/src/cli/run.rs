@@ -61,6 +61,15 @@ pub(super) struct Options {
     check: bool,
     #[command(flatten)]
     live: LiveArgs,
+    /// Emulated seconds per real second in virtual time, such as 5: with --live, an audience can follow. All policies
+    /// of a cell run side by side, and results are the same.
+    #[arg(long, value_name = "FACTOR", value_parser = pace)]
+    pace: Option<f64>,
+}
+
+fn pace(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (1e-6..=1e6).contains(factor));
+    factor.ok_or_else(|| format!("`{text}` is no number from 0.000001 to 1000000"))
 }
 
 /// The condition for continuing an earlier run.
@@ -81,12 +90,15 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
         anyhow::bail!(unknown);
     }
+    if options.pace.is_some() && experiment.run.runtime != RuntimeKind::Virtual {
+        anyhow::bail!("--pace: runs in virtual time have a pace; for real time set run.speed");
+    }
     // If the run cannot start, a new folder is removed again.
     let (out, _made) = folder(options, &experiment.name)?;
     let run = RunOptions {
         out,
         resume: options.resume.is_some(),
-        threads: options.threads.map(usize::from),
+        threads: threads(options, &experiment),
         slice: options.slice,
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
@@ -94,7 +106,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         argv: argv(),
     };
     let live = options.live.open(&experiment, &run)?;
-    let control = control(options.quiet, live.as_ref().map(LivePage::observer))?;
+    let control = control(options.quiet, live.as_ref().map(LivePage::observer), options.pace)?;
     let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
@@ -120,6 +132,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         warn_untested(&outcome, options);
     }
     Ok(status(&outcome, &run, &experiment, options.check))
+}
+
+/// The number of parallel runs. A paced run mostly waits, so the policies of a cell need no processor each.
+fn threads(options: &Options, experiment: &Experiment) -> Option<usize> {
+    let policies = options.pace.map(|_| experiment.labels().len());
+    options.threads.map(usize::from).or(policies)
 }
 
 /// The study directory, with a guard. The guard removes a directory that was made here and is still empty.

@@ -104,7 +104,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         render: RENDER,
         argv: argv(),
     };
-    let control = control(options.quiet, None)?;
+    let control = control(options.quiet, None, None)?;
     let validation = validate(&|variant| options.load(variant), &plan, &control).inspect_err(|error| {
         if matches!(error, Error::Broken { .. }) {
             tracing::error!("to run what is missing: {}", args::command(&plan.argv, &plan.out));

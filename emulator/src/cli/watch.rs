@@ -27,7 +27,7 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = RunFolder::open(&options.run)?;
-    let control = control(true, None)?;
+    let control = control(true, None, None)?;
     let server = serve("--port", options.port, Arc::new(folder))?;
     while !control.stopped() {
         std::thread::sleep(STOP_CHECK);

@@ -195,9 +195,9 @@ fn only_a_viewer_that_stops_reading_is_dropped() {
     assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "no viewer was dropped");
 }
 
-/// Runs the experiment in virtual time, with or without a viewer. Returns the hashes of the order of events, and
+/// Runs the experiment in virtual time, with or without a viewer, and at a pace if one is given. Returns the hashes of the order of events, and
 /// whether the viewer saw details.
-fn hashes(viewed: bool) -> (Vec<String>, bool) {
+fn hashes(viewed: bool, pace: Option<f64>) -> (Vec<String>, bool) {
     let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
     let experiment = Experiment::plan("e.toml", &larger, &Overrides::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +208,8 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let header = PageHeader::default();
     let dashboard = viewed.then(|| Arc::new(Dashboard::new(header, &runtime::expected(&experiment, &runs))));
     let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
-    let control = StudyControl { observers: observer.into_iter().collect(), ..StudyControl::default() };
+    let observers = observer.into_iter().collect();
+    let control = StudyControl { observers, pace, ..StudyControl::default() };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {
@@ -234,9 +235,11 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
 
 #[test]
 fn the_order_of_events_is_the_same_under_observation() {
-    let (alone, _) = hashes(false);
-    let (viewed, seen) = hashes(true);
+    let (alone, _) = hashes(false, None);
+    let (viewed, seen) = hashes(true, None);
     assert_eq!(alone, viewed);
+    let (paced, _) = hashes(false, Some(2_000.0));
+    assert_eq!(alone, paced, "a pace does not change the order");
     assert!(seen, "the viewer must see details during the run");
 }
 

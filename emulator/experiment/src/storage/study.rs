@@ -111,6 +111,7 @@ impl Study {
 
     /// How the policies bind tasks to nodes, in words; `None` if all do it in one way.
     pub fn binding(&self) -> Option<String> {
+        self.records().next()?;
         let (_, said) = self.manifest.world.iter().find(|(name, _)| name == BINDING)?;
         Some(format!("tasks are bound {said}"))
     }
