@@ -221,12 +221,15 @@ impl FromStr for ChartNumber {
 
     /// Parses a column, such as `p99`, or an expression, such as `response_s.p99 / response_s.p50`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let column = text.parse().map(Self::Column);
-        column.or_else(|why| match Expression::parse(text) {
-            Ok(expression) => Ok(expression.into()),
-            Err(error) if text.contains(['.', '_', ' ']) => Err(error.to_string()),
-            Err(_) => Err(why),
-        })
+        let column = text.parse::<PickedColumn>();
+        match (column, Expression::parse(text)) {
+            (Ok(column), Err(_)) => Ok(Self::Column(column)),
+            // A class can be named like an expression.
+            (Ok(column), _) if column.class.is_none() => Ok(Self::Column(column)),
+            (_, Ok(expression)) => Ok(expression.into()),
+            (Err(_), Err(error)) if text.contains(['.', '_', ' ']) => Err(error.to_string()),
+            (Err(why), Err(_)) => Err(why),
+        }
     }
 }
 

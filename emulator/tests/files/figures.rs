@@ -40,7 +40,18 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     // The key with the most values is along the axis; each value of the other key has a panel.
     let sweep = svg("");
     assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
-    assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">cluster.nodes</text>"), "{sweep}");
+    assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">number of nodes</text>"), "{sweep}");
+    let ratio =
+        svg("--number response_s.p99/response_s.p50 --number mean --at demand=50ms --x-title machines");
+    assert!(
+        ratio.contains(">machines</text>") && ratio.contains(">response_s.p99/response_s.p50</text>"),
+        "{ratio}"
+    );
+    let by_policy = svg("--by policy --y-title seconds");
+    assert!(
+        by_policy.contains("p99, sparrow</text>") && by_policy.contains(">seconds</text>"),
+        "{by_policy}"
+    );
     let distributions = svg("--over demand --at nodes=8 --number mean");
     assert!(
         distributions.contains(">exponential 100ms</text>") && distributions.contains(">50ms</text>"),
@@ -88,6 +99,7 @@ plot r --what pie | 2 | expected `cdf`, `ccdf`
 plot r --what percentile | 2 | did you mean `percentiles`?
 plot r --what staleness | 2 | --what staleness: no policy of the run has observed caches
 plot r --what sweep | 2 | --what sweep: the run has one cell
+plot r --number response_s.p98 | 2 | --number: unknown number `p98`
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`

@@ -92,6 +92,37 @@ pub(crate) struct Sweep<'a> {
     pub(crate) titles: &'a AxisTitles,
 }
 
+/// Titles of axes for keys that are often swept.
+const KEYS: [(&str, &str); 18] = [
+    ("cluster.nodes", "number of nodes"),
+    ("cluster.cores", "cores of a node"),
+    ("cluster.schedulers", "number of schedulers"),
+    ("cluster.request_rate", "requests per second of the job controller"),
+    ("interference.bernoulli.probability", "probability that a slot is degraded"),
+    ("interference.bernoulli.slot", "length of a slot"),
+    ("interference.bernoulli.slowdown", "slowdown of degraded cores"),
+    ("network.loss", "share of transmissions lost"),
+    ("network.one_way", "delay of a message"),
+    ("service.demand", "work of a task"),
+    ("service.preemption", "cost of a preemption"),
+    ("workload.gossip.topology", "topology"),
+    ("workload.mix.load", "offered load"),
+    ("workload.synthetic.interarrival.exponential.mean", "mean time between arrivals"),
+    ("workload.synthetic.load", "offered load"),
+    ("workload.synthetic.tasks", "tasks of a job"),
+    ("workload.trace.file", "trace"),
+    ("workload.trace.load", "offered load"),
+];
+
+/// The title of the axis of a swept key: its meaning, or the last parts of the key.
+fn in_prose(key: &str) -> String {
+    if let Some((_, name)) = KEYS.iter().find(|(known, _)| *known == key) {
+        return (*name).to_owned();
+    }
+    let parts: Vec<&str> = key.split('.').collect();
+    parts[parts.len().saturating_sub(2)..].join(" ").replace('_', " ")
+}
+
 /// Titles of axes in place of the usual ones.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AxisTitles {
@@ -173,7 +204,7 @@ impl Sweep<'_> {
         if places.is_empty() {
             return Vec::new();
         }
-        let x = axis.axis(self.titles.x.as_deref().unwrap_or(self.key), &places);
+        let x = axis.axis(&self.titles.x.clone().unwrap_or_else(|| in_prose(self.key)), &places);
         let values: Vec<f64> = points().map(|point| point.1).collect();
         let bands: Vec<&Band> = charts.iter().flatten().map(|series| &series.band).collect();
         let title = self.titles.y.clone().unwrap_or_else(|| self.number.title());
@@ -284,6 +315,12 @@ pub(super) fn panel_title(group: &CellGroup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axes_of_keys_have_titles_in_prose() {
+        let titles = ["cluster.nodes", "policy.sampled.samples", "load"].map(in_prose);
+        assert_eq!(titles, ["number of nodes", "sampled samples", "load"]);
+    }
 
     #[test]
     fn cells_are_shaded_even_if_the_best_is_zero() {
