@@ -159,6 +159,8 @@ workload={yahoo-like={jobs=500,load=0.5,gang=true}} | tasks that start together 
 workload.synthetic.filter=true | workload.synthetic.filter | write gang = true
 workload.synthetic.pretrain=60 | workload.synthetic.pretrain | 60 of 60 jobs are history
 workload.synthetic.pretrain=-1 | whole number
+workload.synthetic.synchronous=0 | workload.synthetic.synchronous | without steps | leave the key out
+workload.synthetic.synchronous=4_000_000 | workload.synthetic.synchronous | are more than 100000000 steps
 service.demand=0s | no copy would have any work
 service.demand={exponential={mean="0s"}} | no copy would have any work
 service.demand={empirical={values=["0s","0s"]}} | no copy would have any work

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::Brief;
+use super::distribution::{Brief, nan_if_null};
 
 /// Jobs with dependencies among those that arrived.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,15 @@ pub struct Graphs {
     pub critical_path_s: Brief,
     /// Response time of these jobs over their critical path.
     pub slowdown: Brief,
+    /// Share of these jobs, as far as they finished, with a slowdown above 1.001.
+    #[serde(default = "nan", deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub delayed: f64,
+    /// The same with a slowdown above 1.1, the straggling jobs of "Understanding Stragglers in Large Model Training"
+    /// (OSDI 2025).
+    #[serde(default = "nan", deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub straggling: f64,
     /// The finished jobs of each depth, those without dependencies under depth 1.
     pub by_depth: BTreeMap<u32, DepthResults>,
 }
@@ -32,4 +41,9 @@ pub struct DepthResults {
     pub critical_path_s: Brief,
     /// Response time over critical path.
     pub slowdown: Brief,
+}
+
+/// The value of a number that results of earlier versions lack.
+const fn nan() -> f64 {
+    f64::NAN
 }

@@ -227,7 +227,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 98] = [
+pub static METRICS: [Metric; 100] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -299,6 +299,10 @@ pub static METRICS: [Metric; 98] = [
     Metric::new("graphs.slowdown.p99", Plain, Less, |s| of(s.graphs.as_ref(), |g| g.slowdown.p99))
         .means("99th percentile of response time over critical path of jobs with dependencies")
         .censored().column(Service, "graph slowdown p99").compared(),
+    Metric::new("graphs.delayed", Share, Less, |s| of(s.graphs.as_ref(), |g| g.delayed))
+        .means("share of the jobs with dependencies that took over 1.001 times their critical path").censored().compared(),
+    Metric::new("graphs.straggling", Share, Less, |s| of(s.graphs.as_ref(), |g| g.straggling))
+        .means("share of the jobs with dependencies that took over 1.1 times their critical path").censored().compared(),
     Metric::of_jobs("unqueued", Share, More, |s| s.times.unqueued.unwrap_or(f64::NAN))
         .means("share of jobs that took at most run.record.unqueued longer than their longest task")
         .column(Service, "unqueued").ranked(14).compared(),

@@ -62,6 +62,18 @@ impl WorkloadSpec {
         })
     }
 
+    /// Number of steps of a job.
+    pub fn steps(&self) -> u32 {
+        let stated = match self {
+            Self::Synthetic(spec) => spec.synchronous,
+            Self::Mix(mix) => mix.synchronous,
+            Self::Trace(spec) => spec.synchronous,
+            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.synchronous,
+            Self::Gossip(_) => None,
+        };
+        stated.unwrap_or(1)
+    }
+
     /// The section about SLO jobs.
     pub const fn slo(&self) -> Option<&Slo> {
         match self {
@@ -137,6 +149,11 @@ pub struct Synthetic {
     /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
+    /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part of its
+    /// work, and a step is submitted when the client learns that all tasks of the one before it have ended. Policies
+    /// see each step as a job; results see all of them as one job. If absent a job has one step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronous: Option<u32>,
 }
 
 /// `[workload.mix]`: jobs of several classes, like the mixes of the Kairos paper (Table 1).
@@ -168,6 +185,11 @@ pub struct Mix {
     /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
+    /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part of its
+    /// work, and a step is submitted when the client learns that all tasks of the one before it have ended. Policies
+    /// see each step as a job; results see all of them as one job. If absent a job has one step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronous: Option<u32>,
     /// The classes, at least one. The probability of a class is in proportion to its weight.
     #[serde(default)]
     pub class: Vec<MixClass>,
@@ -277,6 +299,11 @@ macro_rules! following {
             /// them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
+            /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part
+            /// of its work, and a step is submitted when the client learns that all tasks of the one before it have
+            /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one step.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub synchronous: Option<u32>,
         }
     )*};
 }
@@ -329,8 +356,20 @@ impl TraceSpec {
     /// The settings of the generator that replaces a missing file.
     pub fn like(&self) -> Like {
         let Self { jobs, speedup, load, interarrival, cutoff, deadline_slack, .. } = self.clone();
-        let Self { slo, gang, filter, pretrain, .. } = self.clone();
-        Like { jobs, speedup, load, interarrival, cutoff, deadline_slack, slo, gang, filter, pretrain }
+        let Self { slo, gang, filter, pretrain, synchronous, .. } = self.clone();
+        Like {
+            jobs,
+            speedup,
+            load,
+            interarrival,
+            cutoff,
+            deadline_slack,
+            slo,
+            gang,
+            filter,
+            pretrain,
+            synchronous,
+        }
     }
 }
 

@@ -24,6 +24,8 @@ use super::usage::{Drawee, Segment, Uses};
 pub struct Workload {
     pub(super) drawn: Drawn,
     pub(super) past: Past,
+    /// Number of steps of a job. Without stages in the drawn jobs each step is a job of the catalog.
+    pub(super) steps: u32,
     /// Arrival times of chains.
     pub(super) arrivals: Vec<Time>,
     pub(super) goals: Goals,
@@ -50,7 +52,7 @@ impl Workload {
     /// The work of a copy on a healthy core of a node that its job prefers: a pure function of the seed and the copy's
     /// ids.
     pub fn work(&self, copy: CopyId) -> Span {
-        self.drawn.work(self.of(copy.task.job).task(copy.task.index).copy(copy.attempt))
+        self.part(self.drawn.work(self.of(copy.task.job).task(copy.task.index).copy(copy.attempt)))
     }
 
     /// The work of a copy on a healthy core of a node of this kind. `elsewhere` says that another task of its gang runs
@@ -82,7 +84,7 @@ impl Workload {
     }
 
     fn used(&self, drawn: JobId) -> Usage {
-        let longest = || self.drawn.longest(drawn);
+        let longest = || self.part(self.drawn.longest(drawn));
         self.uses.as_ref().map_or(Usage::CORE, |uses| uses.usage(self.drawee(drawn), longest))
     }
 
@@ -101,9 +103,14 @@ impl Workload {
         self.goals.deadline(chain)
     }
 
-    /// The number under which a job is drawn.
+    /// The number under which a job, or the job of a step, is drawn.
     const fn of(&self, job: JobId) -> JobId {
-        JobId(job.0 + self.past.jobs)
+        JobId(job.0 / self.steps + self.past.jobs)
+    }
+
+    /// The part of a time that belongs to one step.
+    const fn part(&self, whole: Span) -> Span {
+        Span(whole.0 / self.steps as u64)
     }
 
     const fn staging(&self) -> Option<&Staging> {
@@ -128,12 +135,13 @@ impl Workload {
     /// Ids of the jobs of a chain. Those that a job waits for come before it.
     pub fn jobs_of(&self, chain: u32) -> Range<u32> {
         let Range { start, end } = self.drawn.shapes.jobs_of(chain + self.past.chains);
-        start - self.past.jobs..end - self.past.jobs
+        (start - self.past.jobs) * self.steps..(end - self.past.jobs) * self.steps
     }
 
     /// Number of tasks of the stages before a job in its chain.
     pub fn tasks_before(&self, job: JobId) -> u32 {
-        self.staging().map_or(0, |staging| staging.tasks_before(self.of(job)))
+        let in_steps = job.0 % self.steps * self.tasks(job);
+        self.staging().map_or(0, |staging| staging.tasks_before(self.of(job))) + in_steps
     }
 
     /// The response time of a job alone in the cluster, if the workload states it.
@@ -144,12 +152,15 @@ impl Workload {
     /// The critical path of a chain: the least time that it needs on healthy cores of the reference speed, counting
     /// attempt 0 of each task.
     pub fn critical_path(&self, chain: u32) -> Span {
-        self.drawn.run(chain + self.past.chains)
+        let run = self.drawn.run(chain + self.past.chains);
+        // Parts are rounded down.
+        Span(self.part(run).0 * u64::from(self.steps))
     }
 
     /// Number of stages on the longest path of a chain, in stages; 1 without dependencies.
     pub fn depth(&self, chain: u32) -> u32 {
-        self.staging().map_or(1, |staging| staging.graph(chain + self.past.chains).depth())
+        let depth = self.staging().map_or(1, |staging| staging.graph(chain + self.past.chains).depth());
+        depth * self.steps
     }
 
     /// Whether some job has stages that wait for others.
@@ -157,7 +168,7 @@ impl Workload {
         let staged = |staging: &Staging| {
             (self.past.chains..staging.chains()).any(|chain| staging.graph(chain).has_links())
         };
-        self.staging().is_some_and(staged)
+        self.steps > 1 || self.staging().is_some_and(staged)
     }
 
     /// The class of a job as results see it: an index of [`classes`](Self::classes).
@@ -171,7 +182,7 @@ impl Workload {
 
     /// The work of the job's longest task, counting attempt 0 of each task.
     pub fn longest(&self, job: JobId) -> Span {
-        self.drawn.longest(self.of(job))
+        self.part(self.drawn.longest(self.of(job)))
     }
 
     /// Work of attempt 0 of every task, in core-seconds: CPU-time, where nodes are shared. Iterates over all tasks.
@@ -183,7 +194,7 @@ impl Workload {
                 Some((uses, drawee)) => uses.cpu_time(drawee, work),
                 None => work.as_secs_f64(),
             };
-            self.drawn.attempts(drawn).map(cpu_time)
+            self.drawn.attempts(drawn).map(|work| self.part(work)).map(cpu_time)
         };
         (0..self.jobs()).flat_map(attempts).sum()
     }
@@ -230,7 +241,7 @@ impl Workload {
 
 impl Catalog for Workload {
     fn jobs(&self) -> u32 {
-        self.drawn.shapes.len() as u32 - self.past.jobs
+        (self.drawn.shapes.len() as u32 - self.past.jobs) * self.steps
     }
 
     fn job(&self, job: JobId) -> JobSpec {
@@ -265,6 +276,12 @@ impl Catalog for Workload {
     }
 
     fn links(&self, job: JobId) -> Links<'_> {
+        if self.steps > 1 {
+            let step = job.0 % self.steps;
+            let [back, ahead] =
+                [step > 0, step + 1 < self.steps].map(|other| if other { &[1][..] } else { &[] });
+            return Links { job, back, ahead };
+        }
         let links = self.staging().map(|staging| staging.links(self.of(job)));
         links.map_or(Links { job, predecessors: &[], successors: &[] }, |links| Links { job, ..links })
     }
@@ -287,7 +304,7 @@ impl Catalog for Workload {
     }
 
     fn requested(&self, job: JobId) -> Option<Span> {
-        self.drawn.requested_time(self.of(job))
+        self.drawn.requested_time(self.of(job)).map(|requested| self.part(requested))
     }
 
     fn is_gang(&self, _: JobId) -> bool {
@@ -300,7 +317,7 @@ impl Catalog for Workload {
 
     fn request(&self, job: JobId) -> Amount {
         let drawn = self.of(job);
-        let longest = || self.drawn.longest(drawn);
+        let longest = || self.part(self.drawn.longest(drawn));
         self.uses.as_ref().map_or(Amount::CORE, |uses| uses.request(self.drawee(drawn), longest))
     }
 
@@ -316,15 +333,15 @@ impl Catalog for Workload {
         assert!(number < self.past.jobs, "there is no past job {number}");
         let job = JobId(number);
         let features = Feature::ALL.map(|feature| self.drawn.feature(job, feature));
-        PastJob { features, run: self.drawn.longest(job), usage: self.used(job) }
+        PastJob { features, run: self.part(self.drawn.longest(job)), usage: self.used(job) }
     }
 
     fn estimate(&self, task: TaskId) -> Span {
-        self.drawn.estimate(self.of(task.job).task(task.index))
+        self.part(self.drawn.estimate(self.of(task.job).task(task.index)))
     }
 
     fn job_estimate(&self, job: JobId) -> Span {
-        self.drawn.job_estimate(self.of(job))
+        self.part(self.drawn.job_estimate(self.of(job)))
     }
 }
 

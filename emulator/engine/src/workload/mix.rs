@@ -497,6 +497,7 @@ mod tests {
                 "stage 0 twice",
             ),
             ("jobs = 4000", "jobs = 0", "jobs", "0 jobs"),
+            ("jobs = 4000", "jobs = 4000\nsynchronous = 2", "synchronous", "give each job one stage"),
             ("jobs = 4000", "jobs = 60_000_000", "jobs", "of up to 2 stages"),
         ] {
             assert!(TWO.contains(from));

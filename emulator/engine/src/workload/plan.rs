@@ -13,7 +13,7 @@ use super::read::TraceSource;
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
 use super::trace::{Format, Trace, WorkloadError};
 use super::usage::{LargestNode, Uses};
-use super::work::{Demand, check_tasks, task_count};
+use super::work::{Demand, check_demand, check_tasks, task_count};
 
 /// A workload whose files are read and whose defaults are filled in; only the seed is missing.
 pub(super) struct Plan {
@@ -29,6 +29,8 @@ pub(super) struct Plan {
     gang: bool,
     filter: bool,
     pretrain: u32,
+    /// Number of steps of a job.
+    steps: u32,
     /// Whether dependencies between the tasks of a trace count.
     dependencies: bool,
     service: Service,
@@ -125,7 +127,7 @@ impl Plan {
         service: &Service,
         traces: &dyn TraceSource,
     ) -> Result<Self, WorkloadError> {
-        let plan = match spec {
+        let mut plan = match spec {
             WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
             WorkloadSpec::Mix(spec) => Self::mix(spec, service)?,
             WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
@@ -137,6 +139,7 @@ impl Plan {
             }
             WorkloadSpec::Gossip(spec) => return Self::gossip(spec, service),
         };
+        plan.steps = spec.steps();
         plan.check_distributions()?;
         plan.check()?;
         Ok(plan)
@@ -162,6 +165,7 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            steps: 1,
             dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
@@ -185,6 +189,7 @@ impl Plan {
             gang: false,
             filter: false,
             pretrain: 0,
+            steps: 1,
             dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
@@ -213,6 +218,7 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            steps: 1,
             dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
@@ -247,6 +253,7 @@ impl Plan {
             gang: spec.gang.unwrap_or(is_swf),
             filter: spec.filter,
             pretrain: spec.pretrain,
+            steps: 1,
             dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
@@ -427,6 +434,7 @@ impl Plan {
         let with_distribution = !self.demands().is_empty();
         let (mut shapes, own) = self.shapes(shape, seed)?;
         let kept = self.fitting(&mut shapes, site)?;
+        self.check_steps(&shapes)?;
         let own = own.map(|own| match kept {
             Some(kept) => kept.into_iter().map(|chain| own[chain as usize]).collect(),
             None => own,
@@ -459,6 +467,7 @@ impl Plan {
             by_goal: self.slo.is_some(),
             drawn,
             past,
+            steps: self.steps,
             arrivals,
             goals,
             uses,
@@ -522,6 +531,24 @@ impl Plan {
         ));
         shapes.keep(&kept);
         Ok(Some(kept))
+    }
+
+    /// Checks the number of steps of the drawn jobs.
+    fn check_steps(&self, shapes: &Shapes) -> Result<(), WorkloadError> {
+        let (steps, jobs) = (self.steps, shapes.chains());
+        let why = if steps == 0 {
+            "a job without steps would have no work; write the number of steps, or leave the key out"
+                .to_owned()
+        } else if u64::from(steps) * u64::from(jobs) > u64::from(MOST_JOBS) {
+            format!("{jobs} jobs of {steps} steps are more than {MOST_JOBS} steps; lower one of the numbers")
+        } else if steps > 1 && shapes.len() as u32 > jobs {
+            "the stages of jobs wait for each other already; give each job one stage (of a trace: dependencies = \
+             false), or leave the key out"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(WorkloadError::config(format!("{}.synchronous", self.section), why))
     }
 
     /// Arrival times of jobs; `own` holds the arrival times that a trace states.
@@ -591,7 +618,8 @@ impl Plan {
         let section = section.unwrap_or_default();
         section.check(largest)?;
         let uses = Uses::new(&section, largest, seed);
-        let longest = || (0..drawn.shapes.chains()).map(|chain| drawn.run(chain)).max().unwrap_or_default();
+        let run = |chain| Span(drawn.run(chain).0 / u64::from(self.steps));
+        let longest = || (0..drawn.shapes.chains()).map(run).max().unwrap_or_default();
         if let Some(length) = uses.stated_length().filter(|length| *length < longest()) {
             self.warnings.push(format!(
                 "service.usage.series ends after {length}, before the longest task does ({}): its last use holds until \
@@ -617,23 +645,6 @@ impl Plan {
         }
         CLASSES[..1 + usize::from(self.cutoff.is_some())].iter().map(|&class| class.into()).collect()
     }
-}
-
-/// Checks a distribution of work, `correlated` if the copies of a task are alike.
-fn check_demand(
-    key: String,
-    distribution: &DistributionSpec<Span>,
-    correlated: bool,
-) -> Result<(), WorkloadError> {
-    if distribution.mean() == 0.0 {
-        let why = "no copy would have any work; write for example { exponential = { mean = \"1s\" } }";
-        return Err(WorkloadError::config(key, why));
-    }
-    if !correlated && !distribution.mean().is_finite() {
-        let why = "uncorrelated copies need a distribution with a finite mean; give a pareto a shape above 1";
-        return Err(WorkloadError::config(key, why));
-    }
-    Ok(())
 }
 
 fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {

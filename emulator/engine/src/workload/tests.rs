@@ -27,6 +27,7 @@ fn synthetic(jobs: u32, tasks: f64) -> Synthetic {
         gang: false,
         filter: false,
         pretrain: 0,
+        synchronous: None,
     }
 }
 
@@ -59,6 +60,7 @@ fn like(jobs: u32) -> Like {
         gang: None,
         filter: false,
         pretrain: 0,
+        synchronous: None,
     }
 }
 
@@ -535,4 +537,43 @@ fn a_series_that_ends_before_the_work_is_warned_about() {
     assert_eq!(warnings("[[\"20s\", 1, 1]]", true), [] as [&str; 0], "a smaller node has memory");
     let [said] = &warnings("[[\"20s\", 1, 1]]", false)[..] else { panic!("one warning") };
     assert!(said.contains("nothing is evicted without cluster.memory"), "{said}");
+}
+
+/// A job of n steps has the tasks, deadline, class and client of the same job in one step, and an n-th of its work and
+/// its estimates in each step.
+#[test]
+fn steps_have_equal_parts_of_the_work_of_their_job() {
+    let of = |steps, pretrain| {
+        let slack = Some(DistributionSpec::Constant(1.0));
+        let cutoff = Some(Span::from_secs(1));
+        let spec = Synthetic { deadline_slack: slack, cutoff, pretrain, ..synthetic(90, 3.0) };
+        let spec = WorkloadSpec::Synthetic(Synthetic { synchronous: steps, ..spec });
+        build(&spec, &Service { requested: Some(DistributionSpec::Constant(2.0)), ..service(0.0, 0.0) }, 5)
+    };
+    for pretrain in [0, 20] {
+        let (whole, steps) = (of(None, pretrain), of(Some(7), pretrain));
+        assert_eq!((steps.chains(), steps.jobs()), (whole.jobs(), 7 * whole.jobs()));
+        assert_eq!((steps.past(), whole.past()), (pretrain, pretrain));
+        assert!((steps.total_work() / whole.total_work() - 1.0).abs() < 1e-6);
+        let part = |span: Span| Span(span.0 / 7);
+        for chain in 0..whole.jobs() {
+            let job = JobId(chain);
+            let near = steps.critical_path(chain).0.abs_diff(whole.critical_path(chain).0);
+            assert!(near < 7 && steps.depth(chain) == 7);
+            for (at, step) in steps.jobs_of(chain).map(JobId).enumerate() {
+                assert_eq!((steps.chain(step), steps.tasks_before(step)), (chain, 3 * at as u32));
+                assert_eq!(steps.job(step), whole.job(job));
+                assert_eq!(steps.requested(step), whole.requested(job).map(part));
+                assert_eq!(steps.longest(step), part(whole.longest(job)));
+                assert_eq!(steps.job_estimate(step), part(whole.job_estimate(job)));
+                for (copy, of) in (0..3).map(|task| (step.task(task).copy(1), job.task(task).copy(1))) {
+                    assert_eq!(steps.work(copy), part(whole.work(of)));
+                    assert_eq!(steps.estimate(copy.task), part(whole.estimate(of.task)));
+                }
+                let links = steps.links(step);
+                assert!(links.awaited().eq((at > 0).then(|| JobId(step.0 - 1))));
+                assert!(links.waiting().eq((at < 6).then(|| JobId(step.0 + 1))));
+            }
+        }
+    }
 }

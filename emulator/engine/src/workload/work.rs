@@ -161,6 +161,23 @@ pub(super) fn check_tasks(key: &str, distribution: &DistributionSpec<f64>) -> Re
     }
 }
 
+/// Checks a distribution of work, `correlated` if the copies of a task are alike.
+pub(super) fn check_demand(
+    key: String,
+    distribution: &DistributionSpec<Span>,
+    correlated: bool,
+) -> Result<(), WorkloadError> {
+    if distribution.mean() == 0.0 {
+        let why = "no copy would have any work; write for example { exponential = { mean = \"1s\" } }";
+        return Err(WorkloadError::config(key, why));
+    }
+    if !correlated && !distribution.mean().is_finite() {
+        let why = "uncorrelated copies need a distribution with a finite mean; give a pareto a shape above 1";
+        return Err(WorkloadError::config(key, why));
+    }
+    Ok(())
+}
+
 /// Number of tasks of a drawn job.
 ///
 /// # Errors

@@ -90,6 +90,44 @@ fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
     }
 }
 
+/// Jobs in steps run like chains of equal stages, event by event.
+#[test]
+fn a_job_in_steps_runs_like_a_chain_of_equal_stages() {
+    for policy in ["sparrow = {}", "hawk = {}", "murmuration = {}", "central-queue = {}"] {
+        let text = format!("{FAULTY}[[policy]]\n{policy}\n");
+        let gap = "{ exponential = { mean = \"500ms\" } }";
+        let stages = [(4, "\"100ms\""); 5];
+        let chains = run(&mixed(&text, 80, gap, &[class("only", 0.4, &stages, "")]));
+        let gap = format!("workload.synthetic.interarrival={gap}");
+        let steps = ["workload.synthetic.synchronous=5", "service.demand=\"500ms\"", &gap];
+        let steps = run(&with(&text, &steps));
+        assert_eq!(steps.summary.engine.order_hash, chains.summary.engine.order_hash, "{policy}");
+        assert_eq!(steps.summary.times, chains.summary.times, "{policy}");
+        assert_eq!(steps.summary.graphs, chains.summary.graphs, "{policy}");
+    }
+}
+
+/// A core at a third of the speed delays each of five steps of a second. Messages take 20 ms a step.
+#[test]
+fn each_step_takes_as_long_as_its_slowest_worker() {
+    for (slow, response, straggling) in [(3.0, 15.1, 1.0), (1.0, 5.1, 0.0)] {
+        let text = with(
+            &one_task(4, 1, "central-queue = {}", ""),
+            &[
+                "workload.synthetic.tasks=4",
+                "workload.synthetic.synchronous=5",
+                "service.demand=\"5s\"",
+                &format!("interference.scripted={{ slot = \"1000s\", rows = [[1]], slowdown = {slow:?} }}"),
+            ],
+        );
+        let summary = run(&text).summary;
+        let (times, graphs) = (summary.times, summary.graphs.unwrap());
+        assert!(near(times.response_s.mean, response), "{} s", times.response_s.mean);
+        assert!(near(graphs.slowdown.p50, response / 5.0), "{graphs:?}");
+        assert_eq!((graphs.depth.p50, graphs.delayed, graphs.straggling), (5.0, 1.0, straggling));
+    }
+}
+
 /// Jobs never wait for each other. They take 2 s and 1 s of work and two round trips, or 1 s and one round trip.
 #[test]
 fn results_list_chains_under_the_names_of_their_classes() {

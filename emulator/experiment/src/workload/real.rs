@@ -70,6 +70,7 @@ fn the_yahoo_generator_has_the_spread_of_tasks_of_the_trace() {
         gang: None,
         filter: false,
         pretrain: 0,
+        synchronous: None,
     };
     let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &NoTraces).unwrap();
     let folder = tempfile::tempdir().unwrap();

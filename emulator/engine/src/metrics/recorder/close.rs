@@ -220,11 +220,17 @@ impl Recorder<'_> {
         };
         let finished: Vec<&JobRow> = by_depth.range(2..).flat_map(|(_, rows)| rows).copied().collect();
         let DepthResults { critical_path_s, slowdown, .. } = results(&finished);
+        let slower = |bound: f64| {
+            let above = |row: &JobRow| row.response > bound * row.longest + HALF_NS;
+            share(finished.iter().copied(), above).unwrap_or(f64::NAN)
+        };
         Some(Graphs {
             share: deep().count() as f64 / rows.len().max(1) as f64,
             depth: Brief::of(deep().map(|(depth, _)| f64::from(*depth))),
             critical_path_s,
             slowdown,
+            delayed: slower(1.001),
+            straggling: slower(1.1),
             by_depth: by_depth.iter().map(|(depth, rows)| (*depth, results(rows))).collect(),
         })
     }

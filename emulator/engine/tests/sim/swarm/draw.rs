@@ -157,7 +157,7 @@ fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
 pub(crate) fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
     loop {
-        let text = limited(draw(&mut dice, seed), seed);
+        let text = stepped(limited(draw(&mut dice, seed), seed), seed);
         if valid(&text).is_ok() {
             return text;
         }
@@ -172,6 +172,17 @@ fn limited(text: String, seed: u64) -> String {
     }
     let rate = dice.scale(5.0, 500.0);
     text.replacen("[cluster]\n", &format!("[cluster]\nrequest_rate = {rate:.1}\n"), 1)
+}
+
+/// Divides the jobs of a tenth of the experiments without stages into steps, likewise.
+fn stepped(text: String, seed: u64) -> String {
+    let mut dice = Dice(Rng::new(seed, 0, 2));
+    if dice.chance(90) {
+        return text;
+    }
+    let steps = format!("\nsynchronous = {}\ninterarrival", 2 + dice.below(5));
+    let stepped = text.replacen("\ninterarrival", &steps, 1);
+    if valid(&stepped).is_ok() { stepped } else { text }
 }
 
 fn draw(dice: &mut Dice, seed: u64) -> String {

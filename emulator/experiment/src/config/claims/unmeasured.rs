@@ -35,7 +35,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
             let remedy = if points.iter().any(is_off) {
                 "leave out `dependencies = false`"
             } else {
-                "give a class of a mix several stages, one of which waits for another"
+                "give jobs steps by `synchronous`, or a class of a mix several stages, one of which waits for another"
             };
             let never = |point: &Point| match &point.resolved.workload {
                 WorkloadSpec::Trace(spec) => !spec.dependencies,
@@ -49,6 +49,8 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
                 | WorkloadSpec::ClouderaLike(_)
                 | WorkloadSpec::Gossip(_) => true,
             };
+            let is_stepped = |point: &Point| point.resolved.workload.steps() > 1;
+            let never = |point: &Point| never(point) && !is_stepped(point);
             points.iter().all(never).then(|| format!("no job has stages that wait for others: {remedy}"))
         }
         ["shared", ..] => {

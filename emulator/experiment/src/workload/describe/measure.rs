@@ -532,6 +532,7 @@ mod tests {
             gang: None,
             filter: false,
             pretrain: 0,
+            synchronous: None,
         };
         let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
         assert_eq!(yahoo.reference, Some(Reference::Yahoo));
