@@ -75,7 +75,7 @@ def main():
         rows = [", ".join(f"{value:.4f}" for value in values[at:at + 14]) for at in range(0, VALUES, 14)]
         table = "\n".join(f"  {row}," for row in rows)
         text = (
-            f'{head}\nscope = "node"\n\n[bernoulli]\nslot = "30s"\nprobability = 1.0\n'
+            f'{head}\nscope = "node"\nkind = "{kind.lower()}"\n\n[bernoulli]\nslot = "30s"\nprobability = 1.0\n'
             f"slowdown.empirical.values = [\n{table}\n]\n"
         )
         (pathlib.Path(__file__).parent / f"{preset}.toml").write_text(text)

@@ -223,7 +223,8 @@ impl World {
         let interference = self.point.resolved.interference.as_ref();
         let pauses = Windows::new(pauses, layout.nodes());
         let mut cores = Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
-            .with_preemption(self.point.resolved.service.preemption);
+            .with_preemption(self.point.resolved.service.preemption)
+            .with_sensitivity(self.workload.sensitivity());
         for injection in &self.scheduled {
             cores.inject(injection);
         }

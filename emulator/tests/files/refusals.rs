@@ -166,6 +166,8 @@ service.demand={exponential={mean="0s"}} | no copy would have any work
 service.demand={empirical={values=["0s","0s"]}} | no copy would have any work
 service.demand=200000d | 292 years
 service.correlated=2 | from 0 to 1
+service.sensitivity={long={cache=2}} | service.sensitivity.long | the classes are short
+service.sensitivity={short={cache=-0.5}} | service.sensitivity.short.cache | not -0.5 | 1 changes nothing
 service.estimate={error=0} | every estimate would be zero
 network.loss=-0.1 | probability
 network.one_way=200000d | more than a year

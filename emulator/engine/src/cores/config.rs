@@ -65,6 +65,9 @@ pub struct Interference {
     /// Probability that a unit is subject to interference at all, drawn once per unit; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
     pub affected: Option<f64>,
+    /// Kind of the antagonist, such as "cache", by which `service.sensitivity` says what each class of tasks suffers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Other profiles for some cores and a limited time. Experiments may have injections, profile files may not. Beside
     /// injections all other keys are optional.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

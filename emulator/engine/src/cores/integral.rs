@@ -17,6 +17,8 @@ pub(super) struct Rate(u64);
 pub(super) struct CoreRate {
     speed: f64,
     pub(super) healthy: Rate,
+    /// The part of a slowdown above 1 that counts.
+    felt: f64,
 }
 
 /// The progress of a copy: an integral of its rate.
@@ -41,12 +43,23 @@ impl Rate {
 
 impl CoreRate {
     pub(super) fn of(speed: f64) -> Self {
-        Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
+        Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) }, felt: 1.0 }
+    }
+
+    /// These rates, where `felt` of a slowdown above 1 counts.
+    pub(super) const fn feeling(self, felt: f64) -> Self {
+        Self { felt, ..self }
     }
 
     /// The rate under slowdown σ.
     pub(super) fn slowed(self, slowdown: f64) -> Rate {
-        if slowdown == 1.0 { self.healthy } else { Rate::of(self.speed / slowdown) }
+        if slowdown == 1.0 || self.felt == 0.0 {
+            self.healthy
+        } else if self.felt == 1.0 {
+            Rate::of(self.speed / slowdown)
+        } else {
+            Rate::of(self.speed / self.felt.mul_add(slowdown - 1.0, 1.0))
+        }
     }
 }
 

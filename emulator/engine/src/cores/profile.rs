@@ -14,6 +14,7 @@ use super::config::{
 };
 use super::integral::{CoreRate, WorkIntegral};
 use super::table::CoreTable;
+use crate::workload::Kinds;
 
 /// The unit of a process: a core, a node or a rack.
 #[derive(Clone, Copy, Debug)]
@@ -421,6 +422,12 @@ impl SeededProfile {
     /// Mean length of a slot, or of a gap and a burst, s.
     pub(super) fn stretch_s(&self) -> f64 {
         self.profile.stretch_s()
+    }
+
+    /// The rates of a core for a copy that suffers so much from each kind of interference.
+    pub(super) fn felt(&self, rate: CoreRate, suffers: Option<&Kinds>) -> CoreRate {
+        let kind = self.profile.table.kind.as_deref();
+        rate.feeling(suffers.and_then(|kinds| kinds.get(kind?)).copied().unwrap_or(1.0))
     }
 
     /// The unit whose process a core follows; `None` if the unit takes no part.

@@ -1,6 +1,8 @@
 //! The cores of a run: the copy on each core, and its finish time. On shared nodes also the start, the share of the CPU
 //! and the end of each copy.
 
+use std::sync::Arc;
+
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
 
@@ -10,7 +12,7 @@ use super::profile::{Burst, Cursor, SeededProfile};
 use super::shares::{Change, CopyShare, Next, SharedUse, Shares};
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
-use crate::workload::Segment;
+use crate::workload::{Kinds, Segment};
 use volary_actors::base::CoreSet;
 
 /// The cores of a run. Each runs at most one copy.
@@ -33,6 +35,10 @@ pub struct Cores {
     pub(super) cleared: Vec<u64>,
     /// Shares of copies in their nodes, if nodes are shared.
     pub(super) shares: Option<Box<Shares>>,
+    /// What the classes of jobs suffer; empty if all suffer alike.
+    sensitivity: Arc<[Kinds]>,
+    /// The class of the copy of each core; empty likewise.
+    classes: Vec<u8>,
 }
 
 /// The copy of a core, in 24 bytes.
@@ -72,7 +78,30 @@ impl Cores {
             preemption: Span::ZERO,
             cleared: Vec::new(),
             shares: None,
+            sensitivity: Arc::default(),
+            classes: Vec::new(),
         }
+    }
+
+    /// Sets what each class of jobs suffers from each kind of interference, as a part of the slowdown above 1. A class
+    /// suffers all of it from kinds that are not listed.
+    pub fn with_sensitivity(mut self, classes: Arc<[Kinds]>) -> Self {
+        self.classes = vec![0; if classes.is_empty() { 0 } else { self.runs.len() }];
+        self.sensitivity = classes;
+        self
+    }
+
+    /// Sets the class of the copy that `core` runs next. Only where classes suffer differently it is asked for.
+    pub fn serve(&mut self, core: u32, class: impl FnOnce() -> usize) {
+        if let Some(served) = self.classes.get_mut(core as usize) {
+            *served = class() as u8;
+        }
+    }
+
+    /// What the copy of a core suffers.
+    fn suffers(&self, core: u32) -> Option<&Kinds> {
+        let class = self.classes.get(core as usize)?;
+        self.sensitivity.get(usize::from(*class))
     }
 
     /// Sets the time that a core needs to put a preempted copy away before the next can begin. Pauses and interference
@@ -110,7 +139,9 @@ impl Cores {
     /// [`Time::MAX`] if never. Injections made later do not change it.
     pub fn end_of(&self, core: u32, begin: Time, work: Span, pauses: &[(Time, Time)]) -> Time {
         let (cursor, rate) = (self.remembered(core, begin), CoreRate::of(self.table.speed(core)));
-        Time(self.integrate(core, cursor, rate, WorkIntegral::new(begin.0, work), u64::MAX, pauses).at)
+        Time(
+            self.integrate(core, cursor, (rate, None), WorkIntegral::new(begin.0, work), u64::MAX, pauses).at,
+        )
     }
 
     /// Stops the copy on `core` and returns the work left, in time of a healthy reference core, rounded up to the
@@ -239,15 +270,17 @@ impl Cores {
     /// which the integral begins.
     pub(super) fn work(&self, core: u32, cursor: Cursor, integral: WorkIntegral, limit: u64) -> WorkIntegral {
         let pauses = self.pauses.after(self.table.node(core), Time(integral.at));
-        self.integrate(core, cursor, self.core_rate(core), integral, limit, pauses)
+        let rate = (self.core_rate(core), self.suffers(core));
+        self.integrate(core, cursor, rate, integral, limit, pauses)
     }
 
-    /// Advances `integral` at a rate until `limit`, or until no work is left, resting in pauses.
+    /// Advances `integral` until `limit`, or until no work is left, resting in pauses: at the rates of a core, for a
+    /// copy that suffers so much from each kind of interference.
     fn integrate(
         &self,
         core: u32,
         mut cursor: Cursor,
-        rate: CoreRate,
+        (rate, suffers): (CoreRate, Option<&Kinds>),
         mut integral: WorkIntegral,
         limit: u64,
         pauses: &[(Time, Time)],
@@ -259,8 +292,13 @@ impl Cores {
                 let (injected, end) = self.active_at(core, integral.at);
                 let end = end.min(limit);
                 match (injected, profile) {
-                    (Some(injected), _) => injected.work(&self.table, core, rate, integral, end),
-                    (None, Some((profile, unit))) => profile.work(unit, &mut cursor, rate, integral, end),
+                    (Some(injected), _) => {
+                        let rate = injected.profile.felt(rate, suffers);
+                        injected.work(&self.table, core, rate, integral, end);
+                    }
+                    (None, Some((profile, unit))) => {
+                        profile.work(unit, &mut cursor, profile.felt(rate, suffers), integral, end);
+                    }
                     (None, None) => integral.work(rate.healthy, end),
                 }
             }

@@ -208,6 +208,8 @@ impl<O: Observer> Shard<'_, O> {
         if let Some(slowed) = &mut self.elsewhere {
             slowed[core as usize] = elsewhere;
         }
+        let workload = self.parts.workload;
+        self.parts.cores.serve(core, || workload.class_index(copy.task.job));
         if self.share_changes.is_some() {
             return self.start_shared_copy(core, copy, self.work_on(core, copy), left);
         }

@@ -1,6 +1,8 @@
 //! `[workload.…]` and `[service]` of an experiment file: the jobs that arrive, and their work.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,7 @@ use volary_netem::Size;
 use super::gossip::Gossip;
 use super::read::{ColumnNames, Reading, SizeBy, Zone};
 use super::slo::Slo;
+use super::trace::WorkloadError;
 use super::usage::UsageSection;
 use super::work::Share;
 
@@ -391,6 +394,9 @@ pub enum Model {
     ClouderaLike,
 }
 
+/// Factors on the slowdowns of each kind of interference.
+pub type Kinds = BTreeMap<String, f64>;
+
 /// `[service]`: the work that a copy needs on a healthy core.
 ///
 /// The four models of the latin-square paper (Tables III and IV) are the combinations of `homogeneous` and
@@ -436,9 +442,42 @@ pub struct Service {
     /// Memory that a task reserves while it runs. Needs `cluster.memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
+    /// What the tasks of each class of jobs suffer from each kind of interference (`interference.kind`), as a factor on
+    /// the slowdown above 1: with `{ batch = { cache = 0.2 } }` a slowdown of 1.5 is one of 1.1 for class `batch`.
+    /// Classes are those of the results. The factor is 1 for a class or kind that is not listed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitivity: BTreeMap<String, Kinds>,
     /// Use of shared nodes by tasks, and their requests. Needs `cluster.shared`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSection>,
+}
+
+impl Service {
+    /// What each class suffers from interference; empty if all suffer as its profile says.
+    ///
+    /// # Errors
+    /// For a class that does not exist and a factor that is none.
+    pub(super) fn sensitivities(&self, classes: &[Arc<str>]) -> Result<Arc<[Kinds]>, WorkloadError> {
+        let sensitivity = &self.sensitivity;
+        for (class, kinds) in sensitivity {
+            let key = format!("service.sensitivity.{class}");
+            if !classes.iter().any(|label| **label == **class) {
+                let why = format!("no jobs are of this class; the classes are {}", classes.join(", "));
+                return Err(WorkloadError::config(key, why));
+            }
+            let wrong = kinds.iter().find(|(_, factor)| !(0.0..1e6).contains(*factor));
+            if let Some((kind, factor)) = wrong {
+                let why = format!(
+                    "a factor on slowdowns is between 0 and a million, not {factor}; 1 changes nothing"
+                );
+                return Err(WorkloadError::config(format!("{key}.{kind}"), why));
+            }
+        }
+        if sensitivity.is_empty() {
+            return Ok(Arc::default());
+        }
+        Ok(classes.iter().map(|class| sensitivity.get(&**class).cloned().unwrap_or_default()).collect())
+    }
 }
 
 impl Default for Service {
@@ -453,6 +492,7 @@ impl Default for Service {
             preemption: Span::ZERO,
             cpu: None,
             memory: None,
+            sensitivity: BTreeMap::new(),
             usage: None,
         }
     }

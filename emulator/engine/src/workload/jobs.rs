@@ -8,6 +8,7 @@ use volary_actors::base::Amount;
 use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, Links, PastJob, Preference, Usage};
 
+use super::config::Kinds;
 use super::drawn::{Drawn, Shapes};
 use super::graph::Staging;
 use super::mix::Stages;
@@ -33,6 +34,8 @@ pub struct Workload {
     pub(super) uses: Option<Uses>,
     pub(super) cutoff: Option<Span>,
     pub(super) classes: Vec<Arc<str>>,
+    /// What the classes suffer from interference, by index; empty if all suffer alike.
+    pub(super) sensitivity: Arc<[Kinds]>,
     /// Whether the classes are jobs with and without a deadline.
     pub(super) by_goal: bool,
     pub(super) schedulers: u32,
@@ -208,6 +211,11 @@ impl Workload {
     /// cutoff all jobs are of the first class.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
+    }
+
+    /// What the classes suffer from each kind of interference; empty if all suffer as its profile says.
+    pub fn sensitivity(&self) -> Arc<[Kinds]> {
+        Arc::clone(&self.sensitivity)
     }
 
     /// Classes of a mix or a cutoff that have no job. Classes by deadline may be empty.

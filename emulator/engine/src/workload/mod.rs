@@ -33,7 +33,7 @@ mod usage;
 mod work;
 
 pub use config::{
-    Estimate, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
+    Estimate, Kinds, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };
 pub use details::{Details, Outcome};
 pub use gossip::{Edges, Gossip, Graph, MeasuredPart, UpdateOrigin, Updates};

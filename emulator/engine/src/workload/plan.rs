@@ -462,8 +462,10 @@ impl Plan {
         let arrivals = since(arrivals, past.chains);
         let goals = self.goals(&drawn, past.chains, &arrivals, shape);
         let uses = self.uses(&drawn, seed, site)?;
+        let classes = self.labels(&drawn.shapes);
         Ok(Workload {
-            classes: self.labels(&drawn.shapes),
+            sensitivity: self.service.sensitivities(&classes)?,
+            classes,
             by_goal: self.slo.is_some(),
             drawn,
             past,

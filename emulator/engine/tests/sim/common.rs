@@ -1,11 +1,12 @@
 //! Experiments as text, run in virtual time by the engine alone.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::Table;
-use volary_engine::cores::Interference;
+use volary_engine::cores::{Interference, ScheduledInjection};
 use volary_engine::handling::ActorsSection;
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Cell, Measured};
@@ -75,6 +76,10 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         let text = std::fs::read_to_string(path).expect("the topology is there");
         toml::from_str(&text).expect("the topology parses")
     });
+    let mut interference = interference;
+    let injected = interference.as_mut().map(|table| std::mem::take(&mut table.injection));
+    let load = |spec| ScheduledInjection::load(spec, Path::new(""), |_| Err(ErrorKind::NotFound.into()));
+    let injections = injected.unwrap_or_default().into_iter().map(load).collect::<Result<_, _>>();
     let interference = interference.map(|table| table.resolve()).transpose();
     let machines = Cluster::new(&cluster, topology, &service, seed).map_err(|error| error.to_string())?;
     let resolved = Arc::new(Resolved {
@@ -85,7 +90,7 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         network,
         actors,
         interference: interference.map_err(|error| error.to_string())?,
-        injections: Vec::new(),
+        injections: injections.map_err(|error| error.to_string())?,
         digest: String::new(),
     });
     resolved.network.check().map_err(|error| error.to_string())?;

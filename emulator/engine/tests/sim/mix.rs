@@ -128,6 +128,41 @@ fn each_step_takes_as_long_as_its_slowest_worker() {
     }
 }
 
+/// Two classes of jobs of a second meet interference of kind `cache` at a slowdown of 3, and from 1000 s on an
+/// injection of another kind at a slowdown of 2. One class suffers 2.5 times as much from the first and nothing from the other.
+#[test]
+fn classes_suffer_from_each_kind_of_interference_as_they_say() {
+    let classes = [class("web", 1.0, &[(1, "\"1s\"")], ""), class("batch", 1.0, &[(1, "\"1s\"")], "")];
+    let world = mixed(&one_task(2, 1, "central-queue = {}", ""), 40, "\"50s\"", &classes);
+    let always = |slowdown: f64| {
+        format!("bernoulli = {{ slot = \"10000s\", probability = 1, slowdown = {slowdown:?} }}")
+    };
+    let (cache, network) = (always(3.0), always(2.0));
+    let table = format!(
+        "interference={{ kind = \"cache\", {cache}, injection = [{{ profile = {{ kind = \"network\", {network} }}, \
+         at = \"1000s\" }}] }}"
+    );
+    let measured = run(&with(&world, &[&table, "service.sensitivity.web={ cache = 2.5, network = 0.0 }"]));
+    for job in &measured.jobs {
+        let takes = match (&*job.class, job.arrival < 1000.0) {
+            ("web", true) => 6.0,
+            ("web", false) => 1.0,
+            (_, true) => 3.0,
+            (_, false) => 2.0,
+        };
+        assert!(near(job.response, takes + 0.02), "{job:?}");
+    }
+    let of = |label: &str, early| {
+        measured.jobs.iter().filter(|job| &*job.class == label && (job.arrival < 1000.0) == early).count()
+    };
+    assert!(
+        [("web", true), ("web", false), ("batch", true), ("batch", false)].iter().all(|&(l, e)| of(l, e) > 0)
+    );
+    let same = run(&with(&world, &[&table]));
+    let alike = run(&with(&world, &[&table, "service.sensitivity.web={ cache = 1.0 }"]));
+    assert_eq!(same.summary.engine.order_hash, alike.summary.engine.order_hash);
+}
+
 /// Jobs never wait for each other. They take 2 s and 1 s of work and two round trips, or 1 s and one round trip.
 #[test]
 fn results_list_chains_under_the_names_of_their_classes() {

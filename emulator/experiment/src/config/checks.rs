@@ -37,6 +37,10 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
         let message =
             "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
         (&["run", "real"], message, "leave out run.real to time copies, or leave out cluster.shared")
+    } else if !file.service.sensitivity.is_empty() && file.run.burning().is_some() {
+        let message =
+            "`service.sensitivity`: a copy that burns a real core suffers what the core suffers".to_owned();
+        (&["service", "sensitivity"], message, "leave out run.real to time copies, or leave out the key")
     } else if file.workload.gossip().is_some() && file.interference.is_some() {
         let message = "`interference` slows cores down, and gossip uses none".to_owned();
         (&["interference"], message, "leave it out; [[network.fault]] pause = { … } holds members up")

@@ -261,6 +261,7 @@ impl Planner<'_> {
         checks::gossip(document, file)?;
         checks::injections(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
+        self.warn(warnings::of_kinds(&resolved));
         self.warn(warnings::of_disturbances(&resolved, self.lasts, file.run.until));
         self.note_gaps(&resolved, file);
         let resolved = Arc::new(resolved);

@@ -1,5 +1,7 @@
 //! Warnings about experiments that are valid but probably not intended.
 
+use std::collections::BTreeSet;
+
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::policies::Caches;
@@ -68,6 +70,22 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
              make slots {} or longer, or lower run.speed",
             number::seconds(slot),
             number::seconds(SHORTEST_SLOT.as_secs_f64())
+        )
+    })
+}
+
+/// Warns about kinds of interference that classes suffer from and that nothing is of.
+pub(super) fn of_kinds(world: &Resolved) -> Option<String> {
+    let injected = world.injections.iter().map(|injection| &injection.spec.profile);
+    let all = injected.chain(world.interference.as_ref().map(|profile| &profile.table));
+    let kinds: Vec<&str> = all.filter_map(|table| table.kind.as_deref()).collect();
+    let suffers = world.service.sensitivity.values().flat_map(|kinds| kinds.keys());
+    let missing: BTreeSet<&str> = suffers.map(String::as_str).filter(|kind| !kinds.contains(kind)).collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "service.sensitivity has no effect for {}, because no interference is of that kind; write \
+             interference.kind, or the key `kind` of the profile",
+            listed(missing)
         )
     })
 }
