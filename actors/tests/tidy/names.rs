@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_645),
     ("volary_netem", 3_027),
-    ("volary_engine", 17_975),
+    ("volary_engine", 17_990),
     ("volary_experiment", 13_375),
     ("volary_hosts", 7_948),
     ("volary_report", 6_902),

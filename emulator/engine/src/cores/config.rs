@@ -204,6 +204,11 @@ pub struct BurstTrace {
     /// later row with a slowdown of 1 postpones the restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
+    /// Whether the units of the cluster take those of the trace in turn, from the first one to which the profile
+    /// applies: so the CPUs of one recorded machine stand for all cores, or for those of an injection. Otherwise unit i
+    /// of the trace is unit i of the cluster.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spread: bool,
 }
 
 /// One observed burst of one unit.

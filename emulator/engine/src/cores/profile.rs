@@ -263,6 +263,8 @@ pub(super) struct Bursts {
     /// The time after which the bursts begin again, at or after the end of every row; `None` for bursts without
     /// repetition.
     pub(super) period: Option<Span>,
+    /// Number of units that the units of the cluster take in turn; `None` if each has its own number.
+    pub(super) spread: Option<u32>,
 }
 
 impl Bursts {
@@ -404,11 +406,13 @@ const WHOLE_UNIT: u64 = u64::MAX;
 pub(super) struct SeededProfile {
     profile: Profile,
     base: Address,
+    /// The first core to which the profile applies.
+    first: u32,
 }
 
 impl SeededProfile {
-    pub(super) fn new(profile: &Profile, seed: u64) -> Self {
-        Self { profile: profile.clone(), base: Address::new(seed, Purpose::Interference) }
+    pub(super) fn new(profile: &Profile, seed: u64, first: u32) -> Self {
+        Self { profile: profile.clone(), base: Address::new(seed, Purpose::Interference), first }
     }
 
     /// Whether storing cursors makes queries faster.
@@ -436,6 +440,11 @@ impl SeededProfile {
         let address = self.base.at(u64::from(id));
         let takes_part =
             self.profile.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.profile.affected;
+        let id = if let AnyProcess::Trace(Bursts { spread: Some(units), .. }) = &self.profile.process {
+            id.saturating_sub(self.profile.scope.unit(table, self.first)) % units
+        } else {
+            id
+        };
         takes_part.then_some(ScopeUnit { id, address })
     }
 

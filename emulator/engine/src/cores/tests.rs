@@ -336,6 +336,24 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
     }
 }
 
+/// The CPUs of a recorded machine stand for all cores in turn, or for those of an injection.
+#[test]
+fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
+    let row = |unit: u32, slowdown: u32| {
+        format!("{{ unit = {unit}, start = \"0s\", end = \"9s\", slowdown = {slowdown} }}")
+    };
+    let spread = format!("trace = {{ spread = true, rows = [{}, {}] }}", row(0, 2), row(2, 4));
+    let rates = |cores: &Cores| (0..7).map(|core| cores.rate(core, at(1.0))).collect::<Vec<_>>();
+    let whole = cores(&spread, 7);
+    assert_eq!(rates(&whole), [0.5, 1.0, 0.25, 0.5, 1.0, 0.25, 0.5]);
+    let mut part = Cores::new(None, CoreTable::equal(7, 1), Windows::default(), 7);
+    let cores = "2-5".parse().unwrap();
+    part.inject(&Injection { profile: profile(&spread), seed: 1, cores, from: Time::ZERO, until: Time::MAX });
+    assert_eq!(rates(&part), [1.0, 1.0, 0.5, 1.0, 0.25, 0.5, 1.0]);
+    let run = RunLength { least: seconds(5.0), most: seconds(5.0) };
+    assert_eq!(profile(&spread).trace_gaps(whole.table(), run), [], "every core has a unit");
+}
+
 #[test]
 fn errors_of_profiles_name_the_key_and_the_line() {
     for (text, words) in [

@@ -121,13 +121,14 @@ pub struct RunLength {
 impl Profile {
     /// Mismatches between a trace of bursts and a run on these cores; empty for other processes.
     pub fn trace_gaps(&self, table: &CoreTable, run: RunLength) -> Vec<TraceGap> {
-        let AnyProcess::Trace(Bursts { rows, period }) = &self.process else { return Vec::new() };
+        let AnyProcess::Trace(Bursts { rows, period, spread }) = &self.process else { return Vec::new() };
         let scope = self.scope;
         let units = scope.units(table);
         let traced: BTreeSet<u32> = rows.iter().map(|row| row.unit).collect();
         let named = traced.range(..units).count() as u32;
         let (traced, last_unit) = (traced.len() as u32, traced.last().copied().unwrap_or(0));
-        let unnamed = (named < units).then_some(TraceGap::Unnamed { scope, named, units });
+        let unnamed =
+            (named < units && spread.is_none()).then_some(TraceGap::Unnamed { scope, named, units });
         let absent = TraceGap::Absent { scope, absent: traced - named, last: last_unit, units };
         let absent = (named < traced).then_some(absent);
         let first = rows.iter().map(|row| row.start).min().unwrap_or(Span::ZERO);
@@ -158,7 +159,8 @@ impl BurstTrace {
     /// The process of the loaded trace.
     pub(super) fn process(&self) -> Bursts {
         let end = self.rows.iter().map(|row| row.end).max().filter(|_| self.repeat);
-        Bursts { rows: self.rows.clone(), period: end }
+        let units = self.rows.iter().map(|row| row.unit.saturating_add(1)).max().filter(|_| self.spread);
+        Bursts { rows: self.rows.clone(), period: end, spread: units }
     }
 
     /// Reads the file into the rows, if a file is named; sorts and checks the rows, and applies the offset.
