@@ -286,9 +286,9 @@ impl Catalog for Workload {
     fn links(&self, job: JobId) -> Links<'_> {
         if self.steps > 1 {
             let step = job.0 % self.steps;
-            let [back, ahead] =
+            let [predecessors, successors] =
                 [step > 0, step + 1 < self.steps].map(|other| if other { &[1][..] } else { &[] });
-            return Links { job, back, ahead };
+            return Links { job, predecessors, successors };
         }
         let links = self.staging().map(|staging| staging.links(self.of(job)));
         links.map_or(Links { job, predecessors: &[], successors: &[] }, |links| Links { job, ..links })

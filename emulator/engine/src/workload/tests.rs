@@ -571,8 +571,8 @@ fn steps_have_equal_parts_of_the_work_of_their_job() {
                     assert_eq!(steps.estimate(copy.task), part(whole.estimate(of.task)));
                 }
                 let links = steps.links(step);
-                assert!(links.awaited().eq((at > 0).then(|| JobId(step.0 - 1))));
-                assert!(links.waiting().eq((at < 6).then(|| JobId(step.0 + 1))));
+                assert!(links.predecessors().eq((at > 0).then(|| JobId(step.0 - 1))));
+                assert!(links.successors().eq((at < 6).then(|| JobId(step.0 + 1))));
             }
         }
     }
