@@ -23,7 +23,7 @@ use volary_actors::message::Probe;
 use volary_engine::cores::{CoreTable, Cores};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::shard::{Parts, Placement, Shard};
-use volary_engine::workload::Workload;
+use volary_engine::workload::{Window, Workload};
 use volary_engine::world::World;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::control::StudyControl;
@@ -230,6 +230,7 @@ impl Game {
             observed: false,
             shared: false,
             oracle: false,
+            window: Window::WHOLE,
             placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
             programs: None,
             stopwatch: None,

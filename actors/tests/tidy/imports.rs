@@ -43,7 +43,7 @@ volary_engine::replay: metrics parcel results shard world
 volary_engine::results: fingerprint handling
 volary_engine::scenario: cores handling results workload
 volary_engine::shard: cores handling parcel prefetch queue results workload
-volary_engine::virtual_time: metrics results shard world
+volary_engine::virtual_time: metrics results shard workload world
 volary_engine::workload:
 volary_engine::world: cores handling metrics parcel results scenario shard workload
 volary_experiment::atomic_file:

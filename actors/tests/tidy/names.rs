@@ -143,10 +143,10 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_645),
     ("volary_netem", 3_027),
-    ("volary_engine", 17_990),
-    ("volary_experiment", 13_375),
+    ("volary_engine", 18_499),
+    ("volary_experiment", 13_471),
     ("volary_hosts", 7_948),
-    ("volary_report", 6_902),
+    ("volary_report", 6_904),
     ("volary", 5_131),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is

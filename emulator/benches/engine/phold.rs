@@ -17,7 +17,7 @@ use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::queue::Key;
 use volary_engine::scenario::Point;
 use volary_engine::shard::{Parts, Placement, Shard};
-use volary_engine::workload::Workload;
+use volary_engine::workload::{Window, Workload};
 use volary_experiment::cost::thread_cpu_s;
 use volary_netem::{Fabric, Faults, Links};
 
@@ -89,6 +89,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         observed: false,
         shared: false,
         oracle: false,
+        window: Window::WHOLE,
         placement: Placement::ALONE,
         programs: None,
         stopwatch: None,
@@ -108,6 +109,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         snapshots: false,
         gossip: None,
         quiet: Span::MAX,
+        window: None,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));

@@ -11,8 +11,7 @@ use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle};
 
-use crate::metrics::RunConfig;
-use crate::metrics::{Accounts, Aggregator, Recorder};
+use crate::metrics::{Accounts, Aggregator, Recorder, Recording, RunConfig};
 use crate::parcel::{Observation, Seen};
 use crate::results::{Injected, PolicySections, Summary};
 use crate::shard::{Parts, Placement};
@@ -157,7 +156,12 @@ pub fn replay<I: Iterator<Item = LogRead>>(
     let shards = logged.shards;
     let mut sections = open(logs, shards)?;
     let mut actors = ReplayedActors::new(world, logged.config.recording.observes_caches(), logged.real_time)?;
-    let mut recorder = ReplayRecorder::new(world, &logged.config, shards, logged.real_time);
+    // The replay of a run in two passes takes the window that the first pass found.
+    let found = logged.recorded.and_then(|run| run.window).filter(|_| world.window().is_none());
+    let window = found.map(|found| world.since(found.warm_up as u32)).transpose()?;
+    let recording = Recording { window, ..logged.config.recording };
+    let recorder = world.recorder(recording);
+    let mut recorder = ReplayRecorder::new(world, recorder, logged);
     let asked = world.asked();
     let mut divergence = None;
     while let Some(section) = earliest(&mut sections) {
@@ -389,11 +393,11 @@ enum ReplayRecorder<'a> {
 }
 
 impl<'a> ReplayRecorder<'a> {
-    fn new(world: &'a World, config: &RunConfig, shards: u16, real_time: bool) -> Self {
-        let (recorder, limit) = (world.recorder(config.recording), world.limit(config.until));
-        if real_time {
+    fn new(world: &'a World, recorder: Recorder<'a>, logged: &Logged<'_>) -> Self {
+        let limit = world.limit(logged.config.until);
+        if logged.real_time {
             let heals_at = world.faults().heals_at();
-            Self::Real(Box::new(Aggregator::new(recorder, shards as usize, limit, heals_at)))
+            Self::Real(Box::new(Aggregator::new(recorder, logged.shards as usize, limit, heals_at)))
         } else {
             let until = limit.map(|span| Time::ZERO + span);
             Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
@@ -467,7 +471,8 @@ impl Difference {
 /// Compares every number that the summary takes from the recorder.
 fn compare(accounts: &Accounts, recorded: &Summary) -> Vec<Difference> {
     let mut replayed = json!({
-        "jobs": accounts.jobs, "tasks": accounts.tasks, "copies": accounts.copies, "classes": accounts.classes,
+        "jobs": accounts.measured.jobs, "tasks": accounts.measured.tasks, "copies": accounts.measured.copies,
+        "classes": accounts.classes,
         "makespan_s": accounts.makespan, "drain_s": accounts.drain, "throughput_per_s": accounts.throughput,
         "utilization": accounts.utilization, "goodput": accounts.goodput, "deadlines": accounts.deadlines,
         "graphs": accounts.graphs,

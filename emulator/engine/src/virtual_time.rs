@@ -3,9 +3,10 @@
 use volary_actors::base::{Span, Time};
 use volary_actors::message::kind_name;
 
-use crate::metrics::{Recorder, RunConfig};
+use crate::metrics::{Recorder, Recording, RunConfig};
 use crate::results::Measured;
 use crate::shard::{Observer, Parts, Placement, Shard, Traffic};
+use crate::workload::Window;
 use crate::world::finalize::{Counters, FinishedRun};
 use crate::world::{EngineError, World};
 
@@ -39,8 +40,8 @@ impl Progress for () {
     }
 }
 
-/// Runs a world from the first arrival to the last completion. CPU time, wall time and memory are left at zero: the
-/// caller measures them.
+/// Runs a world from the first arrival to the last completion, twice if the first run has to find the measured window.
+/// CPU time, wall time and memory are left at zero: the caller measures them.
 ///
 /// # Errors
 /// [`EngineError::Interrupted`] when `progress` stops the run, with the measurements by then;
@@ -71,11 +72,36 @@ pub fn measure_with(
     observer: impl Observer,
     progress: &dyn Progress,
 ) -> Result<Measured, EngineError> {
-    let observed = config.recording.observes_caches();
-    let parts = world.parts(Placement::ALONE, observed)?;
+    let Some(window) = world.window() else {
+        let first = pass(name, world, config, Window::WHOLE, (), &FirstPass(progress))?;
+        return pass(name, world, config, world.settled(&first.jobs)?, observer, progress);
+    };
+    pass(name, world, config, window, observer, progress)
+}
+
+/// The progress of a first pass: not shown, since the second one begins anew.
+struct FirstPass<'a>(&'a dyn Progress);
+
+impl Progress for FirstPass<'_> {
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
+}
+
+/// Runs a world with this measured window.
+fn pass(
+    name: &str,
+    world: &World,
+    config: &RunConfig,
+    window: Window,
+    observer: impl Observer,
+    progress: &dyn Progress,
+) -> Result<Measured, EngineError> {
+    let recording = Recording { window: Some(window), ..config.recording };
+    let parts = world.parts(Placement::ALONE, recording.observes_caches())?;
     // Each receiver of a broadcast handles it by itself if that takes time.
-    let parts = Parts { shared: parts.actors.is_none(), ..parts };
-    let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
+    let parts = Parts { shared: parts.actors.is_none(), window, ..parts };
+    let mut shard = Shard::new(parts, (world.recorder(recording), observer));
     let end = drive(&mut shard, world.limit(config.until), progress)?;
     shard.read_broadcasts();
     let counters = Counters::of(&shard);
@@ -90,7 +116,7 @@ pub fn measure_with(
     let run = FinishedRun {
         experiment: name,
         world,
-        recording: config.recording,
+        recording,
         runtime: "virtual",
         counters: &counters,
         real: None,

@@ -13,11 +13,11 @@ use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
-use crate::results::Measured;
+use crate::results::{JobRow, Measured};
 use crate::scenario::quiet::{SHORTEST, longest};
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
-use crate::workload::{Gossip, TraceSource, Workload};
+use crate::workload::{Gossip, TraceSource, Window, Workload};
 
 /// The reason why a scenario has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -37,6 +37,8 @@ pub struct World {
     seed: u64,
     machines: Machines,
     workload: Workload,
+    /// The measured window; `None` if a first pass has to find it.
+    window: Option<Window>,
     faults: Faults,
     /// The injections that the experiment schedules.
     scheduled: Vec<Injection>,
@@ -66,6 +68,9 @@ impl World {
     /// [`EngineError::Refused`] for errors that only appear under this seed, and for faults without a target.
     pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, EngineError> {
         point.resolved.cluster.check(seed).map_err(EngineError::Refused)?;
+        let window =
+            point.resolved.measure.map_or(Ok(Some(Window::WHOLE)), |measure| measure.window(&workload));
+        let window = window.map_err(|error| EngineError::Refused(error.to_string()))?;
         let machines = point.resolved.cluster.machines(&point.policy, seed);
         let faults = &point.resolved.network.fault;
         let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
@@ -78,6 +83,7 @@ impl World {
             point: point.clone(),
             seed,
             workload,
+            window,
             faults,
             scheduled,
             clock: None,
@@ -148,6 +154,7 @@ impl World {
             cores,
             observed,
             shared: false,
+            window: self.window.unwrap_or(Window::WHOLE),
             oracle: placement.shards() == 1,
             placement,
             programs: self.programs(),
@@ -238,11 +245,37 @@ impl World {
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         let gossip = self.point.resolved.workload.gossip().map(Gossip::measured);
-        let mut recording = Recording { quiet: self.longest_quiet(), gossip, ..recording };
+        let window = recording.window.or(self.window);
+        let mut recording = Recording { quiet: self.longest_quiet(), window, gossip, ..recording };
         if let Caches::Snapshots { nodes, .. } = self.point.policy.traits().caches {
             (recording.cached_nodes, recording.snapshots) = (Some(self.layout().nodes_in(nodes)), true);
         }
         Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
+    }
+
+    /// The measured window; `None` if a first pass has to find it.
+    pub const fn window(&self) -> Option<Window> {
+        self.window
+    }
+
+    /// The measured window that follows from a first pass with these jobs.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if too few of them finished, or all arrived at once.
+    pub fn settled(&self, jobs: &[JobRow]) -> Result<Window, EngineError> {
+        let finished = || jobs.iter().filter(|job| job.response.is_finite());
+        let responses: Vec<f64> = finished().map(|job| job.response).collect();
+        let begin =
+            Window::truncation(&responses).map(|place| finished().nth(place).map_or(0, |job| job.job));
+        begin.map_err(|error| EngineError::Refused(error.to_string())).and_then(|chain| self.since(chain))
+    }
+
+    /// The measured window from the arrival of a chain of jobs on.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if no job arrives later.
+    pub fn since(&self, chain: u32) -> Result<Window, EngineError> {
+        Window::since(chain, &self.workload).map_err(|error| EngineError::Refused(error.to_string()))
     }
 
     /// Ids and roles of the actors.

@@ -32,6 +32,8 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
         for said in group
             .offered()
             .into_iter()
+            .chain(group.measured())
+            .chain(group.unsettled())
             .chain(group.constant())
             .chain(group.central())
             .chain(group.overloads())

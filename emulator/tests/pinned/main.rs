@@ -140,8 +140,9 @@ fn canonical(value: &Value, out: &mut String) {
                 // The digests of runs without suspensions and work in progress are from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                // The interference that cores met follows from the profile, the share of slow jobs from their times,
-                // and the results of graphs from times and stages; earlier versions did not count them.
+                // The interference that cores met follows from the profile, the share of slow jobs and the drift of
+                // response times from their times, and the results of graphs from times and stages; earlier versions
+                // did not count them.
                 let besides = [
                     "cpu_s",
                     "planning_cpu_s",
@@ -154,6 +155,7 @@ fn canonical(value: &Value, out: &mut String) {
                     "job_wait_s",
                     "bounded_slowdown",
                     "graphs",
+                    "unsettled",
                 ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();

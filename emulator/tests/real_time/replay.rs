@@ -37,6 +37,10 @@ fn run_and_replay(experiment: &Experiment) -> Vec<Replayed> {
 }
 
 fn assert_identical(replayed: &[Replayed], policies: usize) {
+    assert_finished(replayed, policies, 80);
+}
+
+fn assert_finished(replayed: &[Replayed], policies: usize, jobs: u64) {
     assert_eq!(replayed.len(), policies);
     for one in replayed {
         assert!(!one.cut && one.is_identical(), "{:#?}", one.divergence);
@@ -44,7 +48,7 @@ fn assert_identical(replayed: &[Replayed], policies: usize) {
         let unlike: Vec<_> = one.measured.iter().filter(|line| !line.is_none()).collect();
         assert!(unlike.is_empty(), "{}: {unlike:#?}", one.policy);
         let finished = one.measured.iter().find(|line| line.what == "jobs.finished").unwrap();
-        assert_eq!(finished.replayed, 80, "{}", one.policy);
+        assert_eq!(finished.replayed, jobs, "{}", one.policy);
     }
 }
 
@@ -55,6 +59,18 @@ fn runs_in_virtual_and_real_time_are_replayed() {
     let replayed = run_and_replay(&faulty(&POLICIES, &LOCAL));
     assert_identical(&replayed, 5);
     assert!(replayed.iter().all(|one| one.shards == 2));
+}
+
+/// Of 80 jobs the 40 in the middle are measured. A replay takes the window that the first of two passes found.
+#[test]
+fn measured_windows_are_replayed() {
+    let _machine = crate::shared_machine();
+    let window = ["run.measure.from=25%", "run.measure.until=75%"];
+    assert_finished(&run_and_replay(&faulty(&["sparrow = {}"], &window)), 1, 40);
+    assert_finished(&run_and_replay(&faulty(&["sparrow = {}"], &[&window[..], &LOCAL].concat())), 1, 40);
+    let auto = faulty(&["sparrow = {}"], &["run.measure=auto", "workload.synthetic.jobs=400"]);
+    let [replayed] = &run_and_replay(&auto)[..] else { panic!("one run") };
+    assert!(replayed.is_identical() && replayed.is_equal(), "{replayed:#?}");
 }
 
 /// The progress of copies comes from the runtime, and therefore from the log.

@@ -118,6 +118,20 @@ impl SharedUse {
         self.in_progress += copy.used + self.count(copy, progress);
     }
 
+    /// Takes away the use until an earlier time. Copies that still run count as in progress, and what was not wasted
+    /// otherwise as useful.
+    pub(crate) fn subtract(&mut self, earlier: &Self) {
+        let wasted = |used: &Self| used.used.saturating_sub(used.useful).saturating_sub(used.in_progress);
+        let wasted = wasted(self).saturating_sub(wasted(earlier));
+        self.time -= earlier.time;
+        self.throttled -= earlier.throttled;
+        self.throttles -= earlier.throttles;
+        self.used -= earlier.used;
+        self.in_progress = self.in_progress.min(self.used.saturating_sub(wasted));
+        self.useful = self.used.saturating_sub(wasted).saturating_sub(self.in_progress);
+        self.given = self.given.saturating_sub(earlier.given);
+    }
+
     /// Adds the use of other nodes.
     pub const fn add(&mut self, other: &Self) {
         // Other hosts report these numbers: the sums must not overflow.

@@ -9,12 +9,14 @@ use volary_actors::machine::{CacheNote, Note};
 use super::PolicyMetric;
 use super::gauge::Gauge;
 use crate::results::{Placements, PolicyResults, Stage};
-use crate::workload::Workload;
+use crate::workload::{Window, Workload};
 
 /// Folds notes about placements.
 #[derive(Debug)]
 pub struct Binder<'a> {
     workload: &'a Workload,
+    /// The jobs whose placements count.
+    window: Window,
     /// `None` until the first placement.
     state: Option<Box<PlacementState>>,
 }
@@ -94,13 +96,16 @@ impl Gauges {
 
 impl<'a> Binder<'a> {
     /// Creates a binder without placements.
-    pub const fn new(workload: &'a Workload) -> Self {
-        Self { workload, state: None }
+    pub const fn new(workload: &'a Workload, window: Window) -> Self {
+        Self { workload, window, state: None }
     }
 
     /// A scheduler bound a copy to a node.
     fn bound(&mut self, now: Time, copy: CopyId) {
         let (job, index) = (copy.task.job, copy.task.index as usize);
+        if !self.window.has(self.workload.chain(job)) {
+            return;
+        }
         let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
         let state = self.state.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
         state.count(now);
@@ -187,7 +192,7 @@ mod tests {
         let arrival = workload.job(JobId(0)).arrival;
         let at = |tenths: u64| arrival + Span::from_millis(100 * tenths);
         let copy = |task| JobId(0).task(task).copy(0);
-        let mut binder = Binder::new(&workload);
+        let mut binder = Binder::new(&workload, Window::WHOLE);
         binder.finished(copy(0), arrival, at(0), at(1));
         for (time, task) in [(5, 0), (7, 1), (25, 1)] {
             binder.bound(at(time), copy(task));
@@ -212,6 +217,6 @@ mod tests {
                 (average, tail, deviation)
             );
         }
-        assert_eq!(close(Binder::new(&workload)), None);
+        assert_eq!(close(Binder::new(&workload, Window::WHOLE)), None);
     }
 }

@@ -4,6 +4,7 @@ use volary_actors::base::{ActorId, CopyId, Time};
 use volary_actors::machine::Note;
 
 use crate::results::PolicyResults;
+use crate::workload::Window;
 
 /// A metric folded from notes that only some policies emit. It costs nothing under other policies.
 pub trait PolicyMetric {
@@ -60,6 +61,23 @@ impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
 
     fn close(self, first: Time, end: Time, results: &mut PolicyResults) {
         self.0.close(first, end, results);
+        self.1.close(first, end, results);
+    }
+}
+
+/// A metric of the notes in the measured window.
+#[derive(Debug)]
+pub struct Within<M>(pub Window, pub M);
+
+impl<M: PolicyMetric> PolicyMetric for Within<M> {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        if self.0.spans(now) {
+            self.1.note(now, who, note);
+        }
+    }
+
+    fn close(self, first: Time, end: Time, results: &mut PolicyResults) {
         self.1.close(first, end, results);
     }
 }

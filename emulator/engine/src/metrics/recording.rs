@@ -3,7 +3,7 @@
 use volary_actors::base::Span;
 
 use crate::scenario::quiet::SHORTEST;
-use crate::workload::MeasuredPart;
+use crate::workload::{MeasuredPart, Window};
 
 /// The data recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub struct Recording {
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
     pub snapshots: bool,
+    /// The measured window of a run with jobs; `None` for the window of its world.
+    pub window: Option<Window>,
     /// The measured part of a run without jobs, in which updates spread.
     pub gossip: Option<MeasuredPart>,
     /// The time without a copy after which the run is given up, once all jobs have arrived and all faults have healed.
@@ -39,6 +41,11 @@ pub struct Recording {
 impl Recording {
     /// The usual bound of slowdowns (Feitelson, Metrics for parallel job scheduling and their convergence, JSSPP 2001).
     pub const SLOWDOWN_BOUND: Span = Span::from_secs(10);
+
+    /// The measured window.
+    pub fn measured(&self) -> Window {
+        self.window.unwrap_or(Window::WHOLE)
+    }
 
     /// Whether caches are observed.
     pub fn observes_caches(&self) -> bool {
@@ -60,6 +67,7 @@ impl Default for Recording {
             slowdown_bound: Self::SLOWDOWN_BOUND,
             cached_nodes: None,
             snapshots: false,
+            window: None,
             gossip: None,
             quiet: SHORTEST,
         }

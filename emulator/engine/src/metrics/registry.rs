@@ -8,13 +8,16 @@ use super::detection::DetectionTracker;
 use super::dissemination::SpreadTracker;
 use super::placements::Binder;
 use super::planning::PlanCounter;
+use super::policy_metric::Within;
 use super::recording::Recording;
 use super::values::ValueGauges;
 use crate::workload::Workload;
 
 /// The metrics of all policies.
-pub type PolicyMetrics<'a> =
-    (CacheTracker<'a>, (Binder<'a>, (PlanCounter, (ValueGauges, (SpreadTracker<'a>, DetectionTracker<'a>)))));
+pub type PolicyMetrics<'a> = (
+    CacheTracker<'a>,
+    (Binder<'a>, (Within<(PlanCounter, ValueGauges)>, (SpreadTracker<'a>, DetectionTracker<'a>))),
+);
 
 /// Creates the metrics of all policies; `seed` is the seed of the run.
 pub fn policy_metrics<'a>(
@@ -28,5 +31,6 @@ pub fn policy_metrics<'a>(
     let detects = layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere);
     let spread = SpreadTracker::new(layout, recording.gossip.filter(|_| !detects));
     let detection = DetectionTracker::new(layout, faults, recording.gossip.filter(|_| detects));
-    (caches, (Binder::new(workload), (PlanCounter::default(), (ValueGauges::default(), (spread, detection)))))
+    let plans = Within(recording.measured(), Default::default());
+    (caches, (Binder::new(workload, recording.measured()), (plans, (spread, detection))))
 }

@@ -55,7 +55,7 @@ use super::PolicyMetric;
 use super::gauge::Gauge;
 use super::recording::Recording;
 use crate::results::{CacheRow, PolicyResults, Spread, Staleness};
-use crate::workload::Workload;
+use crate::workload::{Window, Workload};
 
 /// Marks a task that is not placed.
 const NOWHERE: u32 = u32::MAX;
@@ -72,6 +72,8 @@ struct TrackerState {
     ages: Ages,
     /// Whether entries are snapshots of nodes, which have no error by this measure.
     snapshots: bool,
+    /// The time in which caches are observed.
+    window: Window,
     errors: Gauge,
     bias: Gauge,
     in_flight: Gauge,
@@ -86,6 +88,8 @@ pub struct CacheTracker<'a> {
     workload: &'a Workload,
     faults: &'a Faults,
     every: Span,
+    /// The time in which caches are observed.
+    window: Window,
     /// Number of nodes that caches cover.
     cached: u32,
     /// Whether entries are snapshots of nodes.
@@ -110,8 +114,9 @@ impl<'a> CacheTracker<'a> {
         let (every, nodes) = (recording.cache_interval, layout.nodes());
         let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
         let snapshots = recording.snapshots;
-        let copies = CopyTracker::new(layout, faults, every, seed);
-        Self { layout, workload, faults, every, cached, snapshots, seed, state: None, copies }
+        let window = recording.measured();
+        let copies = CopyTracker::new(layout, faults, every, window, seed);
+        Self { layout, workload, faults, every, window, cached, snapshots, seed, state: None, copies }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
@@ -132,7 +137,8 @@ impl<'a> CacheTracker<'a> {
         if self.state.is_none() {
             let samples = CacheSamples::new(Instants::new(self.seed, now, self.every));
             let state = TrackerState::new(self.layout, self.cached, self.workload.jobs(), samples, self.seed);
-            self.state = Some(Box::new(TrackerState { snapshots: self.snapshots, ..state }));
+            let (snapshots, window) = (self.snapshots, self.window);
+            self.state = Some(Box::new(TrackerState { snapshots, window, ..state }));
         }
     }
 
@@ -407,6 +413,7 @@ impl TrackerState {
             samples,
             ages: Ages::new(),
             snapshots: false,
+            window: Window::WHOLE,
             errors: Gauge::new(),
             bias: Gauge::new(),
             in_flight: Gauge::new(),
@@ -426,6 +433,7 @@ impl TrackerState {
     fn snapshot(&mut self, now: Time, scheduler: Option<u32>, node: u32, made: Time) {
         if let Some((views, by)) = self.view(scheduler)
             && let Some(peak) = views.snapshot(by, now, node, made)
+            && self.window.spans(now)
         {
             self.ages.peak(peak);
         }
@@ -439,6 +447,9 @@ impl TrackerState {
 
     /// Measures a decision before it takes effect.
     fn decided(&mut self, by: u32, decision: Decision, believed: i64) {
+        if !self.window.spans(decision.now) {
+            return;
+        }
         self.decision_errors.add(seconds(believed - self.truth[decision.node as usize]).abs(), 1);
         if let Some(by) = self.views.of(by) {
             self.decisions.decided(decision, by, &self.views);
@@ -449,7 +460,8 @@ impl TrackerState {
     fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
         while let Some(at) = self.samples.due(now) {
             let weight = self.samples.weight();
-            for (by, view) in self.views.all.iter().enumerate().filter(|(_, view)| there(view, at)) {
+            let there = |view: &View| self.window.spans(at) && there(view, at);
+            for (by, view) in self.views.all.iter().enumerate().filter(|(_, view)| there(view)) {
                 let mut row = self.views.row(by, at, &self.truth, |lack, error| {
                     self.ages.add(lack, weight);
                     self.errors.add(error.abs(), weight);

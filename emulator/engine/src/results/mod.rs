@@ -16,6 +16,7 @@ mod schema;
 mod shared;
 mod unequal;
 mod vitals;
+mod window;
 mod work;
 
 pub use actors::ActorLoad;
@@ -46,4 +47,5 @@ pub use schema::{
 pub use shared::SharedNodes;
 pub use unequal::unequal_injections;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
+pub use window::{MeasuredWindow, Unsettled};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

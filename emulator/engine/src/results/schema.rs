@@ -16,7 +16,7 @@ use crate::fingerprint;
 use super::distribution::{Brief, Distribution, Spread, nan_if_null};
 use super::{
     ActorLoad, CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Graphs,
-    Injected, InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
+    Injected, InterferenceMet, MeasuredWindow, PolicySections, ScheduledSpan, SharedNodes, Unsettled,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -135,6 +135,13 @@ pub struct Summary {
     pub runtime: String,
     /// Seed of this replication.
     pub seed: u64,
+    /// The measured window, which the other results are about; absent if the whole run is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<MeasuredWindow>,
+    /// The response times of the first and of the last tenth of the measured jobs by arrival; absent unless they differ
+    /// beyond noise, which means that the run warms up, or that its load changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<Unsettled>,
     /// Counts of jobs.
     pub jobs: JobCounts,
     /// Counts of tasks.
@@ -149,7 +156,8 @@ pub struct Summary {
     /// class.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
-    /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
+    /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event; of the
+    /// whole run, also with `run.measure`.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,
@@ -157,12 +165,12 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub drain_s: f64,
-    /// Jobs that finished before the last arrival, per second from the first to the last arrival; 0 if all arrive at
-    /// once.
+    /// Jobs that finished before the last arrival, per second from the first to the last arrival, or jobs that finished
+    /// in the measured window, per second of it; 0 if all arrive at once.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: f64,
-    /// Busy core-seconds over cores × makespan.
+    /// Busy core-seconds over cores × makespan; those within the measured window over cores × its length.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,
@@ -214,6 +222,12 @@ impl Summary {
     /// The run in words: see [`run_name`].
     pub fn name(&self) -> String {
         run_name(&self.policy, &self.cell, self.seed)
+    }
+
+    /// Whether results count a job.
+    pub fn measures(&self, job: u32) -> bool {
+        let of = |window: MeasuredWindow| window.warm_up..window.warm_up + self.jobs.submitted;
+        self.window.is_none_or(|window| of(window).contains(&job.into()))
     }
 
     /// Whether this is a real-time run with a degraded certificate.

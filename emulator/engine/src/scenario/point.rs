@@ -20,7 +20,7 @@ use super::Cluster;
 use crate::cores::{Profile, ScheduledInjection};
 use crate::handling::ActorsSection;
 use crate::results::Cell;
-use crate::workload::{Service, WorkloadSpec};
+use crate::workload::{Measure, Service, WorkloadSpec};
 
 /// One cell of the sweep under one policy.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,6 +61,9 @@ pub struct Resolved {
     /// The injections that the experiment schedules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<ScheduledInjection>,
+    /// The part of a run that results cover; `None` for all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
     /// Hash of all fields, with the content of the trace instead of its path.
     pub digest: String,
 }
@@ -69,6 +72,11 @@ impl Resolved {
     /// Whether a generator replaces a trace that was not found.
     pub const fn has_stand_in(&self) -> bool {
         matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
+    }
+
+    /// Whether a first pass finds the measured window.
+    pub fn is_automatic(&self) -> bool {
+        self.measure == Some(Measure::Auto)
     }
 
     /// Key and beginning of each fault and each scheduled injection.

@@ -29,6 +29,7 @@ use volary_netem::Fabric;
 
 use super::broadcasts::BroadcastLog;
 use super::executor::ExecutorState;
+use super::observer::PassedBounds;
 use super::servers::Servers;
 use super::{Due, Observer, Outbox, Parts, Traffic};
 use crate::cores::{Change, Cores};
@@ -133,6 +134,7 @@ pub struct Shard<'a, O> {
     events: u64,
     hash: u64,
     pub(super) traffic: Traffic,
+    pub(super) bounds: PassedBounds,
     pub(super) outbox: Outbox,
     pub(super) broadcasts: BroadcastLog,
     /// The actors as servers; `None` if they take no time.
@@ -163,6 +165,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             events: 0,
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
+            bounds: PassedBounds::new(parts.window),
             outbox: Outbox::new(parts.placement.shards()),
             broadcasts: BroadcastLog::new(parts.layout, |scheduler| observer.watches(scheduler)),
             servers: parts.actors.map(|section| Servers::new(section, parts.layout, parts.seed)),
@@ -206,6 +209,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     /// Steps every actor that the shard owns with `Start`, in order of ids.
     pub fn start(&mut self) {
+        self.pass_bounds();
         for actor in (0..self.parts.layout.actors()).map(ActorId) {
             if self.actors[actor.index()].machine.is_some() {
                 self.dispatch(actor, Input::Start { epoch: 0 });
@@ -239,6 +243,9 @@ impl<'a, O: Observer> Shard<'a, O> {
     fn handle(&mut self, clock: Time, key: Key, event: Event) -> bool {
         self.prefetch_upcoming();
         self.now = self.now.max(key.due).max(clock);
+        if self.bounds.next <= self.now {
+            self.pass_bounds();
+        }
         self.observe_lateness(key.due, &event);
         self.events += 1;
         self.hash = order_hash(self.hash, key, &event);

@@ -6,7 +6,6 @@ use volary_actors::machine::{Input, Timer};
 use super::event_loop::{Event, EventKind, Stamp};
 use super::servers::end_of;
 use super::{Observer, Shard};
-use crate::handling::RoleLoad;
 
 impl<O: Observer> Shard<'_, O> {
     /// Steps an actor with an input, at once or when it has handled this input and those before it.
@@ -87,10 +86,5 @@ impl<O: Observer> Shard<'_, O> {
                 traffic.dropped += u64::from(!msg.is_fragment());
             }
         }
-    }
-
-    /// The load of actors that take time, by role; empty if they take none.
-    pub fn loads(&self) -> Vec<RoleLoad> {
-        self.servers.as_ref().map_or_else(Vec::new, |servers| servers.loads(self.now, self.parts.layout))
     }
 }

@@ -7,10 +7,11 @@
 //! | `broadcasts` | the log of broadcasts |
 //! | `effects` | messages and copies of a shard: delivery, copies on emulated, real and shared cores, injected interference |
 //! | `executor` | [`CoreExecutor`]: real cores |
-//! | `observer` | [`Observer`]: callbacks of a shard; [`Outbox`]: messages to other shards; [`Traffic`] |
+//! | `observer` | [`Observer`]: callbacks of a shard; [`Outbox`]: messages to other shards; [`Traffic`] and [`WindowTally`]: counters |
 //! | `handling` | inputs of actors that take time for messages |
 //! | `servers` | the queues of these actors |
 //! | `parts` | the parts that a shard is built from; [`Stopwatch`]: the CPU time of planning |
+//! | `window` | the counters at the bounds of the measured window |
 
 mod broadcasts;
 mod effects;
@@ -21,8 +22,9 @@ mod handling;
 mod observer;
 mod parts;
 mod servers;
+mod window;
 
 pub use event_loop::Shard;
 pub use executor::CoreExecutor;
-pub use observer::{Due, Observer, Outbox, Traffic};
+pub use observer::{Due, Observer, Outbox, Traffic, WindowTally};
 pub use parts::{Parts, Placement, Stopwatch, ThreadClock};

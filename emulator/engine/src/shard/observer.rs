@@ -5,7 +5,10 @@ use volary_actors::base::{ActorId, Class, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 use volary_actors::message::{KINDS, Message};
 
+use crate::cores::SharedUse;
+use crate::handling::RoleLoad;
 use crate::parcel::Parcel;
+use crate::workload::Window;
 
 /// A kind of event with a due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,6 +134,44 @@ pub struct Traffic {
     pub dropped: u64,
     /// Retransmissions by streams.
     pub retransmissions: u64,
+}
+
+impl Traffic {
+    /// Takes away the counters of an earlier time.
+    pub(super) fn subtract(&mut self, earlier: &Self) {
+        self.by_kind.iter_mut().zip(earlier.by_kind).for_each(|(count, before)| *count -= before);
+        self.recovery -= earlier.recovery;
+        self.dropped -= earlier.dropped;
+        self.retransmissions -= earlier.retransmissions;
+    }
+}
+
+/// Counters of messages, of the load of actors and of the use of shared nodes.
+#[derive(Clone, Debug)]
+pub struct WindowTally {
+    /// Counters of messages.
+    pub traffic: Traffic,
+    /// The load of actors that take time, in the order of [`ROLES`](crate::handling::ROLES); empty if they take none.
+    pub loads: Vec<RoleLoad>,
+    /// Use of shared nodes; `None` if nodes are not shared.
+    pub shared: Option<SharedUse>,
+}
+
+/// The counters at the bounds of the window that have passed.
+#[derive(Debug)]
+pub(super) struct PassedBounds {
+    pub(super) window: Window,
+    /// The next bound; the end of time after both, and if the whole run is measured.
+    pub(super) next: Time,
+    pub(super) begin: Option<WindowTally>,
+    pub(super) end: Option<WindowTally>,
+}
+
+impl PassedBounds {
+    pub(super) fn new(window: Window) -> Self {
+        let next = if window.is_whole() { Time::MAX } else { window.from };
+        Self { window, next, begin: None, end: None }
+    }
 }
 
 /// Parcels for other shards, by shard and class, in the order in which they were sent.

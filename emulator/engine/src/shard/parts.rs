@@ -14,7 +14,7 @@ use volary_netem::Fabric;
 
 use crate::cores::Cores;
 use crate::handling::ActorsSection;
-use crate::workload::Workload;
+use crate::workload::{Window, Workload};
 
 /// Everything that a shard is built from.
 pub struct Parts<'a> {
@@ -45,6 +45,8 @@ pub struct Parts<'a> {
     /// Whether actors can read the oracle of a policy that asks for it: only in virtual time, where one shard owns all
     /// actors.
     pub oracle: bool,
+    /// The measured window.
+    pub window: Window,
     /// The actors that the shard owns.
     pub placement: Placement<'a>,
     /// The programs of a policy in another language; `None` for other policies.

@@ -133,6 +133,15 @@ impl Servers {
         std::mem::take(&mut server.queue).into_iter().map(|queued| queued.input)
     }
 
+    /// Counts the load of the actors from `now` on.
+    pub(super) fn reset(&mut self, now: Time) {
+        for server in &mut self.servers {
+            server.load = RoleLoad { longest_queue: server.queue.len() as u32, ..RoleLoad::default() };
+            server.since = server.since.max(now);
+            server.queue.iter_mut().for_each(|queued| queued.arrived = queued.arrived.max(now));
+        }
+    }
+
     /// The load of the actors until `now`, in the order of [`ROLES`]. Inputs that wait count with their waits so far.
     pub(super) fn loads(&self, now: Time, layout: &Layout) -> Vec<RoleLoad> {
         let mut loads = vec![RoleLoad::default(); ROLES.len()];

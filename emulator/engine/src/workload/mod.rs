@@ -16,6 +16,7 @@
 //! | `trace` | traces in memory: jobs and errors |
 //! | `details` | what else a trace states about its jobs |
 //! | `read` | one parser per format of traces |
+//! | `window` | `run.measure`: the jobs that results count, and the time over which they average |
 
 mod config;
 mod details;
@@ -30,6 +31,7 @@ mod read;
 mod slo;
 mod trace;
 mod usage;
+mod window;
 mod work;
 
 pub use config::{
@@ -46,6 +48,7 @@ pub(crate) use read::{cells, separator};
 pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, Trace, TraceJob, WorkloadError};
 pub use usage::{LargestNode, Segment, UsageSection};
+pub use window::{Bound, Measure, MeasureBounds, NoWindow, Window};
 pub use work::Share;
 
 #[cfg(test)]

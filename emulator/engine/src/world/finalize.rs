@@ -15,12 +15,14 @@ use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
     ActorLoad, Certificate, CopyRow, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, MOST_SLOW,
-    Measured, MessageRow, Messages, PolicySections, ScheduledSpan, SharedNodes, SlowRow, Summary,
+    Measured, MeasuredWindow, MessageRow, Messages, PolicySections, ScheduledSpan, SharedNodes, SlowRow,
+    Summary,
 };
-use crate::shard::{Observer, Shard};
+use crate::shard::{Observer, Shard, WindowTally};
 use crate::world::World;
 
-/// Counters that shards update while they run. The counters of several shards are added.
+/// Counters that shards update while they run. The counters of several shards are added. Those of messages, of the load
+/// of actors and of shared nodes are about the measured window.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Number of events handled.
@@ -48,7 +50,7 @@ pub struct Counters {
 impl Counters {
     /// Returns the counters of a shard so far.
     pub fn of<O: Observer>(shard: &Shard<'_, O>) -> Self {
-        let traffic = shard.traffic();
+        let WindowTally { traffic, loads, shared } = shard.measured();
         Self {
             events: shard.events(),
             hash: shard.order_hash(),
@@ -58,8 +60,8 @@ impl Counters {
             retransmissions: traffic.retransmissions,
             network: shard.fabric().stats().clone(),
             planning: shard.planning(),
-            loads: shard.loads(),
-            shared: shard.cores().shared_use(shard.now()),
+            loads,
+            shared,
         }
     }
 
@@ -157,7 +159,8 @@ impl FinishedRun<'_> {
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let slow = slow(&cores_met, &accounts.sample);
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
-        let (scheduled, actors) = (self.scheduled(now), self.actors(now));
+        let length = accounts.window.map_or(now.since(Time::ZERO).as_secs_f64(), |_| accounts.length);
+        let (scheduled, actors) = (self.scheduled(now), self.actors(length));
         let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
         let sections = self.sections(accounts.policy.sections, &sent, now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
@@ -178,9 +181,13 @@ impl FinishedRun<'_> {
             cell: point.cell.clone(),
             runtime: self.runtime.to_owned(),
             seed: self.world.seed(),
-            jobs: accounts.jobs,
-            tasks: accounts.tasks,
-            copies: accounts.copies,
+            window: accounts
+                .window
+                .map(|window| MeasuredWindow { auto: point.resolved.is_automatic(), ..window }),
+            unsettled: accounts.unsettled,
+            jobs: accounts.measured.jobs,
+            tasks: accounts.measured.tasks,
+            copies: accounts.measured.copies,
             times: accounts.times.times,
             classes: accounts.classes,
             makespan_s: accounts.makespan,
@@ -282,24 +289,24 @@ impl FinishedRun<'_> {
         let used = self.counters.shared?;
         let layout = self.world.layout();
         let cpu: u64 = (0..layout.nodes()).map(|node| layout.room(node).cpu).sum();
-        // Copies that still run when all jobs have ended are redundant.
-        let open = if accounts.copies.in_progress > 0 { used.in_progress } else { 0 };
+        // Copies that still run when all jobs have ended are redundant; those at the end of a window may be needed.
+        let is_needed = accounts.copies.in_progress > 0 || accounts.window.is_some();
+        let open = if is_needed { used.in_progress } else { 0 };
         // Thousandths of a core × ns.
         let core_h = |used: u128| used as f64 * 1e-12 / 3600.0;
         Some(SharedNodes {
             throttled: used.throttled as f64 / used.time as f64,
-            throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / accounts.makespan,
+            throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / accounts.length,
             evictions: accounts.evicted,
             used_core_h: core_h(used.used),
             wasted_core_h: core_h(used.used.saturating_sub(used.useful).saturating_sub(open)),
             in_progress_core_h: core_h(open),
-            cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * accounts.makespan),
+            cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * accounts.length),
         })
     }
 
-    /// The load of the actors that take time, by role.
-    fn actors(&self, now: Time) -> BTreeMap<String, ActorLoad> {
-        let seconds = now.since(Time::ZERO).as_secs_f64();
+    /// The load of the actors that take time, by role, over a number of seconds.
+    fn actors(&self, seconds: f64) -> BTreeMap<String, ActorLoad> {
         let layout = self.world.layout();
         let count = [layout.schedulers(), layout.schedulers(), layout.nodes(), layout.auxiliaries()];
         let loaded =

@@ -12,7 +12,7 @@ use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Cell, Measured};
 use volary_engine::scenario::{Cluster, ClusterSection, Point, PolicyEntry, Resolved};
 use volary_engine::virtual_time::measure;
-use volary_engine::workload::{NoTraces, Service, WorkloadSpec};
+use volary_engine::workload::{Measure, NoTraces, Service, WorkloadSpec};
 use volary_engine::world::World;
 use volary_netem::Network;
 
@@ -37,6 +37,7 @@ struct File {
     actors: Option<ActorsSection>,
     interference: Option<Interference>,
     policy: Vec<PolicyEntry>,
+    measure: Option<Measure>,
 }
 
 /// An experiment's text with values set as the command line's `--set` does: `"cluster.nodes=3"`. Keys that no section
@@ -71,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Experiment {
 /// Parses an experiment.
 pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    let File { seed, cluster, workload, service, network, actors, interference, policy, .. } = file;
+    let File { seed, cluster, workload, service, network, actors, interference, policy, measure, .. } = file;
     let topology = cluster.topology.as_ref().map(|path: &PathBuf| {
         let text = std::fs::read_to_string(path).expect("the topology is there");
         toml::from_str(&text).expect("the topology parses")
@@ -91,6 +92,7 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         actors,
         interference: interference.map_err(|error| error.to_string())?,
         injections: injections.map_err(|error| error.to_string())?,
+        measure,
         digest: String::new(),
     });
     resolved.network.check().map_err(|error| error.to_string())?;

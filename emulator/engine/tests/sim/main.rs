@@ -22,4 +22,5 @@ mod speculation;
 mod swarm;
 mod three_sigma;
 mod timeline;
+mod window;
 mod world;

@@ -28,6 +28,7 @@ const WHOLE: Recording = Recording {
     slowdown_bound: Span::from_secs(10),
     cached_nodes: None,
     snapshots: false,
+    window: None,
     gossip: None,
     quiet: Span::from_secs(24 * 3600),
 };

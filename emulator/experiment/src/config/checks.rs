@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use volary_actors::base::Span;
+use volary_actors::base::{Span, Time};
 use volary_actors::policies::PolicySpec;
 use volary_engine::handling::{ActorsSection, Processor, ROLES};
 use volary_engine::scenario::{Machines, Resolved};
-use volary_engine::workload::WorkloadSpec;
+use volary_engine::workload::{Measure, NoWindow, Workload, WorkloadSpec};
 use volary_netem::{FaultSpec, Groups, Places, Target};
 
 use super::document::Document;
 use super::error::{ConfigError, did_you_mean, listed};
 use super::explain;
-use super::file::{File, Repeat};
+use super::file::{File, Repeat, RuntimeKind};
 use super::load::mean_cpu;
 use crate::sanitize::is_hidden;
 
@@ -44,6 +44,18 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     } else if file.workload.gossip().is_some() && file.interference.is_some() {
         let message = "`interference` slows cores down, and gossip uses none".to_owned();
         (&["interference"], message, "leave it out; [[network.fault]] pause = { … } holds members up")
+    } else if file.workload.gossip().is_some() && file.run.measure.is_some() {
+        let message = "`run.measure`: gossip has no jobs that arrive in a window".to_owned();
+        (
+            &["run", "measure"],
+            message,
+            "leave it out; workload.gossip.warmup and duration bound what is measured",
+        )
+    } else if file.run.measure == Some(Measure::Auto) && file.run.runtime != RuntimeKind::Virtual {
+        let message = "`run.measure`: \"auto\" needs two equal runs, and real time has none".to_owned();
+        let help =
+            "give bounds such as { from = \"10 %\" }; a run in virtual time says where \"auto\" begins";
+        (&["run", "measure"], message, help)
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
         let (least, most) = (SPEEDS.start(), SPEEDS.end());
@@ -85,6 +97,22 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
     Err(document
         .error_at(&["repeat"], format!("{runs} runs are more than {MOST_RUNS}"))
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
+}
+
+/// Checks that jobs arrive in the measured window, and before the run ends.
+pub(super) fn window(document: &Document<'_>, file: &File, jobs: &Workload) -> Result<(), ConfigError> {
+    let Some(measure) = file.run.measure else { return Ok(()) };
+    let refused = |message: String, help| {
+        Err(document.error_at(&["run", "measure"], format!("`run.measure`: {message}")).help(help))
+    };
+    match (measure.window(jobs), file.run.until) {
+        (Err(NoWindow { why, help }), _) => refused(why, help),
+        (Ok(Some(window)), Some(until)) if Time::ZERO + until <= window.from => {
+            let from = window.from.since(Time::ZERO);
+            refused(format!("the run ends at {until}, and the window begins at {from}"), "raise run.until")
+        }
+        (Ok(_), _) => Ok(()),
+    }
 }
 
 /// Checks that a gossip workload fits the run and the network.

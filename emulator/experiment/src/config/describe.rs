@@ -58,6 +58,9 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
         rows.push(("policies", policy));
         rows.extend(jobs.as_ref().and_then(|jobs| patience(point, jobs)).map(|words| ("policies", words)));
     }
+    let measured =
+        experiment.points.first().zip(jobs.as_ref()).and_then(|(point, jobs)| measured(point, jobs));
+    rows.extend(measured.map(|words| ("measured", words)));
     for (key, values) in &experiment.sweep {
         let values: Vec<String> = values.iter().map(in_words).collect();
         rows.push(("sweep", format!("{key} = {}", values.join(", "))));
@@ -85,6 +88,22 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
+}
+
+/// The measured window of a run; `None` if all of it is measured.
+fn measured(point: &Point, jobs: &Workload) -> Option<String> {
+    let Some(window) = point.resolved.measure?.window(jobs).ok()? else {
+        return Some(
+            "from where MSER-5 finds the end of the warm-up in a first pass, to the last arrival".to_owned(),
+        );
+    };
+    let [from, until] = [window.from, window.until].map(|at| number::seconds(at.as_secs_f64()));
+    let counted = window.chains(jobs.chains()).len() as u64;
+    Some(format!(
+        "{} of {}, which arrive from {from} to {until}",
+        number::count(counted),
+        plural(jobs.chains().into(), "job")
+    ))
 }
 
 /// The part of an experiment that is run: all of it, or a slice.

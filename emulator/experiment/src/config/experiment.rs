@@ -352,6 +352,9 @@ pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     if !world.injections.is_empty() {
         depends["injections"] = json!(world.injections);
     }
+    if let Some(measure) = &world.measure {
+        depends["measure"] = json!(measure);
+    }
     run_id(&depends)
 }
 

@@ -17,7 +17,7 @@ use volary_engine::metrics::Recording;
 use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Origin, Tolerance};
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
-use volary_engine::workload::{Service, WorkloadSpec};
+use volary_engine::workload::{Measure, Service, WorkloadSpec};
 use volary_netem::Network;
 
 use crate::number;
@@ -152,6 +152,11 @@ pub struct RunSection {
     /// Emulated time at which the run stops, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
+    /// The part of the run that results cover: `{ from = "10 %", until = "5min" }`, or `"auto"`, which runs twice in
+    /// virtual time; if absent, all of it. Jobs that arrive in it count, and so does the time between its bounds; the
+    /// jobs before it are the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
     /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
     /// key and calculates when copies end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +172,7 @@ impl Default for RunSection {
             speed: 1.0,
             awake: false,
             until: None,
+            measure: None,
             real: None,
             record: Record::default(),
         }

@@ -240,6 +240,7 @@ impl Planner<'_> {
             actors: file.actors.clone(),
             interference,
             injections,
+            measure: file.run.measure,
             digest: String::new(),
         };
         let warning = load::resolve_loads(document, &mut resolved, file.seed, &self.traces)?;
@@ -317,7 +318,10 @@ impl Planner<'_> {
         world: &Resolved,
     ) -> Result<(), ConfigError> {
         let same = |last: &Resolved| {
-            last.cluster == world.cluster && last.workload == world.workload && last.service == world.service
+            last.cluster == world.cluster
+                && last.workload == world.workload
+                && last.service == world.service
+                && last.measure == world.measure
         };
         if !self.checked.as_ref().is_some_and(|(last, _)| same(last)) {
             let site = world.cluster.site();
@@ -329,6 +333,7 @@ impl Planner<'_> {
                 |(seed, error)| explain::workload(document, &error).note(format!("with seed {seed}")),
             )?;
             checks::duration(document, world, built.chains(), file.seed)?;
+            checks::window(document, file, &built)?;
             self.lasts = warnings::run_length(world, &built, file.seed);
             self.warn(file.run.record.unobserved(self.lasts));
             self.warn(file.run.until.and_then(|until| warnings::of_limit(until, &built)));

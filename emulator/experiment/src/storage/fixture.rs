@@ -141,6 +141,8 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         sections: PolicySections::default(),
         values: Default::default(),
         unused_schedulers: None,
+        window: None,
+        unsettled: None,
         actors: [].into(),
         shared: None,
         fidelity: None,

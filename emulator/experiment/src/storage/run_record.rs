@@ -51,8 +51,9 @@ pub struct RunRecord {
 impl RunRecord {
     /// Extracts the data for charts from `measured`.
     pub fn new(id: &str, measured: &Measured) -> Self {
-        let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
-        let slowdown = measured.jobs.iter().filter_map(JobRow::slowdown);
+        let counted = || measured.jobs.iter().filter(|job| measured.summary.measures(job.job));
+        let finished = || counted().filter(|job| job.response.is_finite());
+        let slowdown = counted().filter_map(JobRow::slowdown);
         let of_class = |label: &String| {
             let responses = finished().filter(|job| *job.class == **label).map(|job| job.response);
             (label.clone(), Sketch::new(responses.collect()))

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 use volary_engine::results::{
-    ActorLoad, Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections,
+    ActorLoad, Cell, ClaimResult, ClaimsLine, MeasuredWindow, Summary, Tally, Unsettled, cell_name,
+    unequal_injections,
 };
 
 use crate::config::describe::BINDING;
@@ -252,6 +253,52 @@ impl CellGroup {
         let central = self.policies.iter().filter(|runs| unused(runs).is_some());
         let names: Vec<&str> = central.map(|runs| runs.policy.as_str()).collect();
         Some(format!("one central scheduler instead of {all}: {}", names.join(", ")))
+    }
+
+    /// The measured windows in words, by the first run of each policy.
+    pub fn measured(&self) -> impl Iterator<Item = String> {
+        let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+        for runs in &self.policies {
+            let Some(first) = runs.runs.first() else { continue };
+            let Some(window) = first.summary.window else { continue };
+            let MeasuredWindow { from_s, until_s, auto, warm_up, after } = window;
+            let [from, until] = [from_s, until_s].map(number::seconds);
+            let by = if auto { " (by MSER-5)" } else { "" };
+            let text = format!(
+                "measured: {} that arrived from {from}{by} to {until}; {} before them are the warm-up, and {} came after \
+                 them",
+                number::plural(first.summary.jobs.submitted, "job"),
+                number::count(warm_up),
+                number::count(after),
+            );
+            match said.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, policies)) => policies.push(&runs.policy),
+                None => said.push((text, vec![&runs.policy])),
+            }
+        }
+        let seeds = self.policies.iter().any(|runs| runs.runs.len() > 1);
+        let seed = if seeds { ", under the first seed" } else { "" };
+        let one = said.len() == 1;
+        said.into_iter().map(move |(text, policies)| {
+            let whose = if one { String::new() } else { format!(" ({})", policies.join(", ")) };
+            format!("{text}{seed}{whose}")
+        })
+    }
+
+    /// The policies under which most runs had not settled, in words.
+    pub fn unsettled(&self) -> impl Iterator<Item = String> {
+        self.policies.iter().filter_map(|runs| {
+            let found: Vec<Unsettled> = runs.runs.iter().filter_map(|run| run.summary.unsettled).collect();
+            let mean = |of: fn(&Unsettled) -> f64| found.iter().map(of).sum::<f64>() / found.len() as f64;
+            let [first, last] = [mean(|run| run.first_s), mean(|run| run.last_s)].map(number::seconds);
+            (2 * found.len() > runs.runs.len()).then(|| {
+                format!(
+                    "UNSETTLED: {}: the first tenth of the jobs took {first} in the mean, and the last tenth {last}: the run \
+                     warms up, or its load changes; see run.measure",
+                    runs.policy
+                )
+            })
+        })
     }
 
     /// The policies whose actors were overloaded by messages, in words, by their first runs.

@@ -28,6 +28,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
         @if let Some(offered) = group.offered() { p.hint { (offered) } }
         (table::summary(group, view.policies))
+        @for said in group.measured().chain(group.unsettled()) { p.hint { (said) } }
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
         @if let Some(central) = group.central() { p.hint { (central) } }
         div.grid {

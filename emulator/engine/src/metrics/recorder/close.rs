@@ -9,25 +9,29 @@ use volary_actors::catalog::Catalog;
 
 use super::super::{PolicyMetric, Recording};
 use super::Recorder;
-use super::fold::Job;
+use super::fold::{Job, Totals};
 use crate::parcel::Delivered;
 use crate::results::{
     Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, DepthResults, Distribution, Graphs,
-    JobCounts, JobRow, JobTimes, LoadRow, PolicyResults, TaskCounts, percentile,
+    JobCounts, JobRow, JobTimes, LoadRow, MeasuredWindow, PolicyResults, Unsettled, percentile,
 };
 
 /// Totals of a run that has ended.
 #[derive(Debug)]
 pub struct Accounts {
-    /// Numbers of jobs, by outcome.
+    /// Numbers of jobs of the whole run, by outcome.
     pub jobs: JobCounts,
-    /// Numbers of tasks, by outcome.
-    pub tasks: TaskCounts,
-    /// Numbers of copies, by outcome.
+    /// Numbers of copies of the whole run, by outcome.
     pub copies: CopyCounts,
+    /// Counts of the measured jobs.
+    pub measured: Totals,
+    /// The measured window; `None` if the whole run is measured.
+    pub window: Option<MeasuredWindow>,
+    /// Length of the time over which results average: of the window, or the makespan, s.
+    pub length: f64,
     /// Copies that shared nodes evicted.
     pub evicted: u64,
-    /// Times of all jobs.
+    /// Times of the measured jobs.
     pub times: ClassResults,
     /// Times of the jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, ClassResults>,
@@ -39,8 +43,10 @@ pub struct Accounts {
     pub makespan: f64,
     /// Last arrival to last completion, s.
     pub drain: f64,
-    /// Jobs finished before the last arrival, per second; 0 if all arrive at once.
+    /// Jobs finished before the last arrival, or in the window, per second; 0 if all arrive at once.
     pub throughput: f64,
+    /// The response times of the first and of the last measured jobs, if they differ beyond noise.
+    pub unsettled: Option<Unsettled>,
     /// Share of the core time in which cores were busy.
     pub utilization: f64,
     /// Share of the core time that was useful.
@@ -77,13 +83,16 @@ impl Accounts {
     }
 }
 
-/// Time from the last arrival to the end, and jobs finished per second between the first and the last arrival.
-fn flow(rows: &[JobRow], end: f64) -> (f64, f64) {
+/// Time from the last arrival to the end, and jobs finished per second in the window or, without one, between the first
+/// and the last arrival.
+fn flow(rows: &[JobRow], end: f64, window: Option<&MeasuredWindow>) -> (f64, f64) {
     let (first, last) = rows
         .iter()
         .fold((f64::INFINITY, 0f64), |(first, last), row| (first.min(row.arrival), last.max(row.arrival)));
-    let finished = rows.iter().filter(|row| row.arrival + row.response <= last).count();
-    let throughput = if last > first { finished as f64 / (last - first) } else { 0.0 };
+    let (from, until) = window.map_or((first, last), |window| (window.from_s, window.until_s));
+    let is_within = |end: f64| from <= end && end <= until;
+    let finished = rows.iter().filter(|row| is_within(row.arrival + row.response)).count();
+    let throughput = if until > from { finished as f64 / (until - from) } else { 0.0 };
     (end - last, throughput)
 }
 
@@ -104,14 +113,16 @@ impl Recorder<'_> {
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
-        let CopyCounts {
-            started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
-        } = self.copies;
-        assert_eq!(
-            started,
-            finished + preempted + lost + in_progress,
-            "the number of started copies differs from that of their outcomes"
-        );
+        self.measured.jobs = self.measured_jobs();
+        for CopyCounts { started, finished, preempted, lost, in_progress, .. } in
+            [self.copies, self.measured.copies]
+        {
+            assert_eq!(
+                started,
+                finished + preempted + lost + in_progress,
+                "the number of started copies differs from that of their outcomes"
+            );
+        }
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
@@ -119,9 +130,24 @@ impl Recorder<'_> {
             (false, false) => self.progress,
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
-        let rows = self.job_rows();
-        let (drain, throughput) = flow(&rows, end.as_secs_f64());
-        let (mut notes, utilization) = (self.notes(stall), self.share(self.busy_s, makespan));
+        let all = self.job_rows();
+        let part = |chain| all.partition_point(|row| row.job < chain);
+        let rows = &all[part(self.window.first)..part(self.window.end)];
+        let window = (!self.window.is_whole()).then(|| MeasuredWindow {
+            from_s: self.window.from.as_secs_f64(),
+            until_s: self.window.until.min(end).max(self.window.from).as_secs_f64(),
+            auto: false,
+            warm_up: part(self.window.first) as u64,
+            after: (all.len() - part(self.window.end)) as u64,
+        });
+        let responses: Vec<f64> =
+            rows.iter().map(|row| row.response).filter(|time| time.is_finite()).collect();
+        let length = window.map_or(makespan, |window| window.until_s - window.from_s);
+        let (drain, throughput) = flow(&all, end.as_secs_f64(), window.as_ref());
+        let (mut notes, utilization) = (self.notes(stall), self.share(self.in_window.busy_s, length));
+        if window.is_some() && length <= 0.0 {
+            notes.push("the run ended before its measured window began".to_owned());
+        }
         if suspended > 0 {
             notes.push(format!("{suspended} tasks were suspended when the run ended"));
         }
@@ -129,7 +155,8 @@ impl Recorder<'_> {
         if instant > 0 {
             notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
         }
-        let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
+        let CopyCounts { busy_s, wasted_work_s, in_progress_s, .. } = self.in_window;
+        let goodput = self.share((busy_s - wasted_work_s - in_progress_s).max(0.0), length);
         let (labels, recording) = (self.workload.classes(), &self.recording);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
         let classes = classes.map(|(label, waits)| {
@@ -137,14 +164,16 @@ impl Recorder<'_> {
             (label.to_string(), times(rows, std::slice::from_ref(waits), recording))
         });
         let classes = classes.collect();
-        let (deadlines, graphs) = (self.deadlines(end), self.graphs(&rows));
+        let (deadlines, graphs) = (self.deadlines(end), self.graphs(rows));
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Accounts {
             evicted: self.evicted,
             jobs: self.counts,
-            tasks: self.tasks,
-            copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
+            copies: self.copies,
+            measured: self.measured,
+            window,
+            length,
             times: times(rows.iter(), &self.waits, recording),
             classes,
             deadlines,
@@ -152,11 +181,12 @@ impl Recorder<'_> {
             makespan,
             drain,
             throughput,
+            unsettled: Unsettled::of(&responses),
             utilization,
             goodput,
             policy,
             notes,
-            rows,
+            rows: all,
             sample: self.sample,
             sampled_one_in: self.sampled_one_in,
             timeline: self.timeline,
@@ -165,9 +195,26 @@ impl Recorder<'_> {
         }
     }
 
-    /// Core time as a share of all cores.
-    fn share(&self, core_s: f64, makespan: f64) -> f64 {
-        if makespan > 0.0 { core_s / (self.running.len() as f64 * makespan) } else { 0.0 }
+    /// Core time as a share of all cores over a length of time.
+    fn share(&self, core_s: f64, length: f64) -> f64 {
+        if length > 0.0 { core_s / (self.running.len() as f64 * length) } else { 0.0 }
+    }
+
+    /// Numbers of measured jobs, by outcome.
+    fn measured_jobs(&self) -> JobCounts {
+        let mut counts = JobCounts::default();
+        for chain in self.window.chains(self.workload.chains()) {
+            let mut stages = self.workload.jobs_of(chain).map(|stage| &self.jobs[stage as usize]);
+            let outcome = match (stages.clone().next(), self.left[chain as usize]) {
+                (None | Some(Job::Pending), _) => continue,
+                (_, 1..) => &mut counts.unfinished,
+                _ if stages.any(|stage| matches!(stage, Job::Killed)) => &mut counts.failed,
+                _ => &mut counts.finished,
+            };
+            *outcome += 1;
+            counts.submitted += 1;
+        }
+        counts
     }
 
     fn job_rows(&self) -> Vec<JobRow> {

@@ -17,7 +17,7 @@ impl Recorder<'_> {
         let until = if self.all_finished() { Time::MAX } else { end };
         let mut found = Deadlines { miss_rate: f64::NAN, ..Deadlines::default() };
         let mut responses = Vec::new();
-        for chain in 0..self.workload.chains() {
+        for chain in self.window.chains(self.workload.chains()) {
             let Some((arrival, ended)) = self.fate(chain) else { continue };
             let hours = ended.map_or(0.0, |_| self.node_hours(chain));
             let GoodputHours { slo, late, be, .. } = &mut found.goodput_h;

@@ -4,6 +4,7 @@
 //! a bug in a policy and stops the run with its seed.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use hdrhistogram::Histogram;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
@@ -19,7 +20,7 @@ use super::super::{MessageWindow, PolicyMetric, PolicyMetrics, Recording, policy
 use crate::parcel::Delivered;
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
-use crate::workload::Workload;
+use crate::workload::{Window, Workload};
 
 /// Limit on the copies per open task that are preempted or evicted without a task that finishes. Beyond it the run is
 /// stalled: its tasks are launched and stopped again and again.
@@ -55,8 +56,33 @@ pub(super) struct Suspended {
     /// The core on which it was suspended; `None` while it runs again, on that core or another core of its node.
     pub(super) core: Option<u32>,
     first: Time,
-    pub(super) spent: f64,
+    pub(super) spent: CoreTime,
     at: Time,
+}
+
+/// Core time spent on a copy, s.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct CoreTime {
+    all: f64,
+    /// The part of it within the measured window.
+    within: f64,
+}
+
+impl CoreTime {
+    fn plus(self, more: Self) -> Self {
+        Self { all: self.all + more.all, within: self.within + more.within }
+    }
+}
+
+/// Counts of jobs, tasks and copies.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Totals {
+    /// Numbers of jobs, by outcome.
+    pub jobs: JobCounts,
+    /// Numbers of tasks, by outcome.
+    pub tasks: TaskCounts,
+    /// Numbers of copies, by outcome.
+    pub copies: CopyCounts,
 }
 
 /// Totals of one run, updated from its notes.
@@ -67,15 +93,19 @@ pub struct Recorder<'a> {
     pub(super) recording: Recording,
     pub(super) jobs: Vec<Job>,
     /// For each chain the number of its stages that can still end.
-    left: Vec<u32>,
+    pub(super) left: Vec<u32>,
     pub(super) counts: JobCounts,
     pub(super) tasks: TaskCounts,
     pub(super) copies: CopyCounts,
+    pub(super) window: Window,
+    /// Counts of the measured jobs; those of jobs are made at the end.
+    pub(super) measured: Totals,
+    /// Core time of all copies within the measured window.
+    pub(super) in_window: CopyCounts,
     pub(super) running: Vec<Option<Running>>,
     pub(super) busy: u32,
     pub(super) suspended: BTreeMap<CopyId, Suspended>,
-    pub(super) busy_s: f64,
-    /// Task waits of each class in microseconds.
+    /// Waits of measured tasks of each class in microseconds.
     pub(super) waits: Vec<Histogram<u64>>,
     /// Time of the first start of a copy of each job; the end of time before that.
     pub(super) begun: Vec<Time>,
@@ -94,7 +124,7 @@ pub struct Recorder<'a> {
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
     pub(super) timeline: Vec<CopyRow>,
-    window: MessageWindow,
+    shown: MessageWindow,
     /// Messages on the timeline, each with the time at which it was handled.
     pub(super) messages: Vec<(Time, Delivered)>,
     /// Messages that the timeline had no room for.
@@ -132,10 +162,12 @@ impl<'a> Recorder<'a> {
             counts: JobCounts::default(),
             tasks: TaskCounts::default(),
             copies: CopyCounts::default(),
+            window: recording.measured(),
+            measured: Totals::default(),
+            in_window: CopyCounts::default(),
             running: vec![None; layout.workers() as usize],
             busy: 0,
             suspended: BTreeMap::new(),
-            busy_s: 0.0,
             waits,
             begun: vec![Time::MAX; jobs as usize],
             first_arrival: None,
@@ -149,7 +181,7 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
-            window: MessageWindow::new(layout, &recording),
+            shown: MessageWindow::new(layout, &recording),
             messages: Vec::new(),
             messages_left_out: 0,
             load: LoadSampler::new(if recording.timeline_cores > 0 {
@@ -219,7 +251,7 @@ impl<'a> Recorder<'a> {
                 caches.check(note)?;
             }
             Note::Informed { update } => {
-                let (_, (_, (_, (_, (spread, _))))) = &self.metrics;
+                let (_, (_, (_, (spread, _)))) = &self.metrics;
                 spread.check(who, update)?;
             }
             Note::Killed { .. }
@@ -252,7 +284,7 @@ impl<'a> Recorder<'a> {
             Note::Killed { job } => self.killed(now, job),
             Note::Started { copy, resumed } => {
                 self.progress = now;
-                self.copies.started += u64::from(!resumed);
+                self.copies_of(copy.task.job).for_each(|copies| copies.started += u64::from(!resumed));
                 let begun = &mut self.begun[copy.task.job.index()];
                 *begun = now.min(*begun);
                 if resumed {
@@ -275,12 +307,12 @@ impl<'a> Recorder<'a> {
                 }
                 self.ended(now, self.layout.core_index(who), CopyEnd::Preempted);
             }
-            Note::Evicted { .. } => self.evicted += 1,
+            Note::Evicted { .. } => self.evicted += u64::from(self.window.spans(now)),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
             Note::Discarded { copy } => {
                 self.stopped_in_vain += 1;
                 if let Some(suspended) = self.suspended.remove(&copy) {
-                    self.copies.count(CopyEnd::Preempted, suspended.spent);
+                    self.count(copy, CopyEnd::Preempted, suspended.spent);
                 }
             }
             Note::Informed { .. } | Note::Regards { .. } => self.progress = now,
@@ -310,6 +342,9 @@ impl<'a> Recorder<'a> {
         self.load.arrived(job, tasks);
         self.counts.submitted += u64::from(self.workload.jobs_of(self.workload.chain(job)).start == job.0);
         self.tasks.submitted += u64::from(tasks);
+        if self.is_measured(job) {
+            self.measured.tasks.submitted += u64::from(tasks);
+        }
         let since = if links.predecessors.is_empty() { arrival } else { now };
         self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
         // The time from which responses count; a paused client submits later.
@@ -392,13 +427,11 @@ impl<'a> Recorder<'a> {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
             panic!("core {core} ended a copy that it was not running")
         };
-        let stretch = now.since(since).as_secs_f64();
-        self.busy -= 1;
-        self.busy_s += stretch;
+        let stretch = self.vacated(copy, since, now);
         // Another copy of this task may be suspended on another core.
         let resumed = self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_none());
         let earlier = if resumed { self.suspended.remove(&copy) } else { None };
-        let spent = stretch + earlier.map_or(0.0, |s| s.spent);
+        let spent = earlier.map_or_else(CoreTime::default, |s| s.spent).plus(stretch);
         match how {
             CopyEnd::First => {
                 self.tasks.finished += 1;
@@ -409,14 +442,17 @@ impl<'a> Recorder<'a> {
                     unreachable!("only an open job has a first copy of a task")
                 };
                 self.metrics.finished(copy, arrived, start, now);
-                let class = self.workload.class_index(job);
-                // The histogram resizes itself; u64 microseconds hold any wait.
-                let _ = self.waits[class].record(start.since(arrived).0 / 1000);
+                if self.is_measured(job) {
+                    self.measured.tasks.finished += 1;
+                    let class = self.workload.class_index(job);
+                    // The histogram resizes itself; u64 microseconds hold any wait.
+                    let _ = self.waits[class].record(start.since(arrived).0 / 1000);
+                }
             }
             CopyEnd::Suspended => unreachable!("a suspended copy has not ended"),
             CopyEnd::Second | CopyEnd::Preempted | CopyEnd::Lost | CopyEnd::InProgress => {}
         }
-        self.copies.count(how, spent);
+        self.count(copy, how, spent);
         self.keep(core, copy, since, now, how);
     }
 
@@ -428,7 +464,7 @@ impl<'a> Recorder<'a> {
             }
         }
         for (copy, suspended) in std::mem::take(&mut self.suspended) {
-            self.copies.count(self.fate_of(copy), suspended.spent);
+            self.count(copy, self.fate_of(copy), suspended.spent);
         }
     }
 
@@ -445,25 +481,53 @@ impl<'a> Recorder<'a> {
     fn resumed(&mut self, now: Time, copy: CopyId) {
         if let Some(suspended) = self.suspended.get_mut(&copy) {
             suspended.core = None;
-            self.copies.suspended_s += now.since(suspended.at).as_secs_f64();
-            // A copy that goes on in the same instant was never off its core.
-            self.copies.suspensions -= u64::from(suspended.at == now);
+            let at = suspended.at;
+            for copies in self.copies_of(copy.task.job) {
+                copies.suspended_s += now.since(at).as_secs_f64();
+                // A copy that goes on in the same instant was never off its core.
+                copies.suspensions -= u64::from(at == now);
+            }
         }
+    }
+
+    /// Whether results count a job.
+    fn is_measured(&self, job: JobId) -> bool {
+        self.window.is_whole() || self.window.has(self.workload.chain(job))
+    }
+
+    /// The counts of copies of all jobs and, for a measured job, of the measured ones.
+    fn copies_of(&mut self, job: JobId) -> impl Iterator<Item = &mut CopyCounts> {
+        let is_measured = self.is_measured(job);
+        iter::once(&mut self.copies).chain(is_measured.then_some(&mut self.measured.copies))
+    }
+
+    /// Counts a copy that has ended, and the core time spent on it.
+    fn count(&mut self, copy: CopyId, how: CopyEnd, spent: CoreTime) {
+        self.copies_of(copy.task.job).for_each(|copies| copies.count(how, spent.all));
+        self.in_window.count(how, spent.within);
+    }
+
+    /// Counts a stretch of a copy that has left its core; returns its core time.
+    fn vacated(&mut self, copy: CopyId, since: Time, now: Time) -> CoreTime {
+        self.busy -= 1;
+        let [all, within] = [now.since(since), self.window.overlap(since, now)].map(Span::as_secs_f64);
+        self.copies_of(copy.task.job).for_each(|copies| copies.busy_s += all);
+        self.in_window.busy_s += within;
+        CoreTime { all, within }
     }
 
     fn suspend(&mut self, now: Time, core: u32) {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
             panic!("core {core} suspended a copy that it was not running")
         };
-        let stretch = now.since(since).as_secs_f64();
-        self.busy -= 1;
-        self.busy_s += stretch;
+        let stretch = self.vacated(copy, since, now);
+        let spent = CoreTime::default();
         let entry =
-            self.suspended.entry(copy).or_insert(Suspended { core: None, first: since, spent: 0.0, at: now });
+            self.suspended.entry(copy).or_insert(Suspended { core: None, first: since, spent, at: now });
         entry.core = Some(core);
-        entry.spent += stretch;
+        entry.spent = entry.spent.plus(stretch);
         entry.at = now;
-        self.copies.suspensions += 1;
+        self.copies_of(copy.task.job).for_each(|copies| copies.suspensions += 1);
         self.keep(core, copy, since, now, CopyEnd::Suspended);
     }
 
@@ -510,10 +574,15 @@ impl<'a> Recorder<'a> {
         if self.running[core as usize].is_some() {
             self.ended(now, core, CopyEnd::Lost);
         }
-        let gone: Vec<_> =
-            self.suspended.iter().filter(|(_, s)| s.core == Some(core)).map(|(copy, _)| *copy).collect();
-        for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
-            self.copies.count(CopyEnd::Lost, suspended.spent);
+        let gone: Vec<_> = self
+            .suspended
+            .iter()
+            .filter(|(_, s)| s.core == Some(core))
+            .map(|(copy, s)| (*copy, s.spent))
+            .collect();
+        for (copy, spent) in gone {
+            self.suspended.remove(&copy);
+            self.count(copy, CopyEnd::Lost, spent);
         }
     }
 
@@ -601,7 +670,7 @@ impl Observer for Recorder<'_> {
 
     #[inline]
     fn delivered(&mut self, now: Time, sent: Time, from: ActorId, to: ActorId, msg: &Message) {
-        if let Some(what) = self.window.delivered(now, sent, from, to, msg) {
+        if let Some(what) = self.shown.delivered(now, sent, from, to, msg) {
             Recorder::delivered(self, now, what);
         }
     }

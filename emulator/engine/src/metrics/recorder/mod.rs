@@ -6,7 +6,7 @@ mod fold;
 mod so_far;
 
 pub use close::Accounts;
-pub use fold::Recorder;
+pub use fold::{Recorder, Totals};
 pub use so_far::SoFar;
 
 #[cfg(test)]

@@ -48,16 +48,16 @@ impl Recorder<'_> {
         tasks.len() as u64
     }
 
-    /// Response times of jobs that have finished, s, in the order of the jobs. In a workload of more than `most` jobs
-    /// only evenly spaced jobs are included. The second result is the number of jobs that each of them represents.
+    /// Response times of measured jobs that have finished, s, in the order of the jobs. Of more than `most` jobs only
+    /// evenly spaced ones are included. The second result is the number of jobs that each of them represents.
     pub fn responses(&self, most: u32) -> (Vec<f64>, u32) {
-        let chains = self.workload.chains();
-        let step = chains.div_ceil(most.max(1)).max(1);
+        let chains = self.window.chains(self.workload.chains());
+        let step = (chains.len() as u32).div_ceil(most.max(1)).max(1);
         let response = |chain: u32| {
             let first = JobId(self.workload.jobs_of(chain).start);
             Some(self.end_of(chain)?.since(self.workload.job(first).arrival).as_secs_f64())
         };
-        ((0..chains).step_by(step as usize).filter_map(response).collect(), step)
+        (chains.step_by(step as usize).filter_map(response).collect(), step)
     }
 
     /// Whether a copy runs on a core.

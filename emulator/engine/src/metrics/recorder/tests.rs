@@ -23,6 +23,7 @@ const LIMITS: Recording = Recording {
     slowdown_bound: Span::from_secs(10),
     cached_nodes: None,
     snapshots: false,
+    window: None,
     gossip: None,
     quiet: Span::from_secs(1000),
 };

@@ -13,6 +13,7 @@ use super::ages::Ages;
 use super::instants::{CacheSamples, Instants};
 use super::view::Lack;
 use crate::results::{CacheRow, PolicyResults, Staleness};
+use crate::workload::Window;
 
 /// Folds notes about copies of a shared state.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct CopyTracker<'a> {
     layout: &'a Layout,
     faults: &'a Faults,
     every: Span,
+    /// The time in which copies are observed.
+    window: Window,
     seed: u64,
     /// `None` until the state changes.
     state: Option<Box<SharedState>>,
@@ -37,8 +40,14 @@ struct SharedState {
 
 impl<'a> CopyTracker<'a> {
     /// Creates a tracker that observes copies at an interval from the first copy on.
-    pub(super) const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
-        Self { layout, faults, every, seed, state: None }
+    pub(super) const fn new(
+        layout: &'a Layout,
+        faults: &'a Faults,
+        every: Span,
+        window: Window,
+        seed: u64,
+    ) -> Self {
+        Self { layout, faults, every, window, seed, state: None }
     }
 
     /// The observations so far.
@@ -51,7 +60,8 @@ impl<'a> CopyTracker<'a> {
         let Some(state) = self.state.as_deref_mut() else { return };
         while let Some(at) = state.samples.due(now) {
             for (&who, &(made, received)) in &state.copies {
-                if self.faults.crash_between(self.layout.endpoint(who), received, at).is_none() {
+                let crash = self.faults.crash_between(self.layout.endpoint(who), received, at);
+                if crash.is_none() && self.window.spans(at) {
                     let lack = lack(&state.changes, made, at);
                     state.ages.add(lack, state.samples.weight());
                     state.samples.rows.push(row(self.layout, who, lack, at));
@@ -77,6 +87,7 @@ impl<'a> CopyTracker<'a> {
         self.look(now);
         if let Some(state) = &mut self.state
             && let Some((before, _)) = state.copies.insert(who, (made, now))
+            && self.window.spans(now)
         {
             state.ages.peak(now.since(before).as_secs_f64());
         }

@@ -1,0 +1,53 @@
+//! Counters of a shard in the measured window: those at its end, without those at its begin.
+
+use volary_actors::base::Time;
+
+use super::{Observer, Shard, WindowTally};
+use crate::handling::RoleLoad;
+
+impl<O: Observer> Shard<'_, O> {
+    /// Keeps the counters at the bounds that have passed, before the first event after them.
+    #[cold]
+    pub(super) fn pass_bounds(&mut self) {
+        while self.bounds.next <= self.now && self.bounds.next < Time::MAX {
+            let at = self.bounds.next;
+            let tally = Some(self.tally(at));
+            if self.bounds.begin.is_none() {
+                // Maxima have no difference: the loads of actors count from here on.
+                self.servers.iter_mut().for_each(|servers| servers.reset(at));
+                (self.bounds.begin, self.bounds.next) = (tally, self.bounds.window.until);
+            } else {
+                (self.bounds.end, self.bounds.next) = (tally, Time::MAX);
+            }
+        }
+    }
+
+    /// The counters until `at`.
+    fn tally(&self, at: Time) -> WindowTally {
+        WindowTally {
+            traffic: self.traffic.clone(),
+            loads: self
+                .servers
+                .as_ref()
+                .map_or_else(Vec::new, |servers| servers.loads(at, self.parts.layout)),
+            shared: self.parts.cores.shared_use(at),
+        }
+    }
+
+    /// The counters in the measured window, as far as it has passed.
+    pub fn measured(&self) -> WindowTally {
+        let mut tally = self.bounds.end.clone().unwrap_or_else(|| self.tally(self.now));
+        if self.bounds.window.is_whole() {
+            return tally;
+        }
+        let begin = self.bounds.begin.as_ref().unwrap_or(&tally).clone();
+        if self.bounds.begin.is_none() {
+            tally.loads = vec![RoleLoad::default(); tally.loads.len()];
+        }
+        tally.traffic.subtract(&begin.traffic);
+        if let (Some(shared), Some(begin)) = (&mut tally.shared, &begin.shared) {
+            shared.subtract(begin);
+        }
+        tally
+    }
+}
