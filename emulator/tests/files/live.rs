@@ -195,8 +195,8 @@ fn only_a_viewer_that_stops_reading_is_dropped() {
     assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "no viewer was dropped");
 }
 
-/// Runs the experiment in virtual time, with or without a viewer, and at a pace if one is given. Returns the hashes of the order of events, and
-/// whether the viewer saw details.
+/// Runs the experiment in virtual time, with or without a viewer, and at a pace if one is given. Returns the hashes of
+/// the order of events, and whether the viewer saw details.
 fn hashes(viewed: bool, pace: Option<f64>) -> (Vec<String>, bool) {
     let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
     let experiment = Experiment::plan("e.toml", &larger, &Overrides::default()).unwrap();

@@ -18,6 +18,7 @@ use volary_netem::topology::TopologyFile;
 use super::experiment::Experiment;
 use super::load::{CapacityBasis, Load};
 use crate::number::{self, plural};
+use crate::storage::manifest::BINDING;
 use crate::storage::slices::SweepSlice;
 
 /// Maximum number of listed cells; the number of further cells is shown.
@@ -167,9 +168,6 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
     rows.extend(binding(experiment).map(|said| (BINDING, said)));
     rows
 }
-
-/// Name of the line about the binding of tasks.
-pub const BINDING: &str = "binding";
 
 /// How the policies bind tasks to nodes; `None` if all do it in one way.
 fn binding(experiment: &Experiment) -> Option<String> {

@@ -17,6 +17,9 @@ use volary_engine::results::{Cell, Injected, Summary, run_name};
 use super::slices::Slices;
 use crate::files::FileSum;
 
+/// Name of the line of [`Manifest::world`] about the binding of tasks.
+pub const BINDING: &str = "binding";
+
 /// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Manifest {

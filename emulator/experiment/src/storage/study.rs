@@ -10,11 +10,9 @@ use volary_engine::results::{
     unequal_injections,
 };
 
-use crate::config::describe::BINDING;
 use crate::number;
 use crate::stats::Interval;
-use crate::storage::manifest::PlannedPoint;
-use crate::storage::manifest::{Failure, Manifest};
+use crate::storage::manifest::{BINDING, Failure, Manifest, PlannedPoint};
 use crate::storage::run_record::RunRecord;
 
 /// One experiment's results.
