@@ -304,7 +304,8 @@ macro_rules! following {
             pub pretrain: u32,
             /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part
             /// of its work, and a step is submitted when the client learns that all tasks of the one before it have
-            /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one step.
+            /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one
+            /// step.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub synchronous: Option<u32>,
         }
