@@ -92,7 +92,7 @@ pub enum Binds {
     Late,
     /// Short jobs late, long ones early.
     ByLength,
-    /// When a node is free: tasks wait in one queue.
+    /// When a node has room: tasks wait in one queue.
     Central,
     /// When a node of their group is free: tasks wait in the group's queue.
     Groups,
@@ -109,7 +109,7 @@ impl Binds {
             Self::Early => "on arrival",
             Self::Late => "late, to a free node with a reservation,",
             Self::ByLength => "late if short, on arrival if long,",
-            Self::Central => "from one queue when a node is free",
+            Self::Central => "from one queue when a node has room",
             Self::Groups => "from a group's queue when a node is free",
             Self::Plans => "by plans",
             Self::Program => "as their programs say",

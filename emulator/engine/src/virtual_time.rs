@@ -153,6 +153,7 @@ fn drive<O: Observer>(
     let mut limit = Time::ZERO;
     shard.start();
     loop {
+        let mut is_paced = false;
         for _ in 0..SLICE {
             let is_over = shard.observer.0.all_finished();
             if !is_over && shard.advance_by(limit) {
@@ -168,11 +169,12 @@ fn drive<O: Observer>(
                     let allowed = progress.wait(due);
                     limit =
                         shard.observer.0.quiet_until().max(due).min(end.unwrap_or(Time::MAX)).min(allowed);
-                    if allowed == Time::MAX {
-                        continue;
+                    is_paced = allowed < Time::MAX;
+                    if is_paced {
+                        // A paced run shows every step.
+                        break;
                     }
-                    // A paced run shows every step.
-                    break;
+                    continue;
                 }
             };
             progress.look(shard.now(), &shard.observer.0, shard.traffic());
@@ -183,7 +185,11 @@ fn drive<O: Observer>(
         if progress.is_stopped() {
             return Ok(DriveEnd::Interrupted(shard.now()));
         }
-        idle = if shard.observer.0.last_progress() == progressed { idle + SLICE } else { 0 };
+        if shard.observer.0.last_progress() > progressed {
+            idle = 0;
+        } else if !is_paced {
+            idle += SLICE;
+        }
         progressed = shard.observer.0.last_progress();
         if shard.pending() > MOST_PENDING || idle > MOST_IDLE {
             return Err(EngineError::Refused(flood(shard, idle)));

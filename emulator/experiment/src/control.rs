@@ -2,7 +2,7 @@
 //!
 //! Runtimes report to observers, such as the live page, while a study runs.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,14 +77,15 @@ impl Progress for StudyControl {
 #[derive(Debug)]
 pub struct ObservedRun<'a> {
     control: &'a StudyControl,
-    begun: Instant,
+    /// Time of the first wait of a paced run.
+    begun: OnceCell<Instant>,
     observers: RefCell<Vec<Box<dyn RunObserver + 'a>>>,
 }
 
 impl<'a> ObservedRun<'a> {
     /// The control of the run with this id.
     pub fn new(control: &'a StudyControl, run: &str, world: &'a World) -> Self {
-        Self { control, begun: Instant::now(), observers: RefCell::new(control.of_run(run, world)) }
+        Self { control, begun: OnceCell::new(), observers: RefCell::new(control.of_run(run, world)) }
     }
 }
 
@@ -101,12 +102,12 @@ impl Progress for ObservedRun<'_> {
 
     fn wait(&self, due: Time) -> Time {
         let Some(pace) = self.control.pace else { return Time::MAX };
+        let begun = self.begun.get_or_init(Instant::now);
         loop {
-            let now = Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * pace);
+            let now = Time::ZERO + Span::from_secs_f64(begun.elapsed().as_secs_f64() * pace);
             if now >= due || self.control.stopped() {
                 return now;
             }
-            // The page and the stop flag are looked at meanwhile.
             std::thread::sleep(STEP);
         }
     }

@@ -42,10 +42,10 @@ pub(super) struct Options {
     /// If absent, a panel for each value of the other keys, with a line for each policy.
     #[arg(long, value_enum)]
     by: Option<PanelsBy>,
-    /// Title of the horizontal axis of a sweep; if absent, the swept key.
+    /// Title of the horizontal axis of a sweep; if absent, the meaning of the swept key.
     #[arg(long, value_name = "TEXT")]
     x_title: Option<String>,
-    /// Title of the vertical axis of a sweep; if absent, the number.
+    /// Title of the vertical axis of a sweep of one number; if absent, the number.
     #[arg(long, value_name = "TEXT")]
     y_title: Option<String>,
     /// The swept key along the axis of a sweep; if absent, the key with the most values.

@@ -8,7 +8,7 @@ use clap::Args;
 use volary_actors::base::Span;
 use volary_hosts::cluster::status::status;
 
-use super::output::{print, show};
+use super::output::{print, print_exact, show};
 
 /// Show the state of the agents of a hosts file.
 #[derive(Debug, Args)]
@@ -17,9 +17,9 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
     /// Show the states again every so often, until Ctrl-C; "2s" without a value.
-    #[arg(long, value_name = "PERIOD", num_args = 0..=1, default_missing_value = "2s")]
+    #[arg(long, value_name = "PERIOD", num_args = 0..=1, default_missing_value = "2s", value_parser = period)]
     watch: Option<Span>,
-    /// Print a JSON array instead of lines.
+    /// Print a JSON array instead of lines; with --watch, on one line each time.
     #[arg(long)]
     json: bool,
 }
@@ -28,18 +28,28 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     loop {
         let code = once(options)?;
         let Some(period) = options.watch else { return Ok(code) };
-        std::thread::sleep(Duration::from_nanos(period.0.max(Span::from_millis(100).0)));
+        std::thread::sleep(Duration::from_nanos(period.0));
         if !options.json {
             print("")?;
         }
     }
 }
 
+fn period(text: &str) -> Result<Span, String> {
+    let period = text.parse::<Span>().map_err(|error| error.to_string())?;
+    if period < Span::from_millis(100) { Err("the shortest period is 100ms".to_owned()) } else { Ok(period) }
+}
+
 /// Shows the states once.
 fn once(options: &Options) -> anyhow::Result<ExitCode> {
     let states = status(&options.hosts)?;
     let lines = || states.iter().map(|state| format!("{state}\n")).collect();
-    let status = show(options.json, || &states, lines)?;
+    let status = if options.json && options.watch.is_some() {
+        print_exact(&format!("{}\n", serde_json::to_string(&states)?))?;
+        ExitCode::SUCCESS
+    } else {
+        show(options.json, || &states, lines)?
+    };
     let well = states.iter().all(|state| state.error.is_none());
     Ok(if well { status } else { ExitCode::from(3) })
 }

@@ -69,6 +69,11 @@ pub fn run(
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
+    if control.pace.is_some() {
+        // The policies of a cell under one seed are beside each other.
+        let policies = experiment.labels().len();
+        runs.sort_by_key(|run| (run.point / policies, run.replication));
+    }
     // The hosts are connected before the folder is made: a study that cannot start leaves no folder.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;

@@ -20,7 +20,11 @@ fn pixels(png: &[u8]) -> (u32, u32) {
 fn plot_writes_every_kind_of_figure_as_a_file() {
     let folder = folder();
     let here = folder.path();
-    fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{SWEEP}")).unwrap();
+    fs::write(
+        here.join("e.toml"),
+        format!("{EXPERIMENT}\n{SWEEP}\n[report]\ncharts = [\"makespan_s / jobs.submitted\"]\n"),
+    )
+    .unwrap();
     expect(here, "run e.toml --quiet --out r", 0);
     let svg = |args: &str| {
         expect(here, &format!("plot r {args} --out f.svg"), 0);
@@ -47,6 +51,8 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
         ratio.contains(">machines</text>") && ratio.contains(">response_s.p99/response_s.p50</text>"),
         "{ratio}"
     );
+    let report = fs::read_to_string(here.join("r/report.html")).unwrap();
+    assert!(report.contains(">makespan_s / jobs.submitted</text>"), "a chart of the experiment's own");
     let by_policy = svg("--by policy --y-title seconds");
     assert!(
         by_policy.contains("p99, sparrow</text>") && by_policy.contains(">seconds</text>"),
@@ -107,7 +113,8 @@ plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use this 
 plot r --over nodes | 2 | --over: the figure cdf does not use this option; `sweep` can
 plot r --at load=1 | 2 | --at load: the run has no swept keys
 plot r --job median | 2 | --job: the figure cdf does not use this option; `job` can
-plot r --what job --job 4000000 | 2 | job 4000000 has no recorded executions | run.record.tasks_one_in
+plot r --what job --job 4000000 | 2 | the run has no job 4000000
+plot lost --what job | 2 | no finished job has recorded executions
 plot r --what job --job fastest | 2 | expected a number, `slowest` or `median`
 plot r --window 1s..2s | 2 | --window: the figure cdf does not use this option; `timeline` can
 plot r --what timeline --window 100h..101h | 2 | no copy is recorded at these times | run.record.timeline

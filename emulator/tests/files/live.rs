@@ -238,8 +238,11 @@ fn the_order_of_events_is_the_same_under_observation() {
     let (alone, _) = hashes(false, None);
     let (viewed, seen) = hashes(true, None);
     assert_eq!(alone, viewed);
+    let begun = Instant::now();
     let (paced, _) = hashes(false, Some(2_000.0));
     assert_eq!(alone, paced, "a pace does not change the order");
+    // The last job arrives after 800 s of emulated time.
+    assert!(begun.elapsed() > Duration::from_millis(400), "{:?}", begun.elapsed());
     assert!(seen, "the viewer must see details during the run");
 }
 

@@ -260,7 +260,7 @@ mod tests {
         };
         assert_eq!(window("from = \"10 %\"\nuntil = \"50%\""), Some((1, 5, 2.0, 5.0)));
         assert_eq!(window("from = \"2s\"\nuntil = \"5s\""), Some((1, 4, 2.0, 5.0)));
-        assert_eq!(window("until = \"1min\""), Some((0, 10, 1.0, 60.0)));
+        assert_eq!(window("until = \"20s\""), Some((0, 10, 1.0, 20.0)));
         assert_eq!(window("from = \"500ms\""), Some((0, 10, 0.5, 10.0)));
         for empty in
             ["from = \"11s\"", "from = \"50 %\"\nuntil = \"2s\"", "from = \"90 %\"", "until = \"0 %\""]

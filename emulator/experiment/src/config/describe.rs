@@ -172,8 +172,11 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
 /// How the policies bind tasks to nodes; `None` if all do it in one way.
 fn binding(experiment: &Experiment) -> Option<String> {
     let mut by: BTreeMap<Binds, Vec<&str>> = BTreeMap::new();
-    for (label, point) in experiment.labels().into_iter().zip(&experiment.points) {
-        by.entry(point.policy.traits().binds).or_default().push(label);
+    for point in &experiment.points {
+        let policies = by.entry(point.policy.traits().binds).or_default();
+        if !policies.contains(&point.label.as_str()) {
+            policies.push(&point.label);
+        }
     }
     let each = by.iter().map(|(binds, policies)| format!("{} by {}", binds.words(), policies.join(", ")));
     (by.len() > 1).then(|| Vec::from_iter(each).join("; "))

@@ -16,7 +16,7 @@ use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Axes, Check, Claim, Expression, Names, ParseError, is_label, unmeasured};
+use super::claims::{Axes, Check, Claim, Expression, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Contents, Experiment, MOST_REPLICATIONS, Overrides, digest, id_under};
@@ -443,7 +443,8 @@ impl Planner<'_> {
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;
-        check_charts(document, &file.report.charts)?;
+        let idle = check_charts(document, &file.report.charts, &self.classes, !sweep.is_empty())?;
+        self.warn(idle);
         self.warn(unmeasured(&claims, &self.points, &file.run.record));
         Ok(Experiment {
             name: name(path),
@@ -550,14 +551,24 @@ fn check_policy(
     )
 }
 
-/// Checks the numbers of the report's charts.
-fn check_charts(document: &Document<'_>, charts: &[String]) -> Result<(), ConfigError> {
-    charts.iter().enumerate().try_for_each(|(i, text)| {
-        let refused = |error: ParseError| {
-            document.error_at(&["report", "charts", &i.to_string()], error.message).help(error.help)
-        };
-        Expression::parse(text).map(drop).map_err(refused)
-    })
+/// Checks the numbers of the report's charts; returns a warning if the report has none.
+fn check_charts(
+    document: &Document<'_>,
+    charts: &[String],
+    classes: &BTreeSet<String>,
+    is_swept: bool,
+) -> Result<Option<String>, ConfigError> {
+    for (i, text) in charts.iter().enumerate() {
+        let error = |message: String| document.error_at(&["report", "charts", &i.to_string()], message);
+        let parsed = Expression::parse(text).map_err(|found| error(found.message).help(found.help))?;
+        if let Some(class) = parsed.classes().difference(classes).next() {
+            let known = listed(classes.iter().map(String::as_str));
+            return Err(error(format!("unknown class `{class}`")).help(format!("known: {known}")));
+        }
+    }
+    let is_idle = !charts.is_empty() && !is_swept;
+    Ok(is_idle
+        .then(|| "report.charts is not used: nothing is swept, and charts are over swept keys".to_owned()))
 }
 
 /// Parses the claims and checks every name in them.

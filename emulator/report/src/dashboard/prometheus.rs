@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use super::snapshot::{RunStage, Snapshot};
+use super::snapshot::{RunEntry, RunStage, Snapshot};
 
 /// Media type of the format.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -25,14 +25,23 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     for ((policy, stage), count) in runs {
         text.sample("volary_runs", &[("policy", policy), ("stage", stage)], count);
     }
+    let begun = || {
+        snapshot.header.policies.iter().filter_map(|policy| {
+            let runs = || snapshot.runs.iter().filter(|run| run.policy == *policy);
+            let sum = |of: fn(&RunEntry) -> u64| runs().map(of).sum::<u64>();
+            Some((policy, sum(|run| run.jobs), sum(|run| run.finished))).filter(|(_, jobs, _)| *jobs > 0)
+        })
+    };
+    text.family("volary_jobs", "gauge", "Number of jobs of the runs that have begun.");
+    begun().for_each(|(policy, jobs, _)| text.sample("volary_jobs", &[("policy", policy)], jobs));
+    text.family("volary_jobs_finished", "gauge", "Number of finished jobs of these runs.");
+    begun().for_each(|(policy, _, done)| text.sample("volary_jobs_finished", &[("policy", policy)], done));
     let Some(run) = snapshot.cell.as_ref().and_then(|cell| cell.run.as_ref()) else { return text.0 };
     let (seed, counts) = (run.seed.to_string(), &run.counts);
     let of_run = [("policy", run.policy.as_str()), ("seed", seed.as_str())];
     let numbers = [
         ("volary_clock_seconds", "gauge", "Emulated time of the run that began last.", run.at_s),
-        ("volary_jobs", "gauge", "Number of jobs in its workload.", counts.jobs as f64),
         ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", counts.jobs_submitted as f64),
-        ("volary_jobs_finished", "counter", "Number of its finished jobs.", counts.jobs_finished as f64),
         ("volary_tasks_finished", "counter", "Number of its finished tasks.", counts.tasks_finished as f64),
         ("volary_tasks_waiting", "gauge", "Number of its waiting tasks.", counts.tasks_waiting as f64),
         ("volary_copies_running", "gauge", "Number of its running copies.", counts.copies_running as f64),

@@ -1,11 +1,12 @@
 //! One job under every policy of a cell, on one axis of time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use volary_engine::results::{CopyRow, JobRow, SlowRow};
+use volary_engine::results::{CopyRow, JobRow, MOST_SLOW, SlowRow};
+use volary_experiment::storage::Error;
 use volary_experiment::storage::run_record::RunRecord;
-use volary_experiment::storage::study::CellGroup;
+use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 use crate::chart::job::{JobCourse, job};
 use crate::chart::svg::Picture;
@@ -36,78 +37,89 @@ impl FromStr for JobChoice {
     }
 }
 
-/// The recorded rows of a run that the picture needs.
-struct Recorded<'a> {
-    run: &'a RunRecord,
-    jobs: Vec<JobRow>,
-    copies: BTreeMap<u32, Vec<CopyRow>>,
+/// The recorded rows of one job under one policy.
+struct JobRows<'a> {
+    policy: &'a str,
+    job: Option<JobRow>,
+    copies: Vec<CopyRow>,
     slow: Vec<SlowRow>,
+    /// Whether slow stretches were left out of the record before the end of the job.
+    is_cut: bool,
 }
 
-impl<'a> Recorded<'a> {
-    fn read(run: &'a RunRecord) -> Result<Self, String> {
-        let said = |error: volary_experiment::storage::Error| error.to_string();
-        let mut copies: BTreeMap<u32, Vec<CopyRow>> = BTreeMap::new();
-        for copy in run.rows.read::<CopyRow>().map_err(said)? {
-            copies.entry(copy.job).or_default().push(copy);
-        }
-        let (jobs, slow) = (run.rows.read().map_err(said)?, run.rows.read().map_err(said)?);
-        Ok(Self { run, jobs, copies, slow })
+impl<'a> JobRows<'a> {
+    fn read(run: &'a RunRecord, number: u32) -> Result<Self, Error> {
+        let job = run.rows.read::<JobRow>()?.into_iter().find(|row| row.job == number);
+        let copies: Vec<CopyRow> =
+            run.rows.read::<CopyRow>()?.into_iter().filter(|copy| copy.job == number).collect();
+        let mut slow: Vec<SlowRow> = run.rows.read()?;
+        let last = slow.last().map_or(0.0, |row| row.end);
+        let is_cut = slow.len() >= MOST_SLOW && copies.iter().any(|copy| copy.end > last);
+        let cores: BTreeSet<u32> = copies.iter().map(|copy| copy.core).collect();
+        slow.retain(|row| cores.contains(&row.core));
+        Ok(Self { policy: &run.summary.policy, job, copies, slow, is_cut })
     }
 
-    fn course(&self, number: u32) -> Option<JobCourse<'_>> {
-        let row = self.jobs.iter().find(|row| row.job == number)?;
-        let (copies, slow) = (self.copies.get(&number)?, &self.slow);
-        Some(JobCourse { arrival: row.arrival, response: row.response, copies, slow })
+    fn course(&self, arrival: f64) -> JobCourse<'_> {
+        let response = self.job.as_ref().map_or(f64::NAN, |job| job.response);
+        JobCourse { arrival, response, copies: &self.copies, slow: &self.slow }
     }
 }
 
-/// The pictures of a job in the first replication of each policy of a cell, `wide` px wide; or the reason why there is
-/// none.
+/// The pictures of a job under each policy of a cell, with the first seed that all policies have, `wide` px wide; or the
+/// reason why there is none.
 pub(crate) fn courses(group: &CellGroup, choice: JobChoice, wide: f64) -> Result<Vec<Picture>, String> {
-    let runs = group.policies.iter().filter_map(|policy| policy.runs.first());
-    let recorded: Vec<Recorded<'_>> = runs.map(Recorded::read).collect::<Result<_, _>>()?;
-    let (number, chosen) = choose(&recorded, choice)?;
-    let courses = || recorded.iter().filter_map(|of| Some((of, of.course(number)?)));
-    let end = courses().map(|(_, course)| course.length()).fold(0.0, f64::max);
-    let pictures = courses().enumerate().map(|(i, (of, course))| {
-        let chosen = if i == 0 { &chosen } else { "" };
-        job(&format!("{}: job {number}{chosen}", of.run.summary.policy), course, end, wide)
+    let Some((first, others)) = group.policies.split_first() else { return Err(NO_RUN.to_owned()) };
+    let with = |policy: &'_ PolicyRuns, seed| policy.runs.iter().position(|run| run.summary.seed == seed);
+    let mut seeds = first.runs.iter().map(|run| run.summary.seed);
+    let common = seeds.find(|seed| others.iter().all(|policy| with(policy, *seed).is_some()));
+    let seed = common.ok_or_else(|| "no seed has results under every policy".to_owned())?;
+    let runs: Vec<&RunRecord> =
+        group.policies.iter().filter_map(|policy| policy.runs.get(with(policy, seed)?)).collect();
+    let said = |error: Error| error.to_string();
+    let jobs: Vec<JobRow> = runs[0].rows.read().map_err(said)?;
+    let recorded = runs[0].rows.read::<CopyRow>().map_err(said)?.iter().map(|copy| copy.job).collect();
+    let (number, chosen) = choose(&jobs, &recorded, choice)?;
+    let arrival = jobs.iter().find(|row| row.job == number).map_or(0.0, |row| row.arrival);
+    let rows: Vec<JobRows<'_>> =
+        runs.iter().map(|run| JobRows::read(run, number)).collect::<Result<_, _>>().map_err(said)?;
+    let end = rows.iter().map(|rows| rows.course(arrival).length()).fold(0.0, f64::max);
+    let pictures = rows.iter().enumerate().map(|(i, rows)| {
+        let chosen = if i == 0 { format!(", seed {seed}{chosen}") } else { String::new() };
+        let cut = if rows.is_cut { ", without slow stretches that were not recorded" } else { "" };
+        job(&format!("{}: job {number}{chosen}{cut}", rows.policy), rows.course(arrival), end, wide)
     });
     Ok(pictures.collect())
 }
 
-/// The number of the chosen job, and the choice in words.
-fn choose(recorded: &[Recorded<'_>], choice: JobChoice) -> Result<(u32, String), String> {
-    let Some((first, others)) = recorded.split_first() else { return Err("no run has results".to_owned()) };
-    let everywhere: BTreeSet<u32> = first.copies.keys().copied().collect();
-    let everywhere: BTreeSet<u32> =
-        everywhere.into_iter().filter(|job| others.iter().all(|of| of.copies.contains_key(job))).collect();
-    let remedy = "`run.record.tasks_one_in = 1` records all jobs";
+const NO_RUN: &str = "no run has results";
+
+/// The number of the chosen job of the first policy, and the choice in words.
+fn choose(jobs: &[JobRow], recorded: &BTreeSet<u32>, choice: JobChoice) -> Result<(u32, String), String> {
+    const REMEDY: &str = "`run.record.tasks_one_in = 1` records the executions of all jobs";
     if let JobChoice::Number(number) = choice {
-        return everywhere.contains(&number).then_some((number, String::new())).ok_or_else(|| {
-            let one_in = first.run.sampled_one_in;
-            format!(
-                "job {number} has no recorded executions: one job in {one_in} has, from job 0 on; {remedy}"
-            )
-        });
+        return match jobs.iter().any(|row| row.job == number) {
+            _ if recorded.contains(&number) => Ok((number, String::new())),
+            true => Err(format!("no executions of job {number} are recorded; {REMEDY}")),
+            false => Err(format!("the run has no job {number}; its {} jobs are numbered from 0", jobs.len())),
+        };
     }
     let mut finished: Vec<&JobRow> =
-        first.jobs.iter().filter(|row| everywhere.contains(&row.job) && row.response.is_finite()).collect();
+        jobs.iter().filter(|row| recorded.contains(&row.job) && row.response.is_finite()).collect();
     finished.sort_by(|a, b| a.response.total_cmp(&b.response));
     let (place, word) = match choice {
         JobChoice::Median => (finished.len() / 2, "median"),
-        _ => (finished.len().saturating_sub(1), "slowest"),
+        JobChoice::Slowest | JobChoice::Number(_) => (finished.len().saturating_sub(1), "slowest"),
     };
-    let row = finished.get(place).ok_or_else(|| {
-        format!("no finished job has recorded executions under every policy; {remedy}, if the run has jobs")
-    })?;
-    let (count, policy) = (finished.len(), &first.run.summary.policy);
-    Ok((row.job, format!(", the {word} of {count} recorded under {policy}")))
+    let row =
+        finished.get(place).ok_or_else(|| format!("no finished job has recorded executions; {REMEDY}"))?;
+    Ok((row.job, format!(", the {word} of {} recorded here", finished.len())))
 }
 
 #[cfg(test)]
 mod tests {
+    use volary_experiment::storage::fixture::measured;
+
     use super::*;
 
     #[test]
@@ -115,5 +127,19 @@ mod tests {
         assert_eq!("17".parse(), Ok(JobChoice::Number(17)));
         assert_eq!(("slowest".parse(), "median".parse()), (Ok(JobChoice::Slowest), Ok(JobChoice::Median)));
         assert!("fastest".parse::<JobChoice>().unwrap_err().contains("`slowest` or `median`"));
+        let mut jobs = measured("a", &[], 1, 1.0, 5).jobs;
+        for (row, response) in jobs.iter_mut().zip([5.0, 1.0, f64::NAN, 9.0, 3.0]) {
+            row.response = response;
+        }
+        let number = |of: usize| jobs[of].job;
+        // The fourth is the slowest, and has no recorded executions.
+        let recorded = [0, 1, 2, 4].map(number).into();
+        let chosen = |choice| choose(&jobs, &recorded, choice).map(|(job, _)| job);
+        assert_eq!(chosen(JobChoice::Slowest), Ok(number(0)));
+        assert_eq!(chosen(JobChoice::Median), Ok(number(4)));
+        assert_eq!(chosen(JobChoice::Number(number(1))), Ok(number(1)));
+        assert!(chosen(JobChoice::Number(number(3))).unwrap_err().contains("run.record.tasks_one_in"));
+        assert!(chosen(JobChoice::Number(1_000)).unwrap_err().contains("no job 1000"));
+        assert!(choose(&jobs, &BTreeSet::new(), JobChoice::Slowest).is_err());
     }
 }

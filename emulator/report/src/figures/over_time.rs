@@ -105,7 +105,12 @@ pub(crate) fn timelines(
     let shared = shared_bursts(first());
     let cores = cores(first().map(|run| &run.timeline[..]));
     let extent = |run: &RunRecord| Extent::of(&run.timeline, bursts(run, &shared), &cores, blocks);
-    let time = window.unwrap_or_else(|| (0.0, Extent::common(first().map(extent))));
+    // Copies that began later than all of these were not recorded.
+    let begun = first().map(|run| extent(run).begun).fold(0.0, f64::max);
+    let time = match window {
+        Some((from, until)) => (from, until.min(begun)),
+        None => (0.0, Extent::common(first().map(extent))),
+    };
     let begins =
         |run: &RunRecord| run.timeline.iter().any(|slice| slice.0.start < time.1 && slice.0.end > time.0);
     if cores.is_empty() || !first().any(begins) {

@@ -85,6 +85,9 @@ pub enum FigureError {
     /// The figure does not use an option.
     #[error("{option}: the figure {what} does not use this option; {users} can")]
     Unused { option: &'static str, what: &'static str, users: &'static str },
+    /// One title for several numbers.
+    #[error("--y-title: several numbers have axes of their own; draw one number")]
+    SeveralTitles,
     /// The study lacks the data of the figure.
     #[error("--what {what}: {why}")]
     Lacks { what: &'static str, why: String },
@@ -152,6 +155,8 @@ fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) 
         unused("--over", "`sweep`")
     } else if options.titles != AxisTitles::default() && kind != FigureKind::Sweep {
         unused("--x-title and --y-title", "`sweep`")
+    } else if options.titles.y.is_some() && options.numbers.len() > 1 {
+        Err(FigureError::SeveralTitles)
     } else if options.by_policy && kind != FigureKind::Sweep {
         unused("--by", "`sweep`")
     } else if !options.numbers.is_empty() && !matches!(kind, FigureKind::Sweep | FigureKind::Heat) {

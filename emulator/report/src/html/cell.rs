@@ -31,6 +31,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         @for said in group.measured().chain(group.unsettled()) { p.hint { (said) } }
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
         @if let Some(central) = group.central() { p.hint { (central) } }
+        @if let Some(binding) = view.binding { p.hint { (binding) } }
         div.grid {
             @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
             div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
@@ -246,7 +247,10 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
 
 /// The slowest job of the first policy under every policy; empty if its executions are not recorded.
 fn slowest(group: &CellGroup) -> Markup {
-    let charts = courses(group, JobChoice::Slowest, 1_060.0).unwrap_or_default();
+    let charts = match courses(group, JobChoice::Slowest, 1_060.0) {
+        Ok(charts) => charts,
+        Err(why) => return html! { p.hint { "No picture of the slowest job: " (prose(&why)) "." } },
+    };
     html! {
         @if !charts.is_empty() {
             details.more {

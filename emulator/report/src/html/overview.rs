@@ -190,7 +190,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
             }
             @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart.in_page()) } } } }
             @if left_out > 0 {
-                p.hint { (plural(left_out as u64, "more chart")) " of this kind: " code { "volary plot RUN --what sweep" } "." }
+                p.hint { (plural(left_out as u64, "more chart")) " of this kind: " code { "volary plot RUN --what sweep --number NUMBER" } "." }
             }
         }
     }

@@ -38,7 +38,8 @@ pub fn render(study: &Study) -> RenderedReport {
     let policies = study.policies();
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
     let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).clamp(LEAST_BLOCKS, timeline::BLOCKS);
-    let view = |number| View { number, policies: &policies, blocks };
+    let binding = study.binding();
+    let view = |number| View { number, policies: &policies, binding: binding.as_deref(), blocks };
     let body = |number: usize| clean(cell::body(&study.cells[number], &view(number)));
     let wide = study.cells.len() > LISTED;
     let table = wide.then(|| (overview::ALL_CELLS, clean(overview::all_cells(study, &policies))));

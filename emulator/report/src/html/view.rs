@@ -12,6 +12,8 @@ pub(super) struct View<'a> {
     pub(super) number: usize,
     /// All policies of the page, for their colours.
     pub(super) policies: &'a [&'a str],
+    /// How the policies bind tasks, where they differ.
+    pub(super) binding: Option<&'a str>,
     /// Limit on the blocks of each timeline of the cell.
     pub(super) blocks: usize,
 }

@@ -14,6 +14,7 @@ use super::judge::{at_path, numbers};
 pub struct Expression {
     text: String,
     form: Form,
+    classes: BTreeSet<String>,
 }
 
 impl Expression {
@@ -33,7 +34,7 @@ impl Expression {
         metrics.into_iter().try_for_each(|metric| metric.resolve(names, false))?;
         let form = Form::Trend { side, rises: true, key: String::new() };
         refuse_mixed(&form, text)?;
-        Ok(Self { text: text.to_owned(), form })
+        Ok(Self { text: text.to_owned(), form, classes })
     }
 
     /// The numbers that checks compare, each once; distributions stand for their medians.
@@ -52,6 +53,11 @@ impl Expression {
     /// The expression as written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Labels of the classes whose numbers it names.
+    pub const fn classes(&self) -> &BTreeSet<String> {
+        &self.classes
     }
 
     /// Unit of the number: `s` for seconds, `share` for shares of one; `None` for a plain number.

@@ -228,7 +228,8 @@ impl<'a> Parser<'a> {
 
     fn error(&self, message: impl Into<String>) -> ParseError {
         let width = self.rest().chars().next().map_or(0, char::len_utf8);
-        ParseError::new(self.at..self.at + width, message, EXAMPLE)
+        let help = if self.bare { "write for example response_s.p99 / response_s.p50" } else { EXAMPLE };
+        ParseError::new(self.at..self.at + width, message, help)
     }
 
     /// Reads the next sign if it is one of `signs`.

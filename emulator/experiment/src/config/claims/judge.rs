@@ -77,15 +77,7 @@ impl<'a> Table<'a> {
         let places: HashMap<&Cell, usize> = cells.iter().enumerate().map(|(at, cell)| (cell, at)).collect();
         for summary in summaries {
             let Some(&cell) = places.get(&summary.cell) else { continue };
-            let mut numbers = numbers(summary);
-            let open = summary.jobs.unfinished + summary.jobs.failed > 0;
-            if open {
-                censored_sections().for_each(|key| numbers[key] = Value::Null);
-                for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
-                    censored_sections().for_each(|key| class[key] = Value::Null);
-                }
-            }
-            let line = Line { summary, numbers, open };
+            let line = Line { summary, numbers: numbers(summary), open: is_open(summary) };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
         Self { cells, stand_ins, lines }
@@ -358,9 +350,21 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The numbers of a run by their names, with all kinds of messages: results list only those that were sent.
+/// Whether jobs of a run have not finished.
+const fn is_open(summary: &Summary) -> bool {
+    summary.jobs.unfinished + summary.jobs.failed > 0
+}
+
+/// The numbers of a run by their names: with all kinds of messages, since results list only those that were sent, and
+/// without those that unfinished jobs would change.
 pub(super) fn numbers(summary: &Summary) -> Value {
     let mut numbers = serde_json::to_value(summary).unwrap_or_default();
+    if is_open(summary) {
+        censored_sections().for_each(|key| numbers[key] = Value::Null);
+        for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+            censored_sections().for_each(|key| class[key] = Value::Null);
+        }
+    }
     if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
         for (kind, _) in kinds() {
             by_kind.entry(kind).or_insert(json!(0));
