@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 19_714),
+    ("volary_actors", 19_749),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_524),
-    ("volary_experiment", 13_594),
+    ("volary_engine", 18_565),
+    ("volary_experiment", 13_612),
     ("volary_hosts", 7_948),
-    ("volary_report", 7_345),
-    ("volary", 5_192),
+    ("volary_report", 7_395),
+    ("volary", 5_214),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

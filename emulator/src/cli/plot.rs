@@ -1,5 +1,6 @@
 //! The `volary plot` command.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,6 +8,7 @@ use clap::{Args, ValueEnum};
 use volary_actors::base::Span;
 use volary_experiment::config::error::{did_you_mean, listed};
 use volary_experiment::storage;
+use volary_experiment::storage::run_record::Sketch;
 use volary_report::chart::svg::{ExportError, Letters, Picture, pdf, png};
 use volary_report::columns;
 use volary_report::figures::job::JobChoice;
@@ -21,8 +23,8 @@ use super::output::{print, print_folded, warn_of_gaps, write_file};
 pub(super) struct Options {
     /// The study directory.
     run: PathBuf,
-    /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, staleness, timeline, job. If absent,
-    /// `sweep` for a study with a sweep, and `cdf` otherwise.
+    /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, coverage (of gossip), staleness,
+    /// timeline, job. If absent, `sweep` for a study with a sweep, and `cdf` otherwise.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,
     /// The file, whose suffix selects the format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study
@@ -59,6 +61,10 @@ pub(super) struct Options {
     /// beginning as is readable.
     #[arg(long, value_name = "FROM..UNTIL", value_parser = window)]
     window: Option<TimeWindow>,
+    /// A file of measured times, one on each line, such as 518ms: their distribution is drawn in the figure of
+    /// coverage, with the name of the file.
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
     #[command(flatten)]
     selection: SelectionArgs,
 }
@@ -140,6 +146,24 @@ impl Format {
     }
 }
 
+/// The name of a file of times without its suffix, and the times.
+fn times(path: &Path) -> anyhow::Result<(String, Sketch)> {
+    let wrong = |why: String| anyhow::anyhow!("--beside {}: {why}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let time = |(number, line): (usize, &str)| {
+        let time = line.trim().parse::<Span>().map(Span::as_secs_f64);
+        time.map_err(|error| {
+            wrong(format!("line {number}: {error}; write one time on each line, such as 518ms"))
+        })
+    };
+    let times: Vec<f64> = (1..).zip(text.lines()).map(time).collect::<Result<_, _>>()?;
+    if times.is_empty() {
+        return Err(wrong("the file holds no time; write one on each line, such as 518ms".to_owned()));
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, Sketch::new(times)))
+}
+
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.number.iter().any(|number| number == columns::ASKED) {
         print_folded(&columns::help())?;
@@ -160,6 +184,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         over: options.over.clone(),
         job: options.job,
         window: options.window.map(|TimeWindow([from, until])| (from.as_secs_f64(), until.as_secs_f64())),
+        beside: options.beside.as_deref().map(times).transpose()?,
         selection: options.selection.selection(),
         inches,
     };

@@ -106,6 +106,7 @@ plot r --what percentile | 2 | did you mean `percentiles`?
 plot r --what staleness | 2 | --what staleness: no policy of the run has observed caches
 plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number response_s.p98 | 2 | --number: unknown number `p98`
+plot r --what coverage | 2 | --what coverage: no run has delivered an update
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
@@ -125,6 +126,38 @@ run e.toml --columns p50,short.p99 | 2 | --columns: the run has no class short; 
 report r --columns | 2 | --columns
 plot lost --what percentiles --out f.svg | 2 | --what percentiles: no job has finished
 ";
+
+const GOSSIP: &str = "title = \"g\"\nseed = 1\ncluster.nodes = 20\nnetwork.one_way = \"10ms\"\n\
+    [workload.gossip]\nupdates.every = \"1s\"\nduration = \"20s\"\ndrain = \"10s\"\n\
+    [[policy]]\npush = {}\n[[policy]]\nflood = {}\n";
+
+#[test]
+fn coverage_is_drawn_with_measured_times_beside_it() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("g.toml"), GOSSIP).unwrap();
+    fs::write(here.join("lab.txt"), "5ms\n20 ms\n0.1s\n").unwrap();
+    expect(here, "run g.toml --quiet --out g", 0);
+    for (args, curves) in [("", &["push", "flood"][..]), ("--beside lab.txt", &["push", "flood", "lab"])] {
+        expect(here, &format!("plot g --what coverage {args} --out f.svg"), 0);
+        let svg = fs::read_to_string(here.join("f.svg")).unwrap();
+        assert!(svg.contains(">share of members</text>") && svg.contains(">Coverage</text>"));
+        assert!(!svg.contains("NaN") && !svg.contains("Response time"));
+        assert_eq!(svg.matches("stroke-linejoin=\"round\"").count(), 2 * curves.len(), "each has a key");
+        assert!(curves.iter().all(|curve| svg.contains(&format!(">{curve}</text>"))), "{args}");
+    }
+    let report = fs::read_to_string(here.join("g/report.html")).unwrap();
+    assert!(report.contains("time since the update") && !report.contains("The slowest jobs"));
+    fs::write(here.join("wrong.txt"), "5ms\n20\n").unwrap();
+    fs::write(here.join("empty.txt"), "").unwrap();
+    let refused = "
+plot g --what coverage --beside none.txt | 2 | --beside none.txt: No such file
+plot g --what coverage --beside wrong.txt | 2 | --beside wrong.txt: line 2: `20` has no unit of time | such as 518ms
+plot g --what coverage --beside empty.txt | 2 | --beside empty.txt: the file holds no time | such as 518ms
+plot g --what cdf --beside lab.txt | 2 | --beside: the figure cdf does not use this option; `coverage` can
+";
+    refuses_all(here, refused);
+}
 
 #[test]
 fn figures_without_data_are_refused() {

@@ -2,9 +2,10 @@
 //!
 //! A member *has* an update if it has received it or a newer one of the same origin. Deliveries and coverage are those
 //! of updates that arose in the measured part of the run. The *version age* of a member is the number of updates of an
-//! origin that it lacks (Yates 2021), its *age of information* the time since the newest update that it has arose
-//! (Kaul, Yates and Gruteser 2012). Both are integrated exactly over the measured part. A member that crashes counts as
-//! having what it had; its age goes on from there.
+//! origin that it lacks (Yates 2021), its *age of synchronisation* the age of the oldest of them (Zhong, Yates and
+//! Soljanin 2018), and its *age of information* the time since the newest update that it has arose (Kaul, Yates and
+//! Gruteser 2012): the measures of the caches of schedulers, integrated exactly over the measured part. A member that
+//! crashes counts as having what it had; its age goes on from there.
 
 use std::collections::BTreeMap;
 
@@ -63,6 +64,7 @@ struct Held {
 #[derive(Clone, Copy, Default, Debug)]
 struct MemberAges {
     versions: f64,
+    synchronisation: f64,
     information: f64,
     informed_s: f64,
 }
@@ -105,12 +107,19 @@ impl OriginTrack {
         let lasted = to.since(from).as_secs_f64();
         let all = self.versions(part, to);
         ages.versions += all - versions - f64::from(number) * lasted;
-        if let Some(newest) = (number as usize).checked_sub(1).map(|at| self.updates[at].arose) {
-            let [from, to] = [from, to].map(|at| at.since(newest).as_secs_f64());
-            ages.information += (to * to - from * from) / 2.0;
+        // The integral of the age of an update from its origin on.
+        let aged = |update: &Spreading| {
+            let [from, to] = [from, to].map(|at| at.since(update.arose).as_secs_f64());
+            (to * to - from * from) / 2.0
+        };
+        let number = number as usize;
+        ages.synchronisation += self.updates.get(number).map_or(0.0, aged);
+        if let Some(newest) = number.checked_sub(1).map(|at| &self.updates[at]) {
+            ages.information += aged(newest);
             ages.informed_s += lasted;
         }
-        self.held[member] = Held { number, since: now, versions: all };
+        self.held[member].since = now;
+        self.held[member].versions = all;
     }
 }
 
@@ -208,16 +217,19 @@ impl PolicyMetric for SpreadTracker<'_> {
             }
         }
         let lasted = part.clip(end).since(part.from).as_secs_f64();
-        let (mut versions, mut information) = (Gauge::new(), Gauge::new());
+        let [mut versions, mut synchronisation, mut information] = [(); 3].map(|()| Gauge::new());
         for (member, ages) in (0..).zip(&self.members) {
             let origins = group.origins() - u32::from(group.makes_updates(member));
             if origins > 0 && lasted > 0.0 {
-                versions.add(ages.versions / (f64::from(origins) * lasted), 1);
+                let each = f64::from(origins) * lasted;
+                versions.add(ages.versions / each, 1);
+                synchronisation.add(ages.synchronisation / each, 1);
             }
             if ages.informed_s > 0.0 {
                 information.add(ages.information / ages.informed_s, 1);
             }
         }
+        results.deliveries = self.delivery.counts();
         results.sections.gossip = Some(Dissemination {
             updates: all,
             measured,
@@ -227,8 +239,10 @@ impl PolicyMetric for SpreadTracker<'_> {
             half_s: self.half.spread(),
             full_s: self.full.spread(),
             version_age: versions.spread(),
+            age_of_synchronisation_s: synchronisation.spread(),
             age_of_information_s: information.spread(),
             messages: f64::NAN,
+            sent_bytes: f64::NAN,
         });
     }
 }
@@ -261,9 +275,14 @@ mod tests {
         tracker.close(Time::ZERO, at(20), &mut results);
         let found = results.sections.gossip.unwrap();
         assert_eq!((found.updates, found.measured, found.coverage, found.complete), (2, 2, 1.0, 1.0));
+        let deliveries: Vec<_> =
+            results.deliveries.iter().map(|(after, count)| (after.round(), *count)).collect();
+        assert_eq!(deliveries, [(2.0, 1), (3.0, 1)]);
         assert_eq!((found.delivery_s.min, found.delivery_s.max, found.full_s.mean), (2.0, 3.0, 2.5));
         // One update is missing for a second and two for two seconds, of eight.
         assert_eq!(found.version_age.mean, 5.0 / 8.0);
+        // The oldest missing update is up to three seconds old.
+        assert_eq!(found.age_of_synchronisation_s.mean, 4.5 / 8.0);
         // The age grows from 2 s at 4 s to 7 s at 9 s.
         assert_eq!(found.age_of_information_s.mean, 4.5);
     }

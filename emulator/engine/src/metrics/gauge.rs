@@ -28,6 +28,13 @@ impl Gauge {
         (self.min, self.max) = (self.min.min(value), self.max.max(value));
     }
 
+    /// The numbers to three significant digits, in ascending order, each with its weight.
+    pub(super) fn counts(&self) -> Vec<(f64, u64)> {
+        let recorded = self.histogram.iter_recorded();
+        let value = |value: u64| (value as f64 * 1e-6).clamp(self.min, self.max);
+        recorded.map(|step| (value(step.value_iterated_to()), step.count_at_value())).collect()
+    }
+
     /// Sum of the weights.
     pub(super) const fn weight(&self) -> f64 {
         self.weight

@@ -177,9 +177,10 @@ fn of<T>(section: Option<&T>, number: fn(&T) -> f64) -> f64 {
     section.map_or(f64::NAN, number)
 }
 
-/// A share of core time; NaN where nodes are shared, because shared nodes have pods instead of cores.
+/// A share of core time; NaN where nodes are shared, because shared nodes have pods instead of cores, and without
+/// tasks.
 fn of_cores(summary: &Summary, share: f64) -> f64 {
-    if summary.shared.is_some() { f64::NAN } else { share }
+    if summary.shared.is_some() || summary.tasks.submitted == 0 { f64::NAN } else { share }
 }
 
 /// A share of busy core time; NaN if nothing ran.
@@ -437,10 +438,15 @@ pub static METRICS: [Metric; 100] = [
     Metric::new("gossip.version_age.mean", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.version_age.mean))
         .means("mean number of updates of an origin that a member lacks")
         .column(ColumnGroup::Gossip, "updates lacking").ranked(28).compared(),
+    Metric::new("gossip.age_of_synchronisation_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.age_of_synchronisation_s.mean))
+        .means("mean age of the oldest update of an origin that a member lacks, 0 if none")
+        .column(ColumnGroup::Gossip, "age of synchronisation").compared(),
     Metric::new("gossip.age_of_information_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.age_of_information_s.mean))
         .means("mean time since the newest update that a member has arose").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
     Metric::new("gossip.messages", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.messages))
         .means("number of messages per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
+    Metric::new("gossip.sent_bytes", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.sent_bytes))
+        .means("number of bytes sent per update and member").column(ColumnGroup::Gossip, "bytes/update").compared(),
     Metric::new("detection.detected", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.detected))
         .means("share of the crashes that another member detected").column(ColumnGroup::Gossip, "detected").ranked(31).compared(),
     Metric::new("detection.detected_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.detected_s.mean))

@@ -68,6 +68,8 @@ pub struct PolicyResults {
     pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
+    /// Times from an update until a member had it, s, in ascending order, each with the number of such deliveries.
+    pub deliveries: Vec<(f64, u64)>,
     /// Values by name, of policies in other languages.
     pub values: BTreeMap<String, Spread>,
 }
@@ -183,6 +185,9 @@ pub struct Dissemination {
     /// Version age: number of updates of an origin that a member lacks, mean over time and origins; over members
     /// (Yates 2021).
     pub version_age: Spread,
+    /// Age of synchronisation: age of the oldest update of an origin that a member lacks, 0 if none; mean over time and
+    /// origins; over members (Zhong, Yates and Soljanin 2018).
+    pub age_of_synchronisation_s: Spread,
     /// Age of information: time since the newest update of an origin that a member has arose, mean over time from the
     /// first such update on and over origins; over members (Kaul, Yates and Gruteser 2012).
     pub age_of_information_s: Spread,
@@ -190,6 +195,10 @@ pub struct Dissemination {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub messages: f64,
+    /// Bytes sent in the whole run, per update and member. Each update in a message counts as a datagram of its own.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub sent_bytes: f64,
 }
 
 /// Detection of failures among the members of a gossip group. Crashes are those of members that begin in the measured

@@ -591,6 +591,8 @@ pub struct Measured {
     pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
+    /// Times from an update until a member had it, s, in ascending order, each with the number of such deliveries.
+    pub deliveries: Vec<(f64, u64)>,
     /// Work of real cores, by core and time; empty if copies burnt no real cores.
     pub cores: Vec<CoreRow>,
     /// Notes for reports: faults, injections, warnings.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::Role;
-use volary_actors::message::{KINDS, kind_name};
+use volary_actors::message::{KINDS, Message, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Burst, Cores, Injection, RunLength, SharedUse};
@@ -162,7 +162,7 @@ impl FinishedRun<'_> {
         let length = accounts.window.map_or(now.since(Time::ZERO).as_secs_f64(), |_| accounts.length);
         let (scheduled, actors) = (self.scheduled(now), self.actors(length));
         let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
-        let sections = self.sections(accounts.policy.sections, &sent, now);
+        let (sections, point) = (self.sections(accounts.policy.sections, &sent, now), self.world.point());
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
@@ -174,7 +174,6 @@ impl FinishedRun<'_> {
         notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.makespan)));
         notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
-        let point = self.world.point();
         let summary = Summary {
             experiment: self.experiment.to_owned(),
             policy: point.label.clone(),
@@ -228,6 +227,7 @@ impl FinishedRun<'_> {
             bursts,
             looks: accounts.policy.looks,
             decisions: accounts.policy.decisions,
+            deliveries: accounts.policy.deliveries,
             cores,
             notes,
         }
@@ -235,12 +235,19 @@ impl FinishedRun<'_> {
 
     /// The policy's sections, with what only the counters of messages know.
     fn sections(&self, mut sections: PolicySections, sent: &Messages, now: Time) -> PolicySections {
-        let all = (sent.total + sent.recovery) as f64;
+        let (all, layout) = ((sent.total + sent.recovery) as f64, self.world.layout());
         if let Some(gossip) = &mut sections.gossip {
-            gossip.messages = all / gossip.updates as f64 / f64::from(self.world.layout().nodes());
+            let each = gossip.updates as f64 * f64::from(layout.nodes());
+            // Questions hold no update; every other datagram holds one.
+            let asks = sent.by_kind.get("spread.ask").map_or(0.0, |asks| *asks as f64);
+            let pushes = self.counters.network.datagram.sent as f64 - asks;
+            let plain = Message::WIRE_BYTES;
+            let of_update = layout.gossip().and_then(|group| group.bytes).unwrap_or(plain);
+            gossip.messages = all / each;
+            gossip.sent_bytes = (asks * f64::from(plain) + pushes * f64::from(of_update)) / each;
         }
         if let Some(detection) = &mut sections.detection {
-            detection.messages = all / now.as_secs_f64() / f64::from(self.world.layout().nodes());
+            detection.messages = all / now.as_secs_f64() / f64::from(layout.nodes());
         }
         sections
     }

@@ -83,6 +83,7 @@ pub fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, cou
         bursts,
         looks: looks(seed),
         decisions: Vec::new(),
+        deliveries: Vec::new(),
         cores: stretches(),
         notes,
     }

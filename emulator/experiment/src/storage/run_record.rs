@@ -42,6 +42,9 @@ pub struct RunRecord {
     /// Samples of schedulers' caches, each averaged over schedulers.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
+    /// Times from an update until a member had it, s.
+    #[serde(default)]
+    pub deliveries: Sketch,
     pub notes: Vec<String>,
     /// The rows of the run's tables, which stay in the file.
     #[serde(skip)]
@@ -80,6 +83,7 @@ impl RunRecord {
             cut,
             sampled_one_in: measured.sampled_one_in,
             looks: looks(&measured.looks),
+            deliveries: Sketch::of_counts(&measured.deliveries),
             notes: measured.notes.clone(),
             rows: RunRows::default(),
         }
@@ -195,6 +199,23 @@ impl Sketch {
         Self { count: values.len() as u64, rank, value }
     }
 
+    /// The sketch of values in ascending order, each with its number.
+    pub fn of_counts(counts: &[(f64, u64)]) -> Self {
+        let count: u64 = counts.iter().map(|(_, count)| count).sum();
+        let (rank, mut values, mut above) = (ranks(count as usize), counts.iter(), 0);
+        let mut last = 0.0;
+        let value = rank.iter().map(|&rank| {
+            while above <= rank
+                && let Some((value, count)) = values.next()
+            {
+                (last, above) = (*value, above + count);
+            }
+            last
+        });
+        let value = value.collect();
+        Self { count, rank, value }
+    }
+
     /// The sketch reduced to about `most` of its points, evenly spaced, and the last point.
     pub fn thinned(&self, most: usize) -> Self {
         let step = self.rank.len().div_ceil(most.max(1)).max(1);
@@ -271,6 +292,9 @@ mod tests {
             assert!((sketch.quantile(p).unwrap() - expected).abs() < 1e-12, "{p}");
         }
         assert_eq!(Sketch::new(Vec::new()).quantile(0.5), None);
+        let counted = Sketch::of_counts(&[(1.0, 2), (2.0, 1), (5.0, 3)]);
+        assert_eq!(counted, Sketch::new(vec![1.0, 1.0, 2.0, 5.0, 5.0, 5.0]));
+        assert_eq!(Sketch::of_counts(&[]), Sketch::default());
         assert_eq!(Sketch::new(vec![7.0]).quantile(0.99), Some(7.0));
     }
 

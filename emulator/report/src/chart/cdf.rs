@@ -14,7 +14,7 @@ const POINTS: usize = 400;
 pub struct Curve<'a> {
     pub label: String,
     pub colour: usize,
-    /// A sketch for each replication, with the number of jobs submitted.
+    /// A sketch for each replication, with the number of jobs submitted, or of receivers of all updates.
     pub runs: Vec<(&'a Sketch, u64)>,
 }
 
@@ -31,9 +31,28 @@ pub fn distribution(
     curves: &[Curve<'_>],
     size: Point,
 ) -> Picture {
-    let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
-    let x = PlotAxis::new(x_label, AxisScale::Log, unit);
-    let y = PlotAxis::new("share of jobs", AxisScale::Linear, TickUnit::Share);
+    shares(title, PlotAxis::new(x_label, AxisScale::Log, unit), ("share of jobs", &BODY), curves, size)
+}
+
+/// Coverage: share of the members that had an update within a time, in the mean over updates.
+///
+/// Deliveries of one update depend on each other, so that a single replication has no band. With several replications,
+/// the band is that of [`distribution`].
+pub fn coverage(title: &str, curves: &[Curve<'_>], size: Point) -> Picture {
+    let x = PlotAxis::new("time since the update", AxisScale::Linear, TickUnit::Seconds);
+    let x = PlotAxis { zero: true, ..x };
+    shares(title, x, ("share of members", &COVERAGE), curves, size)
+}
+
+fn shares(
+    title: &str,
+    x: PlotAxis,
+    (label, shape): (&str, &Shape),
+    curves: &[Curve<'_>],
+    size: Point,
+) -> Picture {
+    let series = curves.iter().map(|curve| trace(curve, shape)).collect();
+    let y = PlotAxis::new(label, AxisScale::Linear, TickUnit::Share);
     let y = PlotAxis { range: Some((0.0, 1.0)), ..y };
     Plot { title: title.into(), x, y, series, size }.picture()
 }
@@ -57,19 +76,25 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], si
     Plot { title: title.into(), x, y, series, size }.picture()
 }
 
-/// The drawn quantity as a function of the share of finished jobs, and its band as a function of the number of jobs.
+/// The bounds of a share of this number of jobs.
+type BandAt = fn(f64, u64) -> (f64, f64);
+
+/// The drawn quantity as a function of the share of finished jobs, and its band, if any, as a function of the number of
+/// jobs.
 struct Shape {
     drawn: fn(f64) -> f64,
-    band: fn(f64, u64) -> (f64, f64),
+    band: Option<BandAt>,
 }
 
 const BODY: Shape = Shape {
     drawn: |share| share,
-    band: |share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0)),
+    band: Some(|share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0))),
 };
 
+const COVERAGE: Shape = Shape { drawn: |share| share, band: None };
+
 /// The tail. A share of zero has no logarithm, and is drawn at the lower edge.
-const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: wilson };
+const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: Some(wilson) };
 
 /// A policy's curve with its band.
 fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
@@ -79,10 +104,11 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
         series.steps = sketch.count < POINTS as u64 / 2;
         for (value, share) in sampled(sketch) {
             let share = share * finished;
-            let (low, high) = (shape.band)(share, submitted);
             series.points.push((value, (shape.drawn)(share)));
-            series.band.low.push((value, (shape.drawn)(low)));
-            series.band.high.push((value, (shape.drawn)(high)));
+            if let Some((low, high)) = shape.band.map(|band| band(share, submitted)) {
+                series.band.low.push((value, (shape.drawn)(low)));
+                series.band.high.push((value, (shape.drawn)(high)));
+            }
         }
         return series;
     }

@@ -33,6 +33,13 @@ pub(crate) const fn responses(record: &RunRecord) -> Option<(&Sketch, u64)> {
     Some((&record.response, record.summary.jobs.submitted))
 }
 
+/// The times of deliveries of a run, and the number of receivers of all updates; `None` if no update was delivered.
+pub(crate) fn deliveries(record: &RunRecord) -> Option<(&Sketch, u64)> {
+    let coverage = record.summary.sections.gossip.as_ref()?.coverage;
+    let receivers = (record.deliveries.count as f64 / coverage).round();
+    receivers.is_finite().then_some((&record.deliveries, receivers as u64))
+}
+
 /// A chart of response time percentiles side by side, with a line per policy and intervals over replications.
 pub(super) fn percentiles(title: &str, group: &CellGroup, policies: &[&str], size: Point) -> Picture {
     let columns: Vec<SummaryColumn> = percentiles_of_response().collect();

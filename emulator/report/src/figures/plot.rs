@@ -1,12 +1,13 @@
 //! The figure of a study for `volary plot`: its data and its panels.
 
+use volary_experiment::storage::run_record::Sketch;
 use volary_experiment::storage::study::{CellGroup, Study};
 
-use super::distribution::{curves, percentiles, responses};
+use super::distribution::{curves, deliveries, percentiles, responses};
 use super::job::{JobChoice, courses};
 use super::over_time::{CACHES, NO_CACHES, cell_caches, timelines};
 use super::sweep::{AxisTitles, Sweep, heat, named, panel_title, panels};
-use crate::chart::cdf::{distribution, tail};
+use crate::chart::cdf::{Curve, coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
 use crate::columns::ChartNumber;
@@ -25,6 +26,8 @@ pub enum FigureKind {
     Sweep,
     /// A number in every cell, as a shaded table.
     Heat,
+    /// Share of members that had an update within a time.
+    Coverage,
     /// Ages and errors of caches over time.
     Caches,
     /// Executions on the first cores.
@@ -35,12 +38,13 @@ pub enum FigureKind {
 
 impl FigureKind {
     /// All kinds, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("cdf", Self::Cdf),
         ("ccdf", Self::Ccdf),
         ("percentiles", Self::Percentiles),
         ("sweep", Self::Sweep),
         ("heat", Self::Heat),
+        ("coverage", Self::Coverage),
         (CACHES.0, Self::Caches),
         ("timeline", Self::Timeline),
         ("job", Self::Job),
@@ -64,6 +68,8 @@ pub struct FigureOptions {
     pub job: Option<JobChoice>,
     /// Begin and end of a timeline, s; `None` for the beginning of the run.
     pub window: Option<(f64, f64)>,
+    /// Measured times that are drawn beside the curves of policies, with their label; for coverage.
+    pub beside: Option<(String, Sketch)>,
     /// The cells and policies that are shown.
     pub selection: Selection,
     /// Width of the figure in inches.
@@ -136,6 +142,7 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
         FigureKind::Sweep => request.sweep()?,
         FigureKind::Heat => vec![request.heat()?],
+        FigureKind::Coverage => request.coverage()?,
         FigureKind::Caches => request.caches()?,
         FigureKind::Timeline => request.timelines()?,
         FigureKind::Job => request.courses()?,
@@ -165,6 +172,8 @@ fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) 
         unused("--window", "`timeline`")
     } else if options.job.is_some() && kind != FigureKind::Job {
         unused("--job", "`job`")
+    } else if options.beside.is_some() && kind != FigureKind::Coverage {
+        unused("--beside", "`coverage`")
     } else {
         Ok(())
     }
@@ -217,7 +226,7 @@ impl Request<'_> {
         }
         let size = self.size(self.room(self.study.cells.len())?);
         let panel = |group: &CellGroup| {
-            let title = panel_title(group);
+            let title = panel_title(group, "Response time of jobs");
             let curves = curves(group, self.policies, responses);
             if kind == FigureKind::Ccdf {
                 tail(&title, "response time", TickUnit::Seconds, &curves, size)
@@ -226,6 +235,23 @@ impl Request<'_> {
             } else {
                 distribution(&title, "response time", TickUnit::Seconds, &curves, size)
             }
+        };
+        Ok(self.study.cells.iter().map(panel).collect())
+    }
+
+    fn coverage(&self) -> Result<Vec<Picture>, FigureError> {
+        if self.study.records().all(|record| deliveries(record).is_none()) {
+            return Err(self.lacks("no run has delivered an update; `workload.gossip.updates` makes updates"));
+        }
+        let size = self.size(self.room(self.study.cells.len())?);
+        let panel = |group: &CellGroup| {
+            let mut curves = curves(group, self.policies, deliveries);
+            curves.extend(self.options.beside.as_ref().map(|(label, sketch)| Curve {
+                label: label.clone(),
+                colour: self.policies.len(),
+                runs: vec![(sketch, sketch.count)],
+            }));
+            coverage(&panel_title(group, "Coverage"), &curves, size)
         };
         Ok(self.study.cells.iter().map(panel).collect())
     }

@@ -303,9 +303,9 @@ fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &ChartNumber) 
     Shade { depth, title, text, small, series: None, link: String::new() }
 }
 
-/// The title of the panel of a cell.
-pub(super) fn panel_title(group: &CellGroup) -> String {
-    if group.cell.is_empty() { "Response time of jobs".to_owned() } else { named(&group.cell) }
+/// The title of the panel of a cell: its values, or what the panel shows if nothing is swept.
+pub(super) fn panel_title(group: &CellGroup, what: &str) -> String {
+    if group.cell.is_empty() { what.to_owned() } else { named(&group.cell) }
 }
 
 #[cfg(test)]

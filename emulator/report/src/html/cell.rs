@@ -12,11 +12,11 @@ use super::policy;
 use super::table::{self, policy_row, table};
 use super::view::{View, prose};
 use crate::chart::bars::{Bar, BarPart, stacked};
-use crate::chart::cdf::{distribution, tail};
+use crate::chart::cdf::{coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::Hue;
-use crate::figures::distribution::{curves, responses};
+use crate::figures::distribution::{curves, deliveries, responses};
 use crate::figures::job::{JobChoice, courses};
 use crate::figures::over_time;
 
@@ -32,12 +32,16 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
         @if let Some(central) = group.central() { p.hint { (central) } }
         @if let Some(binding) = view.binding { p.hint { (binding) } }
-        div.grid {
-            @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
-            div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
-            @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
+        @if has_deliveries(group) {
+            div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
+        } @else {
+            div.grid {
+                @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
+                div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
+                @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
+            }
+            (bands(group))
         }
-        (bands(group))
         (table::differences(group, view.policies))
         (table::interference(group, view.policies))
         (timelines(group, view))
@@ -48,6 +52,11 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         (table::fidelity(group, view.policies))
         (notes(group))
     }
+}
+
+/// Whether updates of a run without jobs were delivered.
+fn has_deliveries(group: &CellGroup) -> bool {
+    group.policies.iter().flat_map(|runs| &runs.runs).any(|run| deliveries(run).is_some())
 }
 
 /// Size of the charts of a cell in px.
