@@ -45,17 +45,58 @@ pub enum Neighbours {
     Listed(Box<[Box<[u32]>]>),
 }
 
-/// Number of changes to a cycle or matching after which no graph is found.
+/// Number of changes to a cycle or matching after which no union is found.
 const TRIES: u32 = 10_000;
+
+/// Number of switches that are tried for each edge of a circulant graph.
+const SWITCHES: usize = 10;
 
 impl Neighbours {
     /// A random graph in which each of `members` members has `degree` neighbours: the union of random cycles through
-    /// all members and, for an odd degree, a random matching. It is connected for a degree from 2 on. `None` if there
-    /// is no such graph, or none is found because the degree is close to the number of members.
+    /// all members and, for an odd degree, a random matching. It is connected for a degree from 2 on. Where no such
+    /// union is found, because members have many neighbours, it is a circulant graph after random switches of edges.
+    /// `None` if there is no such graph.
     pub fn regular(members: u32, degree: u32, seed: u64) -> Option<Self> {
         if degree >= members || !(degree % 2 * (members % 2)).is_multiple_of(2) {
             return None;
         }
+        let lists = Self::union(members, degree, seed);
+        Some(Self::of_lists(lists.unwrap_or_else(|| Self::switched(members, degree, seed))))
+    }
+
+    /// The neighbours of each member in a circulant graph, in which pairs of edges have exchanged an end at random.
+    fn switched(members: u32, degree: u32, seed: u64) -> Vec<Vec<u32>> {
+        let address = Address::new(seed, Purpose::Topology).at(u64::from(degree));
+        let across = (degree % 2 == 1).then_some((members / 2, members / 2));
+        let steps = (1..=degree / 2).map(|step| (step, members)).chain(across);
+        let mut edges: Vec<[u32; 2]> =
+            steps.flat_map(|(step, count)| (0..count).map(move |a| [a, (a + step) % members])).collect();
+        let place = |a: u32, b: u32| a.min(b) as usize * members as usize + a.max(b) as usize;
+        let mut joined = vec![false; members as usize * members as usize];
+        edges.iter().for_each(|&[a, b]| joined[place(a, b)] = true);
+        for i in 0..SWITCHES * edges.len() {
+            let draw = |at: u64, below: usize| (address.at(i as u64).at(at).unit() * below as f64) as usize;
+            let (one, other, end) = (draw(0, edges.len()), draw(1, edges.len()), draw(2, 2));
+            let ([a, b], [c, d]) = (edges[one], [edges[other][end], edges[other][1 - end]]);
+            if a == d || b == c || joined[place(a, d)] || joined[place(c, b)] {
+                continue;
+            }
+            for (a, b, is_joined) in [(a, b, false), (c, d, false), (a, d, true), (c, b, true)] {
+                joined[place(a, b)] = is_joined;
+            }
+            (edges[one], edges[other]) = ([a, d], [c, b]);
+        }
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
+        for [a, b] in edges {
+            all[a as usize].push(b);
+            all[b as usize].push(a);
+        }
+        all
+    }
+
+    /// The neighbours of each member in a union of random cycles and, for an odd degree, a random matching; `None` if
+    /// none is found.
+    fn union(members: u32, degree: u32, seed: u64) -> Option<Vec<Vec<u32>>> {
         let address = Address::new(seed, Purpose::Topology);
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
         for part in 0..degree.div_ceil(2) {
@@ -76,7 +117,7 @@ impl Neighbours {
                 all[b as usize].push(a);
             }
         }
-        Some(Self::of_lists(all))
+        Some(all)
     }
 
     /// The graph of these undirected edges; the error names an edge that does not fit.
@@ -262,7 +303,9 @@ mod tests {
 
     #[test]
     fn random_regular_graphs_are_connected_and_have_the_degree() {
-        for (members, degree) in [(10, 3), (11, 4), (100, 12), (4, 3), (2, 1)] {
+        let all = |members| (2..members).map(move |degree| (members, degree));
+        let exist = (3..24).flat_map(all).filter(|(members, degree)| members * degree % 2 == 0);
+        for (members, degree) in exist.chain([(2, 1), (100, 12), (100, 51), (101, 90)]) {
             let graph = Neighbours::regular(members, degree, 7).unwrap();
             assert_eq!(graph.apart(), None);
             let group = group(members, graph);

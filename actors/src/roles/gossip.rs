@@ -4,7 +4,7 @@
 //! neighbours in periods, asks random neighbours for theirs, or forwards each at once. A crash loses everything except
 //! the number of the member's own last update.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::base::{ActorId, Address, DistributionSpec, Purpose, Rng, Span, check_period};
@@ -108,6 +108,8 @@ pub struct Gossiper {
     entries: Vec<Known>,
     /// Updates that wait to be handled, the oldest first, each with its sender.
     waiting: VecDeque<(Update, u32)>,
+    /// The newest update of each origin that has waited or waits.
+    waited: BTreeMap<u32, u32>,
 }
 
 impl Gossiper {
@@ -125,6 +127,7 @@ impl Gossiper {
             own: 0,
             entries: Vec::new(),
             waiting: VecDeque::new(),
+            waited: BTreeMap::new(),
         })
     }
 
@@ -167,14 +170,14 @@ impl Gossiper {
 
     /// An update came from an actor of the group.
     fn receive(&mut self, update: Update, from: u32, fx: &mut Effects<'_>) {
-        let waits =
-            || self.waiting.iter().any(|(other, _)| other.origin == update.origin && *other >= update);
-        if self.has(update) || waits() {
+        let waits = self.waited.get(&update.origin).is_some_and(|newest| *newest >= update.number);
+        if self.has(update) || waits {
             return;
         }
         if self.handling(update).is_none() {
             return self.learn(update, from, fx);
         }
+        self.waited.insert(update.origin, update.number);
         self.waiting.push_back((update, from));
         if self.waiting.len() == 1 {
             self.handle_next(fx);

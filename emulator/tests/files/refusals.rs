@@ -373,7 +373,8 @@ fn a_gang_that_fits_nowhere_is_refused_under_any_seed() {
 const IMPOSSIBLE_GOSSIP: &str = r#"
 workload.gossip.topology={edges={values=[[0,1],[2,3]]}} | not connected | no path joins members 0 and 2 | add edges
 workload.gossip.topology={edges={values=[[0,5]]}} | 0–5 names a member above 4 | between members 0 to 4
-workload.gossip.topology={regular=3} | no graph was found | an even one for an odd number of members
+workload.gossip.topology={regular=3} | there is no graph | an even one if that number is odd
+workload.gossip.topology={regular=6} | there is no graph | below the number of members
 workload.gossip.topology={edges={file="none.txt"}} | cannot read none.txt
 workload.gossip.topology={edges={file="odd.txt"}} | odd.txt:2 | the two members
 workload.gossip.topology={edges={file="split.txt"}} | no path joins members 0 and 2

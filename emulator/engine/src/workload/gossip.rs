@@ -155,10 +155,10 @@ impl Gossip {
                 Some(graph) => graph,
                 None => {
                     let why = format!(
-                        "no graph was found in which each of {members} members has {degree} neighbours"
+                        "there is no graph in which each of {members} members has {degree} neighbours"
                     );
                     let help =
-                        "write a smaller degree, an even one for an odd number of members, or \"complete\"";
+                        "write a degree below the number of members, and an even one if that number is odd";
                     return wrong(topology, why, help);
                 }
             },
