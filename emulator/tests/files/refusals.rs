@@ -385,7 +385,6 @@ workload.gossip.updates.at={member=5} | no member 5 | members are 0 to 4
 workload.gossip.duration=0s | nothing would be measured
 run.until=1s | updates are measured until | shorten workload.gossip.duration
 run.real={} | no tasks that could burn cores
-actors={handling={node="1ms"}, on="cores"} | members of a gossip group have no cores
 cluster={kind=[{nodes=5,cores=4}]} | about jobs
 policy.push.fan_out=5 | no member has 5 neighbours | write 4 or less
 policy.push.period=0s | period: must be 1us or longer
@@ -396,7 +395,7 @@ workload={yahoo-like={}} | gossips and runs no jobs | [workload.gossip]
 cluster.cores=2 | about jobs | leave the key out
 cluster.schedulers=2 | its source
 service.demand=1s | no copies | leave [service] out
-interference.bernoulli={slot="1s",probability=0.1,slowdown=2} | slows cores down | pause
+interference.bernoulli={slot="1s",probability=0.1,slowdown=2} | slows cores down | actors.on = "cores"
 "#;
 
 #[test]

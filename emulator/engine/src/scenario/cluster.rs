@@ -9,6 +9,7 @@ use volary_netem::{Groups, Links, Place, Places, Target, TopologyFile};
 
 use super::section::{self, ClusterSection, KeyError, Needs, Room};
 use crate::cores::{CoreTable, Injection, ScheduledInjection};
+use crate::handling::{ActorsSection, Processor};
 use crate::workload::{Gossip, Service, Site, WorkloadSpec};
 use volary_actors::base::CoreSet;
 
@@ -115,13 +116,20 @@ impl Cluster {
     }
 
     /// Gives the nodes as many kinds as the jobs of a workload distinguish. Nodes of a topology can have kinds too;
-    /// nodes of `[[cluster.kind]]` cannot, because they are kinds themselves.
+    /// nodes of `[[cluster.kind]]` cannot, because they are kinds themselves. Members of a gossip group have a core
+    /// each if actors work on cores, and none otherwise.
     ///
     /// # Errors
     /// When there are fewer nodes than kinds, or `[cluster]` has kinds of its own.
-    pub fn for_jobs(self, workload: &WorkloadSpec, section: &ClusterSection) -> Result<Self, KeyError> {
+    pub fn for_jobs(
+        self,
+        workload: &WorkloadSpec,
+        section: &ClusterSection,
+        actors: Option<&ActorsSection>,
+    ) -> Result<Self, KeyError> {
         if let Some(gossip) = workload.gossip() {
-            return self.for_gossip(gossip, section);
+            let on_cores = actors.is_some_and(|actors| actors.on == Processor::Cores);
+            return self.for_gossip(gossip, section, u32::from(on_cores));
         }
         let Some(slo) = workload.slo().filter(|slo| slo.preference.is_some()) else { return Ok(self) };
         let at = ["workload", workload.section(), "slo", "preference"];
@@ -151,8 +159,8 @@ impl Cluster {
         Self { schedulers, ..self.clone() }
     }
 
-    /// Makes the nodes members of a gossip group. They have no cores.
-    fn for_gossip(self, gossip: &Gossip, section: &ClusterSection) -> Result<Self, KeyError> {
+    /// Makes the nodes members of a gossip group, with `cores` cores each.
+    fn for_gossip(self, gossip: &Gossip, section: &ClusterSection, cores: u32) -> Result<Self, KeyError> {
         let idle = [
             ("cores", section.cores.is_some()),
             ("request_rate", section.request_rate.is_some()),
@@ -168,7 +176,7 @@ impl Cluster {
             let message = "the only scheduler of a gossip group is its source";
             return Err(KeyError::new(&["cluster", "schedulers"], message, "leave the key out"));
         }
-        let nodes = self.nodes.iter().map(|&(nodes, _)| (nodes, 0)).collect();
+        let nodes = self.nodes.iter().map(|&(nodes, _)| (nodes, cores)).collect();
         gossip.group(self.node_count(), 0).map_err(|(key, why, help)| {
             let at = [&["workload", "gossip"], key].concat();
             KeyError::new(&at, format!("`{}`: {why}", at.join(".")), help)

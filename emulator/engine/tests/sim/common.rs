@@ -84,7 +84,9 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
     let interference = interference.map(|table| table.resolve()).transpose();
     let machines = Cluster::new(&cluster, topology, &service, seed).map_err(|error| error.to_string())?;
     let resolved = Arc::new(Resolved {
-        cluster: machines.for_jobs(&workload, &cluster).map_err(|error| error.to_string())?,
+        cluster: machines
+            .for_jobs(&workload, &cluster, actors.as_ref())
+            .map_err(|error| error.to_string())?,
         workload,
         trace: None,
         service,

@@ -27,6 +27,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 /// Checks numbers whose range their type cannot express.
 pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let (precision, speed) = (file.precision, file.run.speed);
+    let on_cores = file.actors.as_ref().is_some_and(|actors| actors.on == Processor::Cores);
     let wrong: (&[&str], String, &str) = if !(precision > 0.0 && precision < 1.0) {
         let message = format!("`precision` must lie between 0 and 1, not be {precision}");
         (&["precision"], message, "write 0.05 for a half-width of 5 %")
@@ -41,9 +42,13 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
         let message =
             "`service.sensitivity`: a copy that burns a real core suffers what the core suffers".to_owned();
         (&["service", "sensitivity"], message, "leave out run.real to time copies, or leave out the key")
-    } else if file.workload.gossip().is_some() && file.interference.is_some() {
-        let message = "`interference` slows cores down, and gossip uses none".to_owned();
-        (&["interference"], message, "leave it out; [[network.fault]] pause = { … } holds members up")
+    } else if file.workload.gossip().is_some() && file.interference.is_some() && !on_cores {
+        let message = "`interference` slows cores down, and members of a gossip group use none".to_owned();
+        (
+            &["interference"],
+            message,
+            "write actors.on = \"cores\" and times in actors.handling, or leave it out",
+        )
     } else if file.workload.gossip().is_some() && file.run.measure.is_some() {
         let message = "`run.measure`: gossip has no jobs that arrive in a window".to_owned();
         (
@@ -142,11 +147,6 @@ pub(super) fn gossip(document: &Document<'_>, file: &File) -> Result<(), ConfigE
 /// Checks the names in `actors.handling`.
 pub(super) fn actors(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let Some(actors) = &file.actors else { return Ok(()) };
-    if actors.on == Processor::Cores && matches!(file.workload, WorkloadSpec::Gossip(_)) {
-        return Err(document
-            .error_at(&["actors", "on"], "`actors.on`: the members of a gossip group have no cores")
-            .help("leave it out: each member has a processor of its own"));
-    }
     actors.check().map_err(|name| {
         let message = format!("`{name}` is neither a role of actors nor a kind of message");
         let roles = listed(ROLES);

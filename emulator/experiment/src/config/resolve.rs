@@ -224,7 +224,7 @@ impl Planner<'_> {
     fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Arc<Resolved>, ConfigError> {
         let cluster = include::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let cluster = cluster
-            .for_jobs(&file.workload, &file.cluster)
+            .for_jobs(&file.workload, &file.cluster, file.actors.as_ref())
             .map_err(|error| explain::key(document, &error))?;
         let folder = document.folder(&(0..0));
         let (table, injections) = self.injections(document, file)?;
