@@ -64,6 +64,22 @@ fn actors_on_cores_are_slowed_by_interference() {
     assert_near(mean("cores"), 0.040, 0.01, "cores");
 }
 
+/// A member of a gossip group on a core at a quarter of its speed takes four times as long for an update.
+#[test]
+fn members_on_cores_are_slowed_by_interference() {
+    let slowed = "[interference.bernoulli]\nprobability = 1.0\nslot = \"1s\"\nslowdown = 4.0\n";
+    for (interference, expected) in [("", 0.01), (slowed, 0.04)] {
+        let measured = run(&format!(
+            "title = \"g\"\nseed = 1\n[cluster]\nnodes = 1\n\
+             [workload.gossip]\nupdates = {{ every = \"1s\", at = \"source\" }}\nduration = \"100s\"\ndrain = \"1s\"\n\
+             [actors]\nhandling = {{ node = \"10ms\" }}\non = \"cores\"\n{interference}[[policy]]\nflood = {{}}\n"
+        ));
+        let gossip = measured.summary.sections.gossip.unwrap();
+        assert_near(gossip.delivery_s.mean, expected, 1e-9, "time to handle an update");
+        assert_eq!(gossip.coverage, 1.0);
+    }
+}
+
 #[test]
 fn times_of_kinds_have_precedence_over_those_of_roles() {
     let both = scheduler(1000, "scheduler = \"1ms\", \"job.submit\" = \"2us\", \"launch.row\" = \"3us\"");
