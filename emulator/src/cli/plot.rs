@@ -24,7 +24,7 @@ pub(super) struct Options {
     /// The study directory.
     run: PathBuf,
     /// The kind of figure: cdf, ccdf (log-log tail), percentiles, sweep, heat, coverage (of gossip), staleness,
-    /// timeline, job. If absent, `sweep` for a study with a sweep, and `cdf` otherwise.
+    /// timeline, job. If absent, `sweep` for a study with a sweep, `coverage` of gossip, and `cdf` otherwise.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,
     /// The file, whose suffix selects the format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study

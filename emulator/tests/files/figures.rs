@@ -138,8 +138,9 @@ fn coverage_is_drawn_with_measured_times_beside_it() {
     fs::write(here.join("g.toml"), GOSSIP).unwrap();
     fs::write(here.join("lab.txt"), "5ms\n20 ms\n0.1s\n").unwrap();
     expect(here, "run g.toml --quiet --out g", 0);
-    for (args, curves) in [("", &["push", "flood"][..]), ("--beside lab.txt", &["push", "flood", "lab"])] {
-        expect(here, &format!("plot g --what coverage {args} --out f.svg"), 0);
+    let policies = &["push", "flood"][..];
+    for (args, curves) in [("", policies), ("--what coverage --beside lab.txt", &["push", "flood", "lab"])] {
+        expect(here, &format!("plot g {args} --out f.svg"), 0);
         let svg = fs::read_to_string(here.join("f.svg")).unwrap();
         assert!(svg.contains(">share of members</text>") && svg.contains(">Coverage</text>"));
         assert!(!svg.contains("NaN") && !svg.contains("Response time"));

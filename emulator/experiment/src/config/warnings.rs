@@ -224,7 +224,18 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
              shape above 1"
         )
     });
-    silent.into_iter().chain(at_once).chain(endless)
+    silent.into_iter().chain(at_once).chain(endless).chain(divided(world))
+}
+
+/// Warns about a partition of a gossip group that lasts to the end of the run.
+fn divided(world: &Resolved) -> Option<String> {
+    let end = world.workload.gossip()?.lasts();
+    let lasts = |fault: &FaultSpec| matches!(fault, FaultSpec::Partition(of) if of.at + of.lasting >= end && of.at < end);
+    let at = world.network.fault.iter().position(lasts)?;
+    Some(format!(
+        "network.fault[{at}], a partition, lasts to the end of the run: members on its two sides learn nothing of each \
+         other any more, which coverage and ages include; end it earlier, or lengthen workload.gossip.drain"
+    ))
 }
 
 #[cfg(test)]
@@ -337,6 +348,20 @@ random = {}
             ("random = {}", &[slot, "run.real.kernel=none"], None),
         ] {
             warned(policy, set, begins);
+        }
+    }
+
+    #[test]
+    fn a_partition_of_a_gossip_group_that_does_not_end_is_warned_about() {
+        for (lasting, warns) in [("4s", false), ("6s", true)] {
+            let text = format!(
+                "title = \"g\"\ncluster.nodes = 3\nworkload.gossip = {{ updates.every = \"1s\", duration = \"10s\" }}\n\
+                 [[network.fault]]\npartition = {{ a = [\"node:0\"], at = \"5s\", for = \"{lasting}\" }}\n\
+                 [[policy]]\npush = {{}}\n"
+            );
+            let found = Experiment::plan("g.toml", &text, &Overrides::default()).unwrap().warnings;
+            let why = "network.fault[0], a partition, lasts to the end of the run";
+            assert_eq!(found.iter().any(|warning| warning.starts_with(why)), warns, "{found:?}");
         }
     }
 

@@ -54,7 +54,8 @@ impl FigureKind {
 /// A requested figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FigureOptions {
-    /// Kind of the figure; `None` for a sweep if the study has one, and distributions otherwise.
+    /// Kind of the figure; `None` for a sweep if the study has one, coverage of a run without jobs, and distributions
+    /// otherwise.
     pub what: Option<FigureKind>,
     /// The numbers shown in sweeps and shaded tables; the 99th percentile of response times if empty.
     pub numbers: Vec<ChartNumber>,
@@ -129,8 +130,14 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     if study.records().next().is_none() {
         return Err(FigureError::Unselected);
     }
-    let of_sweep = if study.cells.len() > 1 { FigureKind::Sweep } else { FigureKind::Cdf };
-    let kind = options.what.unwrap_or(of_sweep);
+    let usual = if study.cells.len() > 1 {
+        FigureKind::Sweep
+    } else if study.records().any(|record| deliveries(record).is_some()) {
+        FigureKind::Coverage
+    } else {
+        FigureKind::Cdf
+    };
+    let kind = options.what.unwrap_or(usual);
     let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
     refuse_unused(options, kind, what)?;
     let mut numbers = options.numbers.clone();
