@@ -9,11 +9,15 @@ pub use volary_hosts::cluster::controller::Controller;
 #[cfg(feature = "hosts")]
 pub use volary_hosts::cluster::error::{HostsError, InjectError};
 #[cfg(feature = "hosts")]
+pub use volary_hosts::cluster::recorded::as_recorded;
+#[cfg(feature = "hosts")]
 pub use volary_hosts::cluster::remove_identities;
 #[cfg(feature = "hosts")]
 pub use volary_hosts::{executor, local};
 #[cfg(not(feature = "hosts"))]
-pub use without::{Controller, HostsError, HostsError as InjectError, executor, local, remove_identities};
+pub use without::{
+    Controller, HostsError, HostsError as InjectError, as_recorded, executor, local, remove_identities,
+};
 
 /// Replacements in a program without the feature `hosts`. Each function returns an error, or is never called.
 #[cfg(not(feature = "hosts"))]
@@ -37,6 +41,10 @@ mod without {
         pub const fn is_input(&self) -> bool {
             true
         }
+    }
+
+    pub fn as_recorded(_: &Experiment, _: &Fleet, _: &Path) -> Result<String, HostsError> {
+        Err(HostsError)
     }
 
     /// The controller of a program without the feature; it is never constructed.

@@ -145,9 +145,9 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_netem", 3_027),
     ("volary_engine", 18_565),
     ("volary_experiment", 13_624),
-    ("volary_hosts", 7_948),
+    ("volary_hosts", 8_020),
     ("volary_report", 7_401),
-    ("volary", 5_214),
+    ("volary", 5_243),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

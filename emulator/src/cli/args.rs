@@ -61,13 +61,19 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     pub(super) fn load(&self) -> Result<Experiment, ConfigError> {
-        let overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
+        self.changed(None)
+    }
+
+    /// Loads the experiment with one more change, as by `--set`.
+    fn changed(&self, change: Option<String>) -> Result<Experiment, ConfigError> {
+        let mut overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
+        overrides.set.extend(change);
         Experiment::load(&self.of.experiment, &overrides)
     }
 
-    /// Loads an experiment to run, and prints the warnings that the report will contain.
-    pub(super) fn prepare(&self) -> Result<Experiment, ConfigError> {
-        let mut experiment = self.load()?;
+    /// Loads an experiment to run, with one more change, and prints the warnings that the report will contain.
+    pub(super) fn prepare(&self, change: Option<String>) -> Result<Experiment, ConfigError> {
+        let mut experiment = self.changed(change)?;
         experiment.warnings.extend(describe::overload(&experiment));
         experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok(experiment)

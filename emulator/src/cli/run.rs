@@ -20,6 +20,7 @@ use super::args;
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
 use super::live::{LiveArgs, LivePage};
 use super::output::{RENDER, control, print, print_exact, print_folded};
+use crate::hosts::as_recorded;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
 
 /// Run an experiment and write its results to a study directory.
@@ -45,6 +46,10 @@ pub(super) struct Options {
     slice: Option<SweepSlice>,
     #[command(flatten)]
     fleet: FleetArgs,
+    /// Give the nodes of each host the interference that `volary profile record` recorded on it: DIR/NAME.csv for the
+    /// host NAME. The CPUs of a recording stand for the cores of these nodes in turn.
+    #[arg(long, value_name = "DIR")]
+    as_recorded: Option<PathBuf>,
     #[command(flatten)]
     table: TableArgs,
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
@@ -86,7 +91,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     };
-    let experiment = options.experiment.prepare()?;
+    let experiment = options.prepare()?;
     if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
         anyhow::bail!(unknown);
     }
@@ -138,6 +143,23 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 fn threads(options: &Options, experiment: &Experiment) -> Option<usize> {
     let policies = options.pace.map(|_| experiment.labels().len());
     options.threads.map(usize::from).or(policies)
+}
+
+impl Options {
+    /// Loads the experiment.
+    fn prepare(&self) -> anyhow::Result<Experiment> {
+        let change = |folder: &PathBuf| {
+            let fleet = self.fleet.fleet().ok_or_else(|| {
+                anyhow::anyhow!(
+                    "--as-recorded is about hosts: add --runtime hosts with --hosts FILE or --spawn N, or write \
+                     [[interference.injection]]"
+                )
+            })?;
+            anyhow::Ok(as_recorded(&self.experiment.load()?, &fleet, folder)?)
+        };
+        let change = self.as_recorded.as_ref().map(change).transpose()?;
+        Ok(self.experiment.prepare(change)?)
+    }
 }
 
 /// The study directory, with a guard. The guard removes a directory that was made here and is still empty.

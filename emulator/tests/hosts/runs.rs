@@ -95,6 +95,40 @@ fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
     }
 }
 
+/// With --as-recorded the nodes of each host are as slow as the recording of the host says. The CPUs of a recording
+/// stand for the host's cores in turn.
+#[test]
+fn nodes_are_as_slow_as_their_host_was_recorded() {
+    let folder = binary::folder();
+    let here = folder.path();
+    fs::write(here.join("e.toml"), EXPERIMENT).unwrap();
+    let run =
+        "run e.toml --policy sparrow --json --quiet --runtime hosts --spawn 2 --out r --as-recorded rec";
+    let (_, said) = expect(here, run, 2);
+    let missing = ["--as-recorded: rec/local1.csv", "volary profile record --out local1.csv"];
+    assert!(missing.iter().all(|words| said.contains(words)), "{said}");
+    fs::create_dir(here.join("rec")).unwrap();
+    fs::write(here.join("rec/local1.csv"), "0 0 1000 4\n1 0 1000 1\n").unwrap();
+    fs::write(here.join("rec/local2.csv"), "0 0 1000 2\n").unwrap();
+    let summary = lines(&expect(here, run, 0).0).remove(0);
+    assert_eq!(summary["jobs"]["finished"], 80);
+    // Three of the six nodes of the first host lose three quarters, and all of the second one half.
+    let [degraded, lost] =
+        ["degraded", "work_lost"].map(|key| summary["interference"][key].as_f64().unwrap());
+    assert!((degraded - 0.75).abs() < 1e-9 && (lost - 0.4375).abs() < 1e-9, "{}", summary["interference"]);
+    let scheduled = summary["scheduled"].as_array().unwrap();
+    assert_eq!(scheduled.len(), 2, "{scheduled:?}");
+    let alone = run.replace("--runtime hosts --spawn 2", "--runtime virtual").replace("--out r", "--out v");
+    let (_, said) = expect(here, &alone, 2);
+    assert!(said.contains("--as-recorded is about hosts"), "{said}");
+    let other = format!(
+        "{} --set interference.injection=[{{profile=\"bursts\",at=\"1s\"}}]",
+        run.replace("--out r", "--out o")
+    );
+    let (_, said) = expect(here, &other, 2);
+    assert!(said.contains("the experiment schedules injections"), "{said}");
+}
+
 /// Checks that the manifest names the hosts, the actors of each in every run, and the bound of their clock errors.
 fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, runs: usize) {
     let manifest = cluster.manifest(out);

@@ -35,6 +35,8 @@ pub enum HostsError {
     System(io::Error),
     #[error("the study was interrupted before the hosts were ready, so nothing was run")]
     Interrupted,
+    #[error("--as-recorded: {0}")]
+    Recorded(String),
     #[error("host {host}: {why}")]
     Host { host: String, why: String },
     #[error("host {host}: busy with a run of the controller at {controller}; {}", busy_remedy(*waited))]
@@ -64,7 +66,7 @@ impl HostsError {
 
     /// Whether the user's files are the cause, rather than the hosts.
     pub const fn is_input(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })
+        matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. } | Self::Recorded(_))
     }
 }
 

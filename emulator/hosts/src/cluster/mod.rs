@@ -35,6 +35,7 @@ pub mod inject;
 pub mod net;
 mod placement;
 pub mod protocol;
+pub mod recorded;
 pub mod report_check;
 pub mod status;
 pub mod timing;

@@ -1,7 +1,10 @@
 //! The placement of actors on hosts, and quantities derived from it.
 
+use std::net::Ipv4Addr;
+
 use volary_actors::base::CoreSet;
 use volary_actors::base::{Endpoint as Place, Time};
+use volary_engine::scenario::Machines;
 use volary_engine::world::World;
 use volary_experiment::storage::manifest::{HostRecord, HostShard};
 
@@ -10,8 +13,18 @@ use crate::real_time::placement::place;
 
 /// The host of each endpoint. Controller and agents compute the same result.
 pub(crate) fn homes(world: &World, members: &[Host]) -> Vec<u16> {
+    placed(world.machines(), members)
+}
+
+/// The host of each endpoint of these machines.
+pub(super) fn placed(machines: &Machines, members: &[Host]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| f64::from(member.weight)).collect();
-    place(world.machines(), &weights)
+    place(machines, &weights)
+}
+
+/// The hosts of agents on this machine, before their ports are known.
+pub(super) fn loopback(count: u16) -> Vec<Host> {
+    (1..=count).map(|i| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into())).collect()
 }
 
 /// The hosts of a run before actors are placed on them.

@@ -9,7 +9,7 @@
 
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ use crate::cluster::error::HostsError;
 use crate::cluster::net::identity::HOSTS;
 use crate::cluster::net::issue::{IssueRequest, issue};
 use crate::cluster::net::{Host, Hosts, LinkStats};
-use crate::cluster::placement::{held, nothing_held};
+use crate::cluster::placement::{held, loopback, nothing_held};
 use crate::cluster::protocol::{Datagrams, FinalReport};
 use crate::executor::{CpuId, free_cpus};
 
@@ -291,8 +291,7 @@ impl Spawned {
         let programs = experiment.has_programs().then(|| experiment.folder());
         let mut spawned = Self::new().map_err(HostsError::System)?;
         // Ports are known once the agents listen; identities do not depend on them.
-        let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
-        let mut hosts: Vec<_> = (1..=count).map(host).collect();
+        let mut hosts = loopback(count);
         issue(&spawned.identities(), &request(&hosts))?;
         let shares = shares(&if real { free_cpus() } else { Vec::new() }, hosts.len());
         for (host, cpus) in hosts.iter_mut().zip(shares) {
