@@ -107,9 +107,9 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         slowdown_bound: Recording::SLOWDOWN_BOUND,
         cached_nodes: None,
         snapshots: false,
+        window: None,
         gossip: None,
         quiet: Span::MAX,
-        window: None,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));

@@ -74,11 +74,6 @@ impl Resolved {
         matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
     }
 
-    /// Whether a first pass finds the measured window.
-    pub fn is_automatic(&self) -> bool {
-        self.measure == Some(Measure::Auto)
-    }
-
     /// Key and beginning of each fault and each scheduled injection.
     pub fn disturbances(&self) -> impl Iterator<Item = (String, Span)> + '_ {
         let faults = self.network.fault.iter().enumerate();

@@ -163,8 +163,8 @@ pub(super) struct PassedBounds {
     pub(super) window: Window,
     /// The next bound; the end of time after both, and if the whole run is measured.
     pub(super) next: Time,
-    pub(super) begin: Option<WindowTally>,
-    pub(super) end: Option<WindowTally>,
+    pub(super) begin: Option<Box<WindowTally>>,
+    pub(super) end: Option<Box<WindowTally>>,
 }
 
 impl PassedBounds {

@@ -11,7 +11,7 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn pass_bounds(&mut self) {
         while self.bounds.next <= self.now && self.bounds.next < Time::MAX {
             let at = self.bounds.next;
-            let tally = Some(self.tally(at));
+            let tally = Some(Box::new(self.tally(at)));
             if self.bounds.begin.is_none() {
                 // Maxima have no difference: the loads of actors count from here on.
                 self.servers.iter_mut().for_each(|servers| servers.reset(at));
@@ -36,11 +36,11 @@ impl<O: Observer> Shard<'_, O> {
 
     /// The counters in the measured window, as far as it has passed.
     pub fn measured(&self) -> WindowTally {
-        let mut tally = self.bounds.end.clone().unwrap_or_else(|| self.tally(self.now));
+        let mut tally = self.bounds.end.as_deref().cloned().unwrap_or_else(|| self.tally(self.now));
         if self.bounds.window.is_whole() {
             return tally;
         }
-        let begin = self.bounds.begin.as_ref().unwrap_or(&tally).clone();
+        let begin = self.bounds.begin.as_deref().unwrap_or(&tally).clone();
         if self.bounds.begin.is_none() {
             tally.loads = vec![RoleLoad::default(); tally.loads.len()];
         }

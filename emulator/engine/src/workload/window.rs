@@ -142,7 +142,7 @@ impl Measure {
             Some(Bound::At(span)) => Time::ZERO + span,
             Some(Bound::Percent(_)) | None => arrivals[chain as usize],
         };
-        let window = Window { first, end, from: at(from, first), until: at(until, end - 1) };
+        let window = Window { first, end, from: at(from, first), until: at(until, end - 1), auto: false };
         if window.from < window.until {
             return Ok(Some(window));
         }
@@ -172,20 +172,22 @@ pub struct Window {
     pub from: Time,
     /// End of this time.
     pub until: Time,
+    /// Whether a first pass found it.
+    pub auto: bool,
 }
 
 impl Window {
     /// The window of a run that is measured as a whole.
-    pub const WHOLE: Self = Self { first: 0, end: u32::MAX, from: Time::ZERO, until: Time::MAX };
+    pub const WHOLE: Self = Self { first: 0, end: u32::MAX, from: Time::ZERO, until: Time::MAX, auto: false };
 
-    /// The window from the arrival of a chain on.
+    /// The window from the arrival of a chain on, which a first pass found.
     ///
     /// # Errors
     /// [`NoWindow`] if no job arrives later.
     pub fn since(chain: u32, jobs: &Workload) -> Result<Self, NoWindow> {
         let from = jobs.arrivals[chain as usize].since(Time::ZERO);
         let bounds = MeasureBounds { from: Some(Bound::At(from)), until: None };
-        Ok(Measure::Between(bounds).window(jobs)?.unwrap_or(Self::WHOLE))
+        Ok(Self { auto: true, ..Measure::Between(bounds).window(jobs)?.unwrap_or(Self::WHOLE) })
     }
 
     /// The place at which the warm-up ends by MSER-5 (White, Cobb and Spratt, *A comparison of five steady-state

@@ -15,8 +15,7 @@ use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
     ActorLoad, Certificate, CopyRow, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, MOST_SLOW,
-    Measured, MeasuredWindow, MessageRow, Messages, PolicySections, ScheduledSpan, SharedNodes, SlowRow,
-    Summary,
+    Measured, MessageRow, Messages, PolicySections, ScheduledSpan, SharedNodes, SlowRow, Summary,
 };
 use crate::shard::{Observer, Shard, WindowTally};
 use crate::world::World;
@@ -155,12 +154,10 @@ impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
     pub fn measured(self, accounts: Accounts, now: Time) -> Measured {
         let (cores_met, shared) = (self.cores(), self.shared(&accounts));
-        let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
-        let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
+        let bursts = self.bursts(&cores_met, now, &accounts);
         let slow = slow(&cores_met, &accounts.sample);
         let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
-        let length = accounts.window.map_or(now.since(Time::ZERO).as_secs_f64(), |_| accounts.length);
-        let (scheduled, actors) = (self.scheduled(now), self.actors(length));
+        let (scheduled, actors) = (self.scheduled(now), self.actors(&accounts, now));
         let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
         let (sections, point) = (self.sections(accounts.policy.sections, &sent, now), self.world.point());
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
@@ -172,17 +169,14 @@ impl FinishedRun<'_> {
         });
         let (fidelity, cores) = real.unwrap_or_default();
         notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.makespan)));
-        notes.extend(accounts.notes);
-        notes.extend_from_slice(self.world.workload().warnings());
+        notes.extend(accounts.notes.into_iter().chain(self.world.workload().warnings().iter().cloned()));
         let summary = Summary {
             experiment: self.experiment.to_owned(),
             policy: point.label.clone(),
             cell: point.cell.clone(),
             runtime: self.runtime.to_owned(),
             seed: self.world.seed(),
-            window: accounts
-                .window
-                .map(|window| MeasuredWindow { auto: point.resolved.is_automatic(), ..window }),
+            window: accounts.window,
             unsettled: accounts.unsettled,
             jobs: accounts.measured.jobs,
             tasks: accounts.measured.tasks,
@@ -312,8 +306,10 @@ impl FinishedRun<'_> {
         })
     }
 
-    /// The load of the actors that take time, by role, over a number of seconds.
-    fn actors(&self, seconds: f64) -> BTreeMap<String, ActorLoad> {
+    /// The load of the actors that take time, by role, in the measured window or until `now`.
+    fn actors(&self, accounts: &Accounts, now: Time) -> BTreeMap<String, ActorLoad> {
+        let all = now.since(Time::ZERO).as_secs_f64();
+        let seconds = if accounts.window.is_some() { accounts.length } else { all };
         let layout = self.world.layout();
         let count = [layout.schedulers(), layout.schedulers(), layout.nodes(), layout.auxiliaries()];
         let loaded =
@@ -358,9 +354,11 @@ impl FinishedRun<'_> {
         0..self.recording.timeline_cores.min(self.world.layout().workers())
     }
 
-    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or until `drawn`, the end
-    /// of the last execution that began in it.
-    fn bursts(&self, cores: &Cores, now: Time, drawn: Time) -> Vec<(u32, f64, f64, f64)> {
+    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or until the end of the
+    /// last execution that began in it.
+    fn bursts(&self, cores: &Cores, now: Time, accounts: &Accounts) -> Vec<(u32, f64, f64, f64)> {
+        let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
+        let drawn = Time::ZERO + Span::from_secs_f64(drawn);
         let end = now.min(drawn.max(Time::ZERO + self.recording.timeline));
         let bursts = self.drawn().flat_map(|core| {
             // One more than is kept, so that a cut is detected.

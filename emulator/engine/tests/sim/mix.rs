@@ -129,7 +129,8 @@ fn each_step_takes_as_long_as_its_slowest_worker() {
 }
 
 /// Two classes of jobs of a second meet interference of kind `cache` at a slowdown of 3, and from 1000 s on an
-/// injection of another kind at a slowdown of 2. One class suffers 2.5 times as much from the first and nothing from the other.
+/// injection of another kind at a slowdown of 2. One class suffers 2.5 times as much from the first, and nothing from
+/// the other.
 #[test]
 fn classes_suffer_from_each_kind_of_interference_as_they_say() {
     let classes = [class("web", 1.0, &[(1, "\"1s\"")], ""), class("batch", 1.0, &[(1, "\"1s\"")], "")];

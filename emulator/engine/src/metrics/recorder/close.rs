@@ -15,6 +15,7 @@ use crate::results::{
     Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, DepthResults, Distribution, Graphs,
     JobCounts, JobRow, JobTimes, LoadRow, MeasuredWindow, PolicyResults, Unsettled, percentile,
 };
+use crate::workload::Window;
 
 /// Totals of a run that has ended.
 #[derive(Debug)]
@@ -83,6 +84,16 @@ impl Accounts {
     }
 }
 
+/// Checks that every copy that started has one outcome.
+fn check_sum(copies: &CopyCounts) {
+    let CopyCounts { started, finished, preempted, lost, in_progress, .. } = *copies;
+    assert_eq!(
+        started,
+        finished + preempted + lost + in_progress,
+        "the number of started copies differs from that of their outcomes"
+    );
+}
+
 /// Time from the last arrival to the end, and jobs finished per second in the window or, without one, between the first
 /// and the last arrival.
 fn flow(rows: &[JobRow], end: f64, window: Option<&MeasuredWindow>) -> (f64, f64) {
@@ -114,15 +125,7 @@ impl Recorder<'_> {
         self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
         self.measured.jobs = self.measured_jobs();
-        for CopyCounts { started, finished, preempted, lost, in_progress, .. } in
-            [self.copies, self.measured.copies]
-        {
-            assert_eq!(
-                started,
-                finished + preempted + lost + in_progress,
-                "the number of started copies differs from that of their outcomes"
-            );
-        }
+        [self.copies, self.measured.copies].iter().for_each(check_sum);
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
@@ -131,29 +134,17 @@ impl Recorder<'_> {
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let all = self.job_rows();
-        let part = |chain| all.partition_point(|row| row.job < chain);
-        let rows = &all[part(self.window.first)..part(self.window.end)];
-        let window = (!self.window.is_whole()).then(|| MeasuredWindow {
-            from_s: self.window.from.as_secs_f64(),
-            until_s: self.window.until.min(end).max(self.window.from).as_secs_f64(),
-            auto: false,
-            warm_up: part(self.window.first) as u64,
-            after: (all.len() - part(self.window.end)) as u64,
-        });
+        let [first, after] =
+            [self.window.first, self.window.end].map(|chain| all.partition_point(|row| row.job < chain));
+        let (rows, window) = (&all[first..after], self.measured_window(first, all.len() - after, end));
         let responses: Vec<f64> =
             rows.iter().map(|row| row.response).filter(|time| time.is_finite()).collect();
         let length = window.map_or(makespan, |window| window.until_s - window.from_s);
         let (drain, throughput) = flow(&all, end.as_secs_f64(), window.as_ref());
-        let (mut notes, utilization) = (self.notes(stall), self.share(self.in_window.busy_s, length));
+        let utilization = self.share(self.in_window.busy_s, length);
+        let mut notes = self.notes(stall, suspended, rows);
         if window.is_some() && length <= 0.0 {
             notes.push("the run ended before its measured window began".to_owned());
-        }
-        if suspended > 0 {
-            notes.push(format!("{suspended} tasks were suspended when the run ended"));
-        }
-        let instant = rows.iter().filter(|row| row.response.is_finite() && row.slowdown().is_none()).count();
-        if instant > 0 {
-            notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
         }
         let CopyCounts { busy_s, wasted_work_s, in_progress_s, .. } = self.in_window;
         let goodput = self.share((busy_s - wasted_work_s - in_progress_s).max(0.0), length);
@@ -198,6 +189,19 @@ impl Recorder<'_> {
     /// Core time as a share of all cores over a length of time.
     fn share(&self, core_s: f64, length: f64) -> f64 {
         if length > 0.0 { core_s / (self.running.len() as f64 * length) } else { 0.0 }
+    }
+
+    /// The measured window of a run that ended at `end`, with the numbers of jobs before and after it; `None` if the
+    /// whole run is measured.
+    fn measured_window(&self, warm_up: usize, after: usize, end: Time) -> Option<MeasuredWindow> {
+        let Window { from, until, auto, .. } = self.window;
+        (!self.window.is_whole()).then(|| MeasuredWindow {
+            from_s: from.as_secs_f64(),
+            until_s: until.min(end).max(from).as_secs_f64(),
+            auto,
+            warm_up: warm_up as u64,
+            after: after as u64,
+        })
     }
 
     /// Numbers of measured jobs, by outcome.
@@ -282,7 +286,7 @@ impl Recorder<'_> {
         })
     }
 
-    fn notes(&self, stall: Option<String>) -> Vec<String> {
+    fn notes(&self, stall: Option<String>, suspended: usize, rows: &[JobRow]) -> Vec<String> {
         let mut notes = Vec::new();
         let waiting = self.open_tasks();
         if let Some(why) = stall.filter(|_| self.counts.unfinished > 0) {
@@ -308,6 +312,13 @@ impl Recorder<'_> {
         }
         for (kind, count) in &self.unexpected {
             notes.push(format!("{count} `{kind}` messages reached actors that do not handle them"));
+        }
+        if suspended > 0 {
+            notes.push(format!("{suspended} tasks were suspended when the run ended"));
+        }
+        let instant = rows.iter().filter(|row| row.response.is_finite() && row.slowdown().is_none()).count();
+        if instant > 0 {
+            notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
         }
         notes
     }
