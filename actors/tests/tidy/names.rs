@@ -144,10 +144,10 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 19_749),
     ("volary_netem", 3_027),
     ("volary_engine", 18_568),
-    ("volary_experiment", 13_624),
+    ("volary_experiment", 13_645),
     ("volary_hosts", 8_020),
     ("volary_report", 7_401),
-    ("volary", 5_243),
+    ("volary", 5_274),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -1,6 +1,7 @@
 //! The thread pool of a study: each run has one thread and its own memory; runs share only traces. A run in virtual
 //! time is executed here, and its cost is measured.
 
+use std::any::Any;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -56,9 +57,11 @@ pub(super) fn run(
     control: &StudyControl,
 ) -> Result<Vec<Failure>, storage::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
-    for run in runs.iter().filter(|run| !folder.has(&run.id)) {
+    let missing = runs.iter().filter(|run| !folder.has(&run.id));
+    let count = missing.clone().count() as u64;
+    for equal in experiment.equal_runs(missing) {
         // Sending cannot fail, since the receiver is below.
-        let _ = send.send(run);
+        let _ = send.send(equal);
     }
     drop(send);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -73,7 +76,7 @@ pub(super) fn run(
         log,
         control,
         traces: experiment.traces(),
-        runs: receive.len() as u64,
+        runs: count,
         begun: Mutex::default(),
         failures: Mutex::default(),
         trouble: Mutex::default(),
@@ -82,7 +85,7 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         for _ in 0..side_by_side {
             scope.spawn(|| {
-                receive.iter().take_while(|_| !pool.control.stopped()).for_each(|run| pool.execute(run))
+                receive.iter().take_while(|_| !pool.control.stopped()).for_each(|equal| pool.execute(&equal))
             });
         }
     });
@@ -92,20 +95,25 @@ pub(super) fn run(
 }
 
 impl Pool<'_> {
-    fn execute(&self, run: &Run) {
+    /// Executes the first of some equal runs, whose results are those of all.
+    fn execute(&self, equal: &[&Run]) {
+        let Some((first, others)) = equal.split_first() else { return };
         // A bug in one run must not end the others.
-        let measured = catch_unwind(AssertUnwindSafe(|| self.measure(run)));
-        self.kept(measured.unwrap_or_else(|panic| self.fail(run, panic_text(panic.as_ref()), None)));
+        let measured = catch_unwind(AssertUnwindSafe(|| self.keep(first, others, self.measure(first))));
+        let failed = |panic: Box<dyn Any + Send>| {
+            equal.iter().try_for_each(|run| self.fail(run, panic_text(panic.as_ref()), None))
+        };
+        self.kept(measured.unwrap_or_else(failed));
     }
 
-    fn measure(&self, run: &Run) -> Result<(), storage::Error> {
+    fn measure(&self, run: &Run) -> Result<Measured, RunError> {
         let name = &self.experiment.name;
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
         let world = World::build(point, run.seed, &self.traces).map_err(RunError::from);
         let world = world
             .map(|world| world.with_clock(cost::thread_cpu_ns).with_launcher(self.experiment.launcher()));
-        let measured = world.and_then(|world| {
+        world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
             self.begin(run, &point.label, &point.cell, jobs);
@@ -149,23 +157,44 @@ impl Pool<'_> {
                     measured
                 }
             }
-        });
+        })
+    }
+
+    /// Stores the results of a run, and of those that are equal to it.
+    fn keep(
+        &self,
+        run: &Run,
+        others: &[&Run],
+        measured: Result<Measured, RunError>,
+    ) -> Result<(), storage::Error> {
         match measured {
             // A run without its log must be repeated, and does not count as finished.
             Ok(_) if self.log.is_some_and(|log| !log.is_whole()) => {
                 self.control.stop.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Ok(measured) => {
+            Ok(mut measured) => {
                 finished(&measured.summary);
-                let record = self.folder.store(&run.id, &measured)?;
-                self.control.report(|observer| observer.finished(&record));
+                self.store(run, &measured)?;
+                for other in others {
+                    measured.summary.cell.clone_from(&self.experiment.points[other.point].cell);
+                    (measured.summary.engine.cpu_s, measured.summary.engine.wall_s) = (0.0, 0.0);
+                    self.begin(
+                        other,
+                        &measured.summary.policy,
+                        &measured.summary.cell,
+                        measured.jobs.len() as u64,
+                    );
+                    self.store(other, &measured)?;
+                }
                 Ok(())
             }
             Err(RunError::Interrupted(measured)) => {
                 measured.map_or(Ok(()), |measured| self.interrupt(run, measured.summary))
             }
-            Err(RunError::Refused(why)) => self.fail(run, why, None),
+            Err(RunError::Refused(why)) => {
+                [&[run], others].concat().iter().try_for_each(|run| self.fail(run, why.clone(), None))
+            }
             Err(RunError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
     }
@@ -194,6 +223,13 @@ impl Pool<'_> {
                 world.seed()
             );
         }
+    }
+
+    /// Stores the results of a run.
+    fn store(&self, run: &Run, measured: &Measured) -> Result<(), storage::Error> {
+        let record = self.folder.store(&run.id, measured)?;
+        self.control.report(|observer| observer.finished(&record));
+        Ok(())
     }
 
     /// Reports and logs the start of a run.
@@ -364,6 +400,27 @@ mod tests {
         assert_eq!(state(&stopped, false), RunState::Interrupted, "one run is missing");
         assert_eq!(state(&StudyControl::default(), true), RunState::Finished);
         assert_eq!(state(&stopped, true), RunState::Finished, "no run is missing");
+    }
+
+    /// A sweep over a parameter of one policy has three equal runs of the other one.
+    #[test]
+    fn equal_runs_of_a_sweep_are_executed_once() {
+        let text = "title = \"t\"\n[cluster]\nnodes = 9\n[workload.synthetic]\njobs = 20\ntasks = 1\n\
+                    interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n\
+                    [[policy]]\nsparrow = {}\n[sweep]\n\"policy.sparrow.probe_ratio\" = [1, 2, 3]\n";
+        let experiment = Experiment::plan("equal.toml", text, &Overrides::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let options = RunOptions { out: folder.path().join("r"), ..RunOptions::default() };
+        let outcome = crate::runtime::run(&experiment, &options, &StudyControl::default()).unwrap();
+        let of = |policy| outcome.summaries.iter().filter(move |run| run.policy == policy);
+        let executed = |policy| of(policy).filter(|run| run.engine.wall_s > 0.0).count();
+        assert_eq!((outcome.summaries.len(), executed("random"), executed("sparrow")), (6, 1, 3));
+        let cells: std::collections::BTreeSet<String> = of("random").map(Summary::name).collect();
+        assert_eq!(cells.len(), 3);
+        let first = of("random").next().unwrap();
+        assert!(of("random").all(|run| run.times == first.times));
+        let plan = volary_experiment::config::describe::text(&experiment, None);
+        assert!(plan.contains("6 runs (4 different ones; equal ones are executed once)"), "{plan}");
     }
 
     /// A run is stopped after its first job, in virtual and in real time. A second call runs it to its end.

@@ -146,11 +146,18 @@ fn runs(experiment: &Experiment, slice: Option<SweepSlice>, policies: usize) -> 
         None => format!("replications until ± {}", number::percent(experiment.precision)),
     };
     let part = slice.map_or_else(String::new, |s| format!(" in slice {} of {}", s.index, s.of));
+    let all = experiment.runs(slice);
+    let different = experiment.equal_runs(&all).len();
+    let equal = if different < all.len() {
+        format!(" ({different} different ones; equal ones are executed once)")
+    } else {
+        String::new()
+    };
     format!(
-        "{} × {} × {repeat}: {}{part}, seed {}, runtime {}",
+        "{} × {} × {repeat}: {}{equal}{part}, seed {}, runtime {}",
         plural(experiment.cells().len() as u64, "cell"),
         if policies == 1 { "1 policy".to_owned() } else { format!("{policies} policies") },
-        plural(experiment.runs(slice).len() as u64, "run"),
+        plural(all.len() as u64, "run"),
         experiment.seed,
         experiment.run.runtime,
     )

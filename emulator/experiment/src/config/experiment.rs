@@ -7,7 +7,7 @@
 //! empirical distribution may have a million values, which each point would repeat. The manifest records the checksum
 //! of the file that has the values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -157,6 +157,23 @@ impl Experiment {
         let all = (0..self.points.len()).flat_map(|point| (0..self.replications()).map(move |r| (point, r)));
         let (skip, step) = slice.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
         all.skip(skip).step_by(step).map(|(point, replication)| self.run_of(point, replication)).collect()
+    }
+
+    /// Runs in groups that are equal but for the values of their cells: a policy meets the same world in all cells of a
+    /// sweep over a parameter of another policy. Where runs are not repeatable or inputs are logged, each is on its own.
+    pub fn equal_runs<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Vec<&'a Run>> {
+        let is_alone = self.run.runtime != RuntimeKind::Virtual || self.run.record.inputs;
+        let (mut groups, mut places) = (Vec::<Vec<&Run>>::new(), HashMap::new());
+        for run in runs {
+            let point = Point { cell: Cell::new(), ..self.points[run.point].clone() };
+            let key = if is_alone { run.id.clone() } else { id_under(&point, run.seed, &self.run) };
+            let place = *places.entry(key).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[place].push(run);
+        }
+        groups
     }
 
     /// The distinct cells, in order.
