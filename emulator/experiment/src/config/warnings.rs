@@ -229,12 +229,17 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
 
 /// Warns about a partition of a gossip group that lasts to the end of the run.
 fn divided(world: &Resolved) -> Option<String> {
-    let end = world.workload.gossip()?.lasts();
+    let gossip = world.workload.gossip()?;
+    let end = gossip.lasts();
     let lasts = |fault: &FaultSpec| matches!(fault, FaultSpec::Partition(of) if of.at + of.lasting >= end && of.at < end);
     let at = world.network.fault.iter().position(lasts)?;
+    let (what, longer) = match &gossip.updates {
+        Some(_) => ("coverage and ages include", "workload.gossip.drain"),
+        None => ("false deaths include", "workload.gossip.duration"),
+    };
     Some(format!(
         "network.fault[{at}], a partition, lasts to the end of the run: members on its two sides learn nothing of each \
-         other any more, which coverage and ages include; end it earlier, or lengthen workload.gossip.drain"
+         other any more, which {what}; end it earlier, or lengthen {longer}"
     ))
 }
 
