@@ -279,7 +279,7 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
             true
         }
     };
-    let mut stuck = outcome.summaries.iter().filter(|s| s.jobs.unfinished > 0).peekable();
+    let mut stuck = outcome.summaries.iter().filter(|s| s.unfinished() > 0).peekable();
     let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
     if broken {
         ExitCode::from(3)
@@ -294,8 +294,8 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
             "{} left jobs unfinished; the first run is {}: {} of {}{notes}",
             number::plural(stuck.count() as u64, "run"),
             first.name(),
-            number::count(first.jobs.unfinished),
-            number::plural(first.jobs.submitted, "job")
+            number::count(first.unfinished()),
+            number::plural(first.arrived(), "job")
         );
         ExitCode::from(3)
     } else if check && failed > 0 {

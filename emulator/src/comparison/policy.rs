@@ -51,7 +51,7 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     let late = late.fold(0.0, f64::max);
     // Updates about one job are correlated: they are sent and arrive together at all schedulers.
     let tasks = reference.tasks.submitted as f64 / reference.jobs.submitted as f64;
-    let samples = reference.makespan_s / stale.every_s;
+    let samples = reference.length_s() / stale.every_s;
     // A shared state has few copies, which are in sync when nothing happens.
     let in_flight = Some(stale.in_flight.mean).filter(|mean| mean.is_finite()).unwrap_or_default();
     // A lost update is in every later sample, so the number of losses bounds the independent samples.

@@ -61,7 +61,7 @@ impl ActorLoad {
         let (wait, queue) = (OVERLOADED.0 * seconds, OVERLOADED.1);
         (*longest_wait_s > wait && *longest_queue > queue).then(|| {
             format!(
-                "the busiest {role} was busy for {:.1} % of the run; messages waited for up to {longest_wait_s:.3} s, \
+                "the busiest {role} was busy for {:.1} % of the time; messages waited for up to {longest_wait_s:.3} s, \
                  {longest_queue} at a time: lower actors.handling or the rate of messages",
                 busiest * 100.0
             )

@@ -196,6 +196,21 @@ fn per_task(summary: &Summary, count: u64) -> f64 {
 }
 
 impl Summary {
+    /// Length of the time over which results average: of the measured window, or else the makespan, s.
+    pub fn length_s(&self) -> f64 {
+        self.window.map_or(self.makespan_s, |window| window.until_s - window.from_s)
+    }
+
+    /// Number of jobs that did not finish, measured or not.
+    pub fn unfinished(&self) -> u64 {
+        self.jobs.unfinished + self.window.map_or(0, |window| window.unfinished)
+    }
+
+    /// Number of jobs that arrived, measured or not.
+    pub fn arrived(&self) -> u64 {
+        self.jobs.submitted + self.window.map_or(0, |window| window.warm_up + window.after)
+    }
+
     /// Jobs that failed or were still open at the end.
     pub const fn not_finished(&self) -> u64 {
         self.jobs.failed + self.jobs.unfinished

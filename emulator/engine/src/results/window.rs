@@ -18,6 +18,14 @@ pub struct MeasuredWindow {
     pub warm_up: u64,
     /// Jobs that arrived after it.
     pub after: u64,
+    /// Jobs before or after it that did not finish.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Mean response times of the first and of the last tenth of the measured jobs by arrival, which differ by more than a

@@ -168,7 +168,7 @@ impl FinishedRun<'_> {
             (Some(certificate), cores)
         });
         let (fidelity, cores) = real.unwrap_or_default();
-        notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.makespan)));
+        notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.length)));
         notes.extend(accounts.notes.into_iter().chain(self.world.workload().warnings().iter().cloned()));
         let summary = Summary {
             experiment: self.experiment.to_owned(),

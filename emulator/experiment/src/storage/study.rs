@@ -259,7 +259,7 @@ impl CellGroup {
         for runs in &self.policies {
             let Some(first) = runs.runs.first() else { continue };
             let Some(window) = first.summary.window else { continue };
-            let MeasuredWindow { from_s, until_s, auto, warm_up, after } = window;
+            let MeasuredWindow { from_s, until_s, auto, warm_up, after, unfinished } = window;
             let [from, until] = [from_s, until_s].map(number::seconds);
             let by = if auto { " (by MSER-5)" } else { "" };
             let text = format!(
@@ -269,6 +269,12 @@ impl CellGroup {
                 number::count(warm_up),
                 number::count(after),
             );
+            let open = if unfinished > 0 {
+                format!("; {} of these did not finish", number::count(unfinished))
+            } else {
+                String::new()
+            };
+            let text = text + &open;
             match said.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, policies)) => policies.push(&runs.policy),
                 None => said.push((text, vec![&runs.policy])),
@@ -302,8 +308,9 @@ impl CellGroup {
     /// The policies whose actors were overloaded by messages, in words, by their first runs.
     pub fn overloads(&self) -> impl Iterator<Item = String> {
         self.policies.iter().filter_map(|runs| runs.runs.first()).flat_map(|run| {
-            let Summary { policy, actors, makespan_s, .. } = &run.summary;
-            let of = move |(role, load): (&String, &ActorLoad)| load.overload(role, *makespan_s);
+            let Summary { policy, actors, .. } = &run.summary;
+            let length = run.summary.length_s();
+            let of = move |(role, load): (&String, &ActorLoad)| load.overload(role, length);
             actors.iter().filter_map(of).map(move |said| format!("OVERLOAD: {policy}: {said}"))
         })
     }

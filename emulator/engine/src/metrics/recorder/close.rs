@@ -136,7 +136,15 @@ impl Recorder<'_> {
         let all = self.job_rows();
         let [first, after] =
             [self.window.first, self.window.end].map(|chain| all.partition_point(|row| row.job < chain));
-        let (rows, window) = (&all[first..after], self.measured_window(first, all.len() - after, end));
+        let outside = || all[..first].iter().chain(&all[after..]);
+        let unfinished = outside().filter(|row| row.response.is_nan()).count();
+        let window = self.measured_window(end).map(|window| MeasuredWindow {
+            warm_up: first as u64,
+            after: (all.len() - after) as u64,
+            unfinished: unfinished as u64,
+            ..window
+        });
+        let rows = &all[first..after];
         let responses: Vec<f64> =
             rows.iter().map(|row| row.response).filter(|time| time.is_finite()).collect();
         let length = window.map_or(makespan, |window| window.until_s - window.from_s);
@@ -191,16 +199,17 @@ impl Recorder<'_> {
         if length > 0.0 { core_s / (self.running.len() as f64 * length) } else { 0.0 }
     }
 
-    /// The measured window of a run that ended at `end`, with the numbers of jobs before and after it; `None` if the
-    /// whole run is measured.
-    fn measured_window(&self, warm_up: usize, after: usize, end: Time) -> Option<MeasuredWindow> {
+    /// The measured window of a run that ended at `end`, without the numbers of jobs outside it; `None` if the whole run
+    /// is measured.
+    fn measured_window(&self, end: Time) -> Option<MeasuredWindow> {
         let Window { from, until, auto, .. } = self.window;
         (!self.window.is_whole()).then(|| MeasuredWindow {
             from_s: from.as_secs_f64(),
             until_s: until.min(end).max(from).as_secs_f64(),
             auto,
-            warm_up: warm_up as u64,
-            after: after as u64,
+            warm_up: 0,
+            after: 0,
+            unfinished: 0,
         })
     }
 
