@@ -36,7 +36,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn period(text: &str) -> Result<Span, String> {
-    let period = text.parse::<Span>().map_err(|error| error.to_string())?;
+    let period = text.parse::<Span>()?;
     if period < Span::from_millis(100) { Err("the shortest period is 100ms".to_owned()) } else { Ok(period) }
 }
 

@@ -55,6 +55,14 @@ pub struct Outcome {
     pub state: RunState,
 }
 
+/// Puts the policies of a cell under one seed beside each other if runs have a pace.
+fn order(runs: &mut [Run], experiment: &Experiment, control: &StudyControl) {
+    if control.pace.is_some() {
+        let policies = experiment.labels().len();
+        runs.sort_by_key(|run| (run.point / policies, run.replication));
+    }
+}
+
 /// Executes every run of `experiment`, and stores each run in the study directory as it finishes.
 ///
 /// # Errors
@@ -69,11 +77,7 @@ pub fn run(
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
-    if control.pace.is_some() {
-        // The policies of a cell under one seed are beside each other.
-        let policies = experiment.labels().len();
-        runs.sort_by_key(|run| (run.point / policies, run.replication));
-    }
+    order(&mut runs, experiment, control);
     // The hosts are connected before the folder is made: a study that cannot start leaves no folder.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;

@@ -152,18 +152,16 @@ pub struct RealTime {
 
 impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
-    pub fn measured(self, accounts: Accounts, now: Time) -> Measured {
+    pub fn measured(mut self, accounts: Accounts, now: Time) -> Measured {
         let (cores_met, shared) = (self.cores(), self.shared(&accounts));
         let bursts = self.bursts(&cores_met, now, &accounts);
-        let slow = slow(&cores_met, &accounts.sample);
-        let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
-        let (scheduled, actors) = (self.scheduled(now), self.actors(&accounts, now));
-        let (unused_schedulers, sent) = (self.unused_schedulers(), self.counters.messages());
-        let (sections, point) = (self.sections(accounts.policy.sections, &sent, now), self.world.point());
+        let (messages, actors) = (self.messages(&accounts), self.actors(&accounts, now));
+        let (sent, point) = (self.counters.messages(), self.world.point());
+        let sections = self.sections(accounts.policy.sections, &sent, now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
-        let real = self.real.map(|RealTime { certificate, cores, notes: more }| {
+        let real = self.real.take().map(|RealTime { certificate, cores, notes: more }| {
             notes.extend(more);
             (Some(certificate), cores)
         });
@@ -194,11 +192,11 @@ impl FinishedRun<'_> {
             sections,
             values: accounts.policy.values,
             shared,
-            unused_schedulers,
+            unused_schedulers: self.unused_schedulers(),
             actors,
             fidelity,
             interference: interference(&cores_met, now),
-            scheduled,
+            scheduled: self.scheduled(now),
             injections,
             engine: Engine {
                 events: self.counters.events,
@@ -210,11 +208,11 @@ impl FinishedRun<'_> {
         Measured {
             summary,
             jobs: accounts.rows,
+            slow: slow(&cores_met, &accounts.sample),
             copies: accounts.sample,
             sampled_one_in: accounts.sampled_one_in,
-            slow,
             timeline: accounts.timeline,
-            timeline_nodes,
+            timeline_nodes: self.timeline_nodes(),
             messages,
             messages_left_out: accounts.messages.1,
             load: accounts.load,

@@ -57,7 +57,8 @@ pub struct FigureOptions {
     /// Kind of the figure; `None` for a sweep if the study has one, coverage of a run without jobs, and distributions
     /// otherwise.
     pub what: Option<FigureKind>,
-    /// The numbers shown in sweeps and shaded tables; the 99th percentile of response times if empty.
+    /// The numbers shown in sweeps and shaded tables. If empty, the 99th percentile of response times, or the age of
+    /// information of gossip.
     pub numbers: Vec<ChartNumber>,
     /// Whether a sweep has a panel for each policy, with a line for each combination of the other keys.
     pub by_policy: bool,
@@ -142,7 +143,9 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     refuse_unused(options, kind, what)?;
     let mut numbers = options.numbers.clone();
     if numbers.is_empty() {
-        numbers.extend("p99".parse::<ChartNumber>());
+        let has_jobs = study.records().any(|record| record.summary.jobs.submitted > 0);
+        numbers
+            .extend(if has_jobs { "p99" } else { "gossip.age_of_information_s.mean" }.parse::<ChartNumber>());
     }
     let request = Request { study: &study, policies: &policies, options, title: &title, numbers, what };
     let panels = match kind {

@@ -136,15 +136,8 @@ impl Recorder<'_> {
         let all = self.job_rows();
         let [first, after] =
             [self.window.first, self.window.end].map(|chain| all.partition_point(|row| row.job < chain));
-        let outside = || all[..first].iter().chain(&all[after..]);
-        let unfinished = outside().filter(|row| row.response.is_nan()).count();
-        let window = self.measured_window(end).map(|window| MeasuredWindow {
-            warm_up: first as u64,
-            after: (all.len() - after) as u64,
-            unfinished: unfinished as u64,
-            ..window
-        });
         let rows = &all[first..after];
+        let window = self.measured_window(&all[..first], &all[after..], end);
         let responses: Vec<f64> =
             rows.iter().map(|row| row.response).filter(|time| time.is_finite()).collect();
         let length = window.map_or(makespan, |window| window.until_s - window.from_s);
@@ -199,17 +192,17 @@ impl Recorder<'_> {
         if length > 0.0 { core_s / (self.running.len() as f64 * length) } else { 0.0 }
     }
 
-    /// The measured window of a run that ended at `end`, without the numbers of jobs outside it; `None` if the whole run
-    /// is measured.
-    fn measured_window(&self, end: Time) -> Option<MeasuredWindow> {
+    /// The measured window of a run that ended at `end`, with the jobs before and after it; `None` if the whole run is
+    /// measured.
+    fn measured_window(&self, before: &[JobRow], after: &[JobRow], end: Time) -> Option<MeasuredWindow> {
         let Window { from, until, auto, .. } = self.window;
         (!self.window.is_whole()).then(|| MeasuredWindow {
             from_s: from.as_secs_f64(),
             until_s: until.min(end).max(from).as_secs_f64(),
             auto,
-            warm_up: 0,
-            after: 0,
-            unfinished: 0,
+            warm_up: before.len() as u64,
+            after: after.len() as u64,
+            unfinished: before.iter().chain(after).filter(|row| row.response.is_nan()).count() as u64,
         })
     }
 
