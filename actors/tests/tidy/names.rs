@@ -145,9 +145,9 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_netem", 3_027),
     ("volary_engine", 18_568),
     ("volary_experiment", 13_645),
-    ("volary_hosts", 8_020),
+    ("volary_hosts", 8_022),
     ("volary_report", 7_401),
-    ("volary", 5_274),
+    ("volary", 5_278),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

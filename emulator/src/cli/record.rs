@@ -123,6 +123,7 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     if let Some((path, format)) = picture {
         write_file(path, &format.bytes(&figure(&recordings), 7.16)?)?;
     }
+    let limits = limits(options, &recordings);
     let most = (0..found.units).map(|unit| found.lost(unit)).fold(0.0, f64::max);
     if most < FOUND {
         print_folded(&format!(
@@ -131,12 +132,12 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
             found.until.as_secs_f64(),
             percent(most),
             found.floors,
-            unseen(options)
+            limits
         ))?;
         return Ok(ExitCode::SUCCESS);
     }
     write_file(&options.out, found.trace(options, &cpus).as_bytes())?;
-    print_folded(&found.text(options)?)?;
+    print_folded(&found.text(options, &limits)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -250,7 +251,7 @@ impl Findings {
     }
 
     /// Picture, summary, and what the recording cannot say.
-    fn text(&self, options: &RecordOptions) -> anyhow::Result<String> {
+    fn text(&self, options: &RecordOptions, limits: &str) -> anyhow::Result<String> {
         let trace = BurstTrace { rows: self.rows.clone(), ..BurstTrace::default() };
         let profile = Interference { trace: Some(trace), ..Interference::default() }.resolve()?;
         let shown = Show { units: self.units, until: self.until, seed: 0 }.text(&profile);
@@ -260,8 +261,7 @@ impl Findings {
         let _ = write!(
             text,
             "others had the CPUs, or a CPU quota withheld them, for {taken} of the time; slowdowns below {floors} count as \
-             none, as CPUs differ by so much by themselves\n{}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n",
-            unseen(options)
+             none, as CPUs differ by so much by themselves\n{limits}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n"
         );
         Ok(text)
     }
@@ -287,11 +287,17 @@ fn without_windows(options: &RecordOptions, ended: Option<ExitStatus>) -> anyhow
     }
 }
 
-/// What a recording cannot say.
-fn unseen(options: &RecordOptions) -> String {
+/// The speed that counts as healthy, and what a recording cannot say.
+fn limits(options: &RecordOptions, recordings: &[CpuRecording]) -> String {
+    let mut speeds: Vec<f64> = recordings.iter().map(|cpu| cpu.rounds_per_s / 1e6).collect();
+    speeds.sort_by(f64::total_cmp);
     format!(
-        "it cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and what happens to \
+        "healthy is what the CPUs did before the recording, the slowest {:.4} and the fastest {:.4} million rounds of the \
+         kernel {} a second: a machine that was slow then too shows only beside the numbers of others\nit cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and what happens to \
          a program of another priority or one that sleeps at times: the kernel was always busy",
+        speeds.first().copied().unwrap_or_default(),
+        speeds.last().copied().unwrap_or_default(),
+        options.kernel,
         options.window
     )
 }
@@ -393,7 +399,7 @@ mod tests {
             slowdown: *slowdown,
         };
         let samples = (0..).zip(slowdowns).map(sample).collect();
-        CpuRecording { cpu: CpuId(cpu), samples, noise, taken_before: 0.0, taken: 0.0 }
+        CpuRecording { cpu: CpuId(cpu), rounds_per_s: 1e6, samples, noise, taken_before: 0.0, taken: 0.0 }
     }
 
     #[test]
@@ -444,7 +450,8 @@ mod tests {
     #[test]
     fn the_trace_of_a_recording_loses_as_much_work() {
         let slow = [2.0, 2.0, 1.0, 4.0, 1.05];
-        let recordings = [recording(3, &slow, 1.0), recording(5, &[1.0; 5], 1.0)];
+        let faster = CpuRecording { rounds_per_s: 2e6, ..recording(5, &[1.0; 5], 1.0) };
+        let recordings = [recording(3, &slow, 1.0), faster];
         let found = Findings::of(&recordings).unwrap();
         assert!((found.lost(0) - (0.5 + 0.5 + 0.75) / 5.0).abs() < 1e-12, "{}", found.lost(0));
         assert_eq!(found.lost(1), 0.0);
@@ -464,10 +471,13 @@ mod tests {
         let profile = table.load(std::path::Path::new(""), |_| Ok(text.into_bytes().into())).unwrap();
         let show = Show { units: 2, until: Span::from_millis(500), seed: 1 };
         assert!((show.summary(&profile).work_lost - found.lost(0) / 2.0).abs() < 1e-9);
-        let text = found.text(&asked).unwrap();
-        for part in
-            ["work lost 17.50 %", "cannot see bursts shorter than the 100ms", "[interference] trace = {"]
-        {
+        let text = found.text(&asked, &limits(&asked, &recordings)).unwrap();
+        for part in [
+            "work lost 17.50 %",
+            "slowest 1.0000 and the fastest 2.0000 million rounds of the kernel cache",
+            "cannot see bursts shorter than the 100ms",
+            "[interference] trace = {",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(!text.contains("seed"), "{text}");

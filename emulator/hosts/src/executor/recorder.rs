@@ -63,6 +63,8 @@ pub struct SlowdownSample {
 pub struct CpuRecording {
     /// The CPU.
     pub cpu: CpuId,
+    /// Rounds of the kernel per second of CPU time before the recording, which count as healthy.
+    pub rounds_per_s: f64,
     /// Samples in order of time, without gaps.
     pub samples: Vec<SlowdownSample>,
     /// Slowdowns that windows had before the recording; lower ones are no finding.
@@ -164,7 +166,8 @@ impl RecorderThread {
             slowdown: rounds_per_s * (window.until - window.from).as_secs_f64() / window.rounds as f64,
         };
         let samples = windows.iter().map(sample).collect();
-        CpuRecording { cpu: self.cpu, samples, noise, taken_before: taken, taken: share_taken(&windows) }
+        let taken_now = share_taken(&windows);
+        CpuRecording { cpu: self.cpu, rounds_per_s, samples, noise, taken_before: taken, taken: taken_now }
     }
 }
 
