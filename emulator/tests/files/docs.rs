@@ -125,7 +125,8 @@ fn links_have_existing_targets() {
             let path = if file.is_empty() { root().join(&page) } else { folder.join(file) };
             assert!(path.exists(), "{page}: nothing is at {target}");
             if !anchor.is_empty() {
-                let slug = |line: &str| line.trim_start_matches(['#', ' ']).to_lowercase().replace(' ', "-");
+                let words = |line: &str| line.trim_start_matches(['#', ' ']).to_lowercase();
+                let slug = |line: &str| words(line).replace(' ', "-").replace('.', "");
                 let other = fs::read_to_string(&path).unwrap();
                 let found = other.lines().any(|line| line.starts_with('#') && slug(line) == anchor);
                 assert!(found, "{page}: no heading is {target}");

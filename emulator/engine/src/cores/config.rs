@@ -204,8 +204,10 @@ pub struct BurstTrace {
     /// later row with a slowdown of 1 postpones the restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
-    /// Whether the units of the cluster take those of the trace in turn, from the first one to which the profile
-    /// applies: so the CPUs of one recorded machine stand for all cores, or for those of an injection. Otherwise unit i
+    /// Whether the units of the cluster take those of the trace in turn: unit i of the cluster is unit i mod n of the
+    /// trace, where n is its highest unit plus one; a last unit without bursts needs a row with a slowdown of 1. So the
+    /// CPUs of one recorded machine stand for all cores. With `repeat` each turn but the first begins at a random time
+    /// of the trace, drawn from the seed; without it all cores that share a unit slow down together. Otherwise unit i
     /// of the trace is unit i of the cluster.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spread: bool,

@@ -44,8 +44,7 @@ impl Injection {
         if time <= 0.0 || time / self.profile.stretch_s() > MOST_STRETCHES {
             return None;
         }
-        let first = self.cores.iter().next().unwrap_or(0);
-        let profile = SeededProfile::new(&self.profile, self.seed, first);
+        let profile = SeededProfile::new(&self.profile, self.seed);
         let units = self.cores.iter().filter_map(|core| profile.unit(table, core));
         let bursts = units.flat_map(|unit| profile.bursts(unit, Cursor::NOWHERE, self.from, self.until));
         Some(Effect::of(bursts, time))

@@ -21,6 +21,8 @@ use crate::workload::Kinds;
 pub(super) struct ScopeUnit {
     pub(super) id: u32,
     pub(super) address: Address,
+    /// Time by which a trace that repeats is ahead, ns.
+    ahead: u64,
 }
 
 /// A stretch of time in which the slowdown of a unit does not change.
@@ -280,6 +282,15 @@ impl Bursts {
         self.rows.iter().map(|row| row.slowdown).fold(1.0, f64::max)
     }
 
+    /// The unit of the trace that a unit of the cluster takes, and the time by which it is ahead, ns: from the second
+    /// turn on, that of a random moment, the same for all units of the turn.
+    fn taken(&self, id: u32, base: Address) -> (u32, u64) {
+        let Some(units) = self.spread else { return (id, 0) };
+        let (turn, period) = (id / units, self.period.unwrap_or(Span::ZERO));
+        let moment = if turn == 0 { 0.0 } else { base.at(u64::from(turn)).unit() };
+        (id % units, (moment * period.0 as f64) as u64)
+    }
+
     /// The beginning of the round of the bursts that contains `at`.
     fn round(&self, at: u64) -> u64 {
         self.period.map_or(0, |period| at / period.0 * period.0)
@@ -297,10 +308,11 @@ impl Process for Bursts {
     const REMEMBERS: bool = false;
 
     fn locate(&self, unit: ScopeUnit, at: u64, _: Cursor) -> Cursor {
+        let at = at.saturating_add(unit.ahead);
         let round = self.round(at);
         let i = self.rows.partition_point(|row| (row.unit, row.end.0) <= (unit.id, at - round));
         let index = i as u64;
-        match self.rows.get(i).filter(|row| row.unit == unit.id) {
+        let cursor = match self.rows.get(i).filter(|row| row.unit == unit.id) {
             None => Cursor::healthy(index, at, self.round_end(unit, i, round)),
             Some(row) if at - round < row.start.0 => {
                 Cursor::healthy(index, at, round.saturating_add(row.start.0))
@@ -311,7 +323,9 @@ impl Process for Bursts {
                 end: round.saturating_add(row.end.0),
                 slowdown: row.slowdown,
             },
-        }
+        };
+        let end = if cursor.end == u64::MAX { u64::MAX } else { cursor.end - unit.ahead };
+        Cursor { start: cursor.start.saturating_sub(unit.ahead), end, ..cursor }
     }
 }
 
@@ -406,13 +420,11 @@ const WHOLE_UNIT: u64 = u64::MAX;
 pub(super) struct SeededProfile {
     profile: Profile,
     base: Address,
-    /// The first core to which the profile applies.
-    first: u32,
 }
 
 impl SeededProfile {
-    pub(super) fn new(profile: &Profile, seed: u64, first: u32) -> Self {
-        Self { profile: profile.clone(), base: Address::new(seed, Purpose::Interference), first }
+    pub(super) fn new(profile: &Profile, seed: u64) -> Self {
+        Self { profile: profile.clone(), base: Address::new(seed, Purpose::Interference) }
     }
 
     /// Whether storing cursors makes queries faster.
@@ -440,12 +452,11 @@ impl SeededProfile {
         let address = self.base.at(u64::from(id));
         let takes_part =
             self.profile.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.profile.affected;
-        let id = if let AnyProcess::Trace(Bursts { spread: Some(units), .. }) = &self.profile.process {
-            id.saturating_sub(self.profile.scope.unit(table, self.first)) % units
-        } else {
-            id
+        let (id, ahead) = match &self.profile.process {
+            AnyProcess::Trace(bursts) => bursts.taken(id, self.base),
+            _ => (id, 0),
         };
-        takes_part.then_some(ScopeUnit { id, address })
+        takes_part.then_some(ScopeUnit { id, address, ahead })
     }
 
     /// The stretch of the process at `at` or, outside the window, at its edge. [`Process::locate`] describes `known`.

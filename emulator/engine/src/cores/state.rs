@@ -64,7 +64,7 @@ const MOST_STRETCHES: f64 = 1e6;
 impl Cores {
     /// Creates idle cores with the interference of `profile` under `seed`, or without interference.
     pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Windows, seed: u64) -> Self {
-        let profile = profile.map(|profile| SeededProfile::new(profile, seed, 0));
+        let profile = profile.map(|profile| SeededProfile::new(profile, seed));
         let cores = table.cores() as usize;
         let remembered = if profile.as_ref().is_some_and(SeededProfile::remembers) { cores } else { 0 };
         Self {
@@ -433,8 +433,7 @@ pub(super) struct ActiveInjection {
 
 impl ActiveInjection {
     pub(super) fn new(injection: &Injection, table: &CoreTable) -> Self {
-        let first = injection.cores.iter().next().unwrap_or(0);
-        let profile = SeededProfile::new(&injection.profile, injection.seed, first);
+        let profile = SeededProfile::new(&injection.profile, injection.seed);
         let remembered = if profile.remembers() { table.cores() as usize } else { 0 };
         Self {
             profile,

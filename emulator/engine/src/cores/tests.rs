@@ -1,5 +1,6 @@
 //! Tests of finish times, compared with calculated values, with a slow integration, and with each other.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -28,7 +29,7 @@ fn at(s: f64) -> Time {
 
 const TABLE_1: &str = r#"scripted = { slot = "1s", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }"#;
 
-const ALL: [&str; 10] = [
+const ALL: [&str; 11] = [
     r#"bernoulli = { slot = "100ms", probability = 0.3, slowdown = 3.0 }"#,
     r#"bernoulli = { slot = "7ms", probability = 0.5, slowdown = { uniform = { low = 1.0, high = 9.0 } } }"#,
     r#"markov = { slot = "50ms", p_on = 0.1, p_off = 0.3, slowdown = 4.0 }"#,
@@ -39,6 +40,7 @@ const ALL: [&str; 10] = [
     r#"scripted = { slot = "300ms", rows = [[1,0],[1,1,0]], slowdown = 5.0, repeat = true }"#,
     "trace.rows = [{ unit = 0, start = \"1s\", end = \"2s\", slowdown = 3.0 }, { unit = 1, start = \"100ms\", end = \"1h\", slowdown = 1.5 }]",
     "trace = { repeat = true, rows = [{ unit = 0, start = \"70ms\", end = \"2s\", slowdown = 3.0 }, { unit = 1, start = \"100ms\", end = \"900ms\", slowdown = 1.5 }] }",
+    "trace = { spread = true, repeat = true, rows = [{ unit = 0, start = \"70ms\", end = \"2s\", slowdown = 3.0 }] }",
 ];
 
 #[test]
@@ -336,7 +338,7 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
     }
 }
 
-/// The CPUs of a recorded machine stand for all cores in turn, or for those of an injection.
+/// The CPUs of a recorded machine stand for all cores in turn, whichever of them an injection or a host has.
 #[test]
 fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
     let row = |unit: u32, slowdown: u32| {
@@ -349,9 +351,37 @@ fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
     let mut part = Cores::new(None, CoreTable::equal(7, 1), Windows::default(), 7);
     let cores = "2-5".parse().unwrap();
     part.inject(&Injection { profile: profile(&spread), seed: 1, cores, from: Time::ZERO, until: Time::MAX });
-    assert_eq!(rates(&part), [1.0, 1.0, 0.5, 1.0, 0.25, 0.5, 1.0]);
+    assert_eq!(rates(&part), [1.0, 1.0, 0.25, 0.5, 1.0, 0.25, 1.0]);
     let run = RunLength { least: seconds(5.0), most: seconds(5.0) };
     assert_eq!(profile(&spread).trace_gaps(whole.table(), run), [], "every core has a unit");
+}
+
+/// Each turn is another machine with the noise of the recorded one, at a time of its own.
+#[test]
+fn turns_of_a_repeated_trace_begin_at_times_of_their_own() {
+    let row = |unit: u32, start: u32| {
+        format!("{{ unit = {unit}, start = \"{start}s\", end = \"{}s\", slowdown = 2 }}", start + 1)
+    };
+    let rows = [row(0, 2), row(1, 3), row(1, 9)].join(",");
+    let cores = cores(&format!("trace = {{ spread = true, repeat = true, rows = [{rows}] }}"), 40);
+    let bursts = |core| cores.bursts(core, Time::ZERO, at(40.0)).collect::<Vec<_>>();
+    // The first burst that the time 0 does not cut.
+    let begins =
+        |core| bursts(core).iter().map(|burst| burst.start).find(|start| *start > Time::ZERO).unwrap();
+    assert_eq!((begins(0), begins(1)), (at(2.0), at(3.0)), "the first turn is the recording");
+    let phases: BTreeSet<_> = (0..20).map(|turn| begins(2 * turn).0 % 10_000_000_000).collect();
+    assert_eq!(phases.len(), 20);
+    for turn in 0..20 {
+        let (first, second) = (bursts(2 * turn), bursts(2 * turn + 1));
+        let whole = |burst: &&Burst| burst.start > Time::ZERO && burst.end < at(40.0);
+        assert!(first.iter().filter(whole).all(|burst| burst.length() == seconds(1.0)));
+        let after = |burst: &&Burst| {
+            burst.end + seconds(1.0) >= at(40.0) || second.iter().any(|other| other.start == burst.end)
+        };
+        assert!(first.iter().filter(whole).all(|burst| after(&burst)), "the units of a turn stay together");
+        let degraded: f64 = first.iter().map(|burst| burst.length().as_secs_f64()).sum();
+        assert!((degraded - 4.0).abs() < 1e-6, "turn {turn}: {degraded} of 40 s");
+    }
 }
 
 #[test]
