@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_749),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_574),
+    ("volary_engine", 18_576),
     ("volary_experiment", 13_645),
     ("volary_hosts", 8_022),
     ("volary_report", 7_401),

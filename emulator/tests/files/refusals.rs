@@ -174,6 +174,7 @@ workload.synthetic.pretrain=60 | workload.synthetic.pretrain | 60 of 60 jobs are
 workload.synthetic.pretrain=-1 | whole number
 workload.synthetic.synchronous=0 | workload.synthetic.synchronous | without steps | leave the key out
 workload.synthetic.synchronous=4_000_000 | workload.synthetic.synchronous | are more than 100000000 steps
+workload.synthetic={jobs=1,tasks=1000,interarrival="1s",synchronous=5_000_000} | workload.synthetic.synchronous | over 4294967295 tasks in 5000000 steps | lower one of the numbers
 service.demand=0s | no copy would have any work
 service.demand={exponential={mean="0s"}} | no copy would have any work
 service.demand={empirical={values=["0s","0s"]}} | no copy would have any work

@@ -547,6 +547,8 @@ impl Plan {
             "the stages of jobs wait for each other already; give each job one stage (of a trace: dependencies = \
              false), or leave the key out"
                 .to_owned()
+        } else if (0..jobs).any(|chain| steps.checked_mul(shapes.most_tasks(chain)).is_none()) {
+            format!("a job has over {} tasks in {steps} steps; lower one of the numbers", u32::MAX)
         } else {
             return Ok(());
         };
