@@ -143,11 +143,11 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_749),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_576),
-    ("volary_experiment", 13_645),
+    ("volary_engine", 18_596),
+    ("volary_experiment", 13_671),
     ("volary_hosts", 8_022),
-    ("volary_report", 7_401),
-    ("volary", 5_278),
+    ("volary_report", 7_434),
+    ("volary", 5_291),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

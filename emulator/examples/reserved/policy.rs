@@ -16,8 +16,8 @@ volary_actors::parameters! {
         /// How long a node that was asked counts the task as its own. Longer than a round trip and a message delay;
         /// shorter than a task, or nodes that were not chosen look longer than they are.
         expiry: Span = Span::from_millis(100),
-        /// First wait before nodes are asked again because an answer is missing; it doubles with each question about the
-        /// task. Armed only where the network can lose datagrams.
+        /// First wait before nodes are asked again because an answer is missing; it doubles with each question about
+        /// the task. Armed only where the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1) => period,
     }
 }

@@ -131,8 +131,9 @@ fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
 }
 
 impl LengthFit {
-    /// The distribution that is nearer to the lengths, of an exponential and a lognormal one; `all` is the time of these
-    /// lengths and of those without an end, which an exponential distribution can count. Lengths are known to a window.
+    /// The distribution that is nearer to the lengths, of an exponential and a lognormal one; `all` is the time of
+    /// these lengths and of those without an end, which an exponential distribution can count. Lengths are known to a
+    /// window.
     fn of(lengths: &[f64], all: f64, unfinished: f64, window: f64) -> Self {
         let mut sorted = lengths.to_vec();
         sorted.sort_by(f64::total_cmp);

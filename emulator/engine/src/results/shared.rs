@@ -14,8 +14,8 @@ pub struct SharedNodes {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throttled: f64,
-    /// Throttling events per node and second of the makespan, or of the measured window. Each change of a copy's CPU or use that leaves it with
-    /// less CPU than it would use counts.
+    /// Throttling events per node and second of the makespan, or of the measured window. Each change of a copy's CPU or
+    /// use that leaves it with less CPU than it would use counts.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throttle_rate: f64,
@@ -23,15 +23,15 @@ pub struct SharedNodes {
     pub evictions: u64,
     /// CPU-time of all copies, core-hours.
     pub used_core_h: f64,
-    /// The part of `used_core_h` on copies that were evicted, preempted or lost, core-hours. With a measured window, all
-    /// use of copies that were so in the window.
+    /// The part of `used_core_h` on copies that were evicted, preempted or lost, core-hours. With a measured window,
+    /// all use of copies that were so in the window.
     pub wasted_core_h: f64,
     /// The part of `used_core_h` on copies that still ran when `run.until` ended the run, core-hours; neither useful
     /// nor wasted.
     #[serde(default)]
     pub in_progress_core_h: f64,
-    /// CPU that copies were given over the CPU of all nodes times the makespan or the measured window; at most 1, also where speed or
-    /// interference changes the work that a core does in that time.
+    /// CPU that copies were given over the CPU of all nodes times the makespan or the measured window; at most 1, also
+    /// where speed or interference changes the work that a core does in that time.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub cpu: f64,

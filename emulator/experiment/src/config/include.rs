@@ -25,7 +25,8 @@ use super::error::{ConfigError, Text};
 use super::{explain, presets};
 use crate::files::Files;
 
-/// Replaces `interference.profile` by the keys of the preset or file it names. Keys of the experiment file take precedence.
+/// Replaces `interference.profile` by the keys of the preset or file it names. Keys of the experiment file take
+/// precedence.
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
@@ -86,8 +87,8 @@ pub fn injections(files: &Files, document: &mut Document<'_>) -> Result<(), Conf
     Ok(())
 }
 
-/// Reads a preset, or a profile file, that is named at a position. The path of its trace is made relative to the experiment file,
-/// like other paths of the section.
+/// Reads a preset, or a profile file, that is named at a position. The path of its trace is made relative to the
+/// experiment file, like other paths of the section.
 fn read_profile<'t>(
     files: &Files,
     document: &mut Document<'t>,
@@ -284,7 +285,8 @@ fn load<'t>(
     Ok(())
 }
 
-/// A number, a duration or the two members of an edge as TOML. Rust accepts numbers that TOML does not (`1.`, `.5`, `+1`).
+/// A number, a duration or the two members of an edge as TOML. Rust accepts numbers that TOML does not (`1.`, `.5`,
+/// `+1`).
 fn as_toml(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then(|| format!("{number:?}"));

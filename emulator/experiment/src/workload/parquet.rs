@@ -1,7 +1,8 @@
 //! The rows of a Parquet file as lines of JSON objects, which the reader of tables takes.
 //!
-//! The decoder panics on some damaged files. The first use of it sets a panic hook for the whole process, which shows no
-//! panic of a thread while that thread decodes and passes all others to the hook before it; the panic becomes an error.
+//! The decoder panics on some damaged files. The first use of it sets a panic hook for the whole process, which shows
+//! no panic of a thread while that thread decodes and passes all others to the hook before it; the panic becomes an
+//! error.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -162,8 +162,8 @@ impl InjectorConnection<'_> {
         }
     }
 
-    /// Waits until the injection is over, and asks for its end when `interrupted`. If the controller is gone, the end is
-    /// unknown.
+    /// Waits until the injection is over, and asks for its end when `interrupted`. If the controller is gone, the end
+    /// is unknown.
     async fn until_over(
         &mut self,
         begun: Vec<InjectionShare>,

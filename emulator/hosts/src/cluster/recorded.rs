@@ -11,7 +11,8 @@ use super::net::{Host, Hosts};
 use super::placement::{loopback, placed};
 
 /// The change of an experiment, in the form of `--set`, that gives the nodes of each host the interference recorded in
-/// `NAME.csv` of `folder`, where NAME is the host's. A recording begins at a random time of it, and again when it is over.
+/// `NAME.csv` of `folder`, where NAME is the host's. A recording begins at a random time of it, and again when it is
+/// over.
 ///
 /// # Errors
 /// When the hosts file or a recording cannot be read, when the experiment schedules injections of its own, and when its

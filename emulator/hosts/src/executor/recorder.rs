@@ -207,8 +207,8 @@ impl RecorderJob {
         self.windows(&mut load, chunk, self.window, from, until)
     }
 
-    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work. The last ends
-    /// with the time, and has half the length at least.
+    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work. The last
+    /// ends with the time, and has half the length at least.
     fn windows(
         &self,
         load: &mut KernelLoad,

@@ -66,8 +66,8 @@ impl<'a> JobRows<'a> {
     }
 }
 
-/// The pictures of a job under each policy of a cell, with the first seed that all policies have, `wide` px wide; or the
-/// reason why there is none.
+/// The pictures of a job under each policy of a cell, with the first seed that all policies have, `wide` px wide; or
+/// the reason why there is none.
 pub(crate) fn courses(group: &CellGroup, choice: JobChoice, wide: f64) -> Result<Vec<Picture>, String> {
     let Some((first, others)) = group.policies.split_first() else { return Err(NO_RUN.to_owned()) };
     let with = |policy: &'_ PolicyRuns, seed| policy.runs.iter().position(|run| run.summary.seed == seed);
