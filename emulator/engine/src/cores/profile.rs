@@ -454,7 +454,10 @@ impl SeededProfile {
             self.profile.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.profile.affected;
         let (id, ahead) = match &self.profile.process {
             AnyProcess::Trace(bursts) => bursts.taken(id, self.base),
-            _ => (id, 0),
+            AnyProcess::Bernoulli(_)
+            | AnyProcess::Markov(_)
+            | AnyProcess::Renewal(_)
+            | AnyProcess::Scripted(_) => (id, 0),
         };
         takes_part.then_some(ScopeUnit { id, address, ahead })
     }
