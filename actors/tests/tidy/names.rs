@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 19_749),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_596),
+    ("volary_engine", 18_599),
     ("volary_experiment", 13_671),
     ("volary_hosts", 8_022),
     ("volary_report", 7_434),
