@@ -13,6 +13,7 @@ them a generator replaces them, and claims say what they give on its jobs.
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -153,10 +154,16 @@ def measured(claims, says):
     texts = []
     for value in sized or found:
         scale, unit = {"s": (1, " s"), "share": (100, " %")}.get(value.get("unit"), (1, ""))
-        left, right = (f"{value[side] * scale:.3g}{unit}" for side in ("left", "right"))
+        left, right = (digits(value[side] * scale) + unit for side in ("left", "right"))
         texts.append(f"{left}, published {right}" if sized else f"{left} against {right}")
     more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
     return "; ".join([*texts[:SHOWN], *more])
+
+
+def digits(number):
+    """Three significant digits, or all digits of a whole number."""
+    places = 2 - math.floor(math.log10(abs(number))) if number else 0
+    return f"{number:,.{max(places, 0)}f}"
 
 
 def trace_of(experiment):
