@@ -58,7 +58,6 @@ impl Policy for DistSched {
         Traits {
             binds: Binds::Plans,
             one_scheduler: true,
-            plans: true,
             node_usage: Some(NodeUsage::Reports),
             ..Traits::default()
         }

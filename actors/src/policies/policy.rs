@@ -147,8 +147,6 @@ pub struct Traits<'a> {
     pub binds: Binds,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
-    /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.
-    pub plans: bool,
     /// Kind of cache that the policy's schedulers or nodes keep; watched actors note what happens to it.
     pub caches: Caches,
     /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
@@ -175,6 +173,13 @@ pub struct Traits<'a> {
     pub program: Option<ProgramSpec<'a>>,
     /// The parameter that makes actors consult the [`Oracle`](crate::machine::Oracle), in virtual time only.
     pub oracle: Option<&'static str>,
+}
+
+impl Traits<'_> {
+    /// Whether the policy's schedulers plan at the ends of cycles; the CPU time of their timers is then measured.
+    pub fn plans(&self) -> bool {
+        self.binds == Binds::Plans
+    }
 }
 
 /// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.

@@ -27,7 +27,7 @@ impl Policy for Prio {
         knows nothing of run times.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { binds: Binds::Plans, one_scheduler: true, plans: true, ..Traits::default() }
+        Traits { binds: Binds::Plans, one_scheduler: true, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -106,7 +106,7 @@ impl Policy for ThreeSigma {
         with more tasks than there are cores alive runs as many at a time as there are.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits { binds: Binds::Plans, one_scheduler: true, plans: true, ..Traits::default() }
+        Traits { binds: Binds::Plans, one_scheduler: true, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

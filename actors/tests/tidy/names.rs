@@ -141,12 +141,12 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 19_749),
+    ("volary_actors", 19_752),
     ("volary_netem", 3_027),
     ("volary_engine", 18_599),
-    ("volary_experiment", 13_671),
+    ("volary_experiment", 13_675),
     ("volary_hosts", 8_022),
-    ("volary_report", 7_434),
+    ("volary_report", 7_437),
     ("volary", 5_291),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is

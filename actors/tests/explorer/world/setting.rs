@@ -119,7 +119,7 @@ fn queue_of_node(policy: &PolicySpec) -> Option<u32> {
     match policy.name() {
         "kairos" => parameters["kairos"]["queue"].as_u64().and_then(|queue| u32::try_from(queue).ok()),
         "kubernetes" => Some(0),
-        _ => policy.traits().plans.then_some(0),
+        _ => policy.traits().plans().then_some(0),
     }
 }
 
@@ -147,7 +147,7 @@ impl Setting {
             true => group(policy, cores.len() as u32),
             false => Layout::new(schedulers, 0, cores.iter().copied()),
         };
-        policy.check(&layout).ok().filter(|()| !deadlines || policy.traits().plans)?;
+        policy.check(&layout).ok().filter(|()| !deadlines || policy.traits().plans())?;
         let layout = policy.layout(layout);
         Some(Self {
             policy: policy.clone(),

@@ -440,7 +440,7 @@ impl SeededProfile {
         self.profile.stretch_s()
     }
 
-    /// The rates of a core for a copy that suffers so much from each kind of interference.
+    /// The rates of a core for a copy with these sensitivities by kind of interference.
     pub(super) fn felt(&self, rate: CoreRate, suffers: Option<&Kinds>) -> CoreRate {
         let kind = self.profile.table.kind.as_deref();
         rate.feeling(suffers.and_then(|kinds| kinds.get(kind?)).copied().unwrap_or(1.0))

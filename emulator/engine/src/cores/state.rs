@@ -275,7 +275,7 @@ impl Cores {
     }
 
     /// Advances `integral` until `limit`, or until no work is left, resting in pauses: at the rates of a core, for a
-    /// copy that suffers so much from each kind of interference.
+    /// copy with these sensitivities by kind of interference.
     fn integrate(
         &self,
         core: u32,

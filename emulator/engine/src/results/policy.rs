@@ -47,7 +47,7 @@ impl PolicySections {
     pub fn lacks(path: &[&str], traits: &Traits<'_>) -> Option<&'static str> {
         match path {
             ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
-                (!traits.plans).then_some("does not plan")
+                (!traits.plans()).then_some("does not plan")
             }
             ["staleness", number, ..] => Staleness::lacks(number, traits.caches),
             ["gossip", ..] => (traits.gossips != Some(Gossips::Updates)).then_some("spreads no updates"),

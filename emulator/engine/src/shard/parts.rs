@@ -61,7 +61,7 @@ impl Parts<'_> {
         let Self { layout, lossy, observed, .. } = *self;
         let run = MachineContext { layout, lossy, observed, programs: self.programs.as_ref() };
         let machine = self.policy.machine_in(run, actor);
-        let plans = || self.policy.traits().plans && matches!(self.layout.role(actor), Role::Scheduler(_));
+        let plans = || self.policy.traits().plans() && matches!(self.layout.role(actor), Role::Scheduler(_));
         match &self.stopwatch {
             Some(stopwatch) if plans() => stopwatch.time(machine),
             _ => machine,

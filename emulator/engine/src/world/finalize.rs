@@ -201,7 +201,7 @@ impl FinishedRun<'_> {
             engine: Engine {
                 events: self.counters.events,
                 order_hash: format!("{:016x}", self.counters.hash),
-                planning_cpu_s: point.policy.traits().plans.then_some(self.counters.planning as f64 * 1e-9),
+                planning_cpu_s: point.policy.traits().plans().then_some(self.counters.planning as f64 * 1e-9),
                 ..Engine::default()
             },
         };

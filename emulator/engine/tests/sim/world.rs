@@ -110,7 +110,7 @@ fn policies_have_the_numbers_that_their_traits_state() {
             assert!(measured || found.is_none(), "{}: {number}", card.name);
             assert!(found.is_some() || !measured || !is_sure, "{}: {number}", card.name);
         }
-        assert_eq!(summary.sections.planning.is_some(), policy.traits().plans, "{}", card.name);
-        assert!(policy.traits().plans || summary.sections.prediction.is_none(), "{}", card.name);
+        assert_eq!(summary.sections.planning.is_some(), policy.traits().plans(), "{}", card.name);
+        assert!(policy.traits().plans() || summary.sections.prediction.is_none(), "{}", card.name);
     }
 }

@@ -108,6 +108,11 @@ impl Study {
         listed.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// Whether a run had jobs; groups that gossip have none.
+    pub fn has_jobs(&self) -> bool {
+        self.records().any(|record| record.summary.jobs.submitted > 0)
+    }
+
     /// How the policies bind tasks to nodes, in words; `None` if all do it in one way.
     pub fn binding(&self) -> Option<String> {
         self.records().next()?;

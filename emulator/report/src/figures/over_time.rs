@@ -105,10 +105,9 @@ pub(crate) fn timelines(
     let shared = shared_bursts(first());
     let cores = cores(first().map(|run| &run.timeline[..]));
     let extent = |run: &RunRecord| Extent::of(&run.timeline, bursts(run, &shared), &cores, blocks);
-    // Copies that began later than all of these were not recorded.
-    let begun = first().map(|run| extent(run).begun).fold(0.0, f64::max);
     let time = match window {
-        Some((from, until)) => (from, until.min(begun)),
+        // Copies that began later than all of these were not recorded.
+        Some((from, until)) => (from, first().map(|run| extent(run).begun).fold(0.0, f64::max).min(until)),
         None => (0.0, Extent::common(first().map(extent))),
     };
     let begins =

@@ -143,9 +143,9 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     refuse_unused(options, kind, what)?;
     let mut numbers = options.numbers.clone();
     if numbers.is_empty() {
-        let has_jobs = study.records().any(|record| record.summary.jobs.submitted > 0);
-        numbers
-            .extend(if has_jobs { "p99" } else { "gossip.age_of_information_s.mean" }.parse::<ChartNumber>());
+        numbers.extend(
+            if study.has_jobs() { "p99" } else { "gossip.age_of_information_s.mean" }.parse::<ChartNumber>(),
+        );
     }
     let request = Request { study: &study, policies: &policies, options, title: &title, numbers, what };
     let panels = match kind {

@@ -254,8 +254,15 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// The slowest job of the first policy under every policy; empty if its executions are not recorded.
+/// Number of jobs above which the report has no picture of a job, for which all rows are read.
+const MOST_JOBS: u64 = 100_000;
+
+/// The slowest job of the first policy under every policy; empty for many jobs.
 fn slowest(group: &CellGroup) -> Markup {
+    let jobs = group.policies.iter().flat_map(|policy| &policy.runs).map(|run| run.summary.jobs.submitted);
+    if jobs.max().unwrap_or(0) > MOST_JOBS {
+        return html! { p.hint { code { "volary plot --what job" } " draws the slowest job under each policy." } };
+    }
     let charts = match courses(group, JobChoice::Slowest, 1_060.0) {
         Ok(charts) => charts,
         Err(why) => return html! { p.hint { "No picture of the slowest job: " (prose(&why)) "." } },

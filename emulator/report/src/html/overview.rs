@@ -198,8 +198,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
 
 /// Median and tail of every cell, shaded, with links to the cells.
 pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
-    let has_jobs = study.records().any(|record| record.summary.jobs.submitted > 0);
-    let shaded = if has_jobs { median_and_tail() } else { numbers(study) };
+    let shaded = if study.has_jobs() { median_and_tail() } else { numbers(study) };
     html! {
         div.card.scroll tabindex="0" role="group" aria-label="The sweep at a glance" {
             (heat(study, policies, &shaded, anchor).html())

@@ -362,6 +362,15 @@ impl Dimension {
         }
     }
 
+    /// The unit in results.
+    const fn symbol(self) -> Option<&'static str> {
+        match self {
+            Self::Seconds => Some("s"),
+            Self::Share => Some("share"),
+            Self::Any | Self::Hours | Self::Plain | Self::Other => None,
+        }
+    }
+
     const fn over(self, other: Self) -> Self {
         match (self, other) {
             (Self::Any, Self::Share | Self::Plain)
@@ -375,28 +384,30 @@ impl Dimension {
 }
 
 /// The unit of the compared numbers, as results name it: `s` for seconds, `share` for shares of one.
-pub(super) fn unit_of(form: &Form) -> Option<&'static str> {
-    match common(form).ok()? {
-        Dimension::Seconds => Some("s"),
-        Dimension::Share => Some("share"),
-        Dimension::Any | Dimension::Hours | Dimension::Plain | Dimension::Other => None,
-    }
+fn unit_of(form: &Form) -> Option<&'static str> {
+    common(form).ok()?.symbol()
+}
+
+/// The unit of an expression, as results name it.
+///
+/// # Errors
+/// When parts of different units are added.
+pub(super) fn unit_of_side(side: &Side, text: &str) -> Result<Option<&'static str>, ParseError> {
+    unit(side).map(Dimension::symbol).map_err(|units| mixed(units, text))
 }
 
 /// Refuses a comparison or a sum of different units.
 ///
 /// # Errors
 /// When two numbers have different units. The error names both units, and its position is the whole check.
-pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
-    let mixed = |(left, right): (Dimension, Dimension)| {
-        let message = format!("{} and {} are not comparable", left.name(), right.name());
-        ParseError::new(
-            0..text.len(),
-            message,
-            "compare numbers of one unit; numbers without one are seconds beside a time",
-        )
-    };
-    common(form).map(drop).map_err(mixed)
+fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
+    common(form).map(drop).map_err(|units| mixed(units, text))
+}
+
+fn mixed((left, right): (Dimension, Dimension), text: &str) -> ParseError {
+    let message = format!("{} and {} are not comparable", left.name(), right.name());
+    let help = "compare numbers of one unit; numbers without one are seconds beside a time";
+    ParseError::new(0..text.len(), message, help)
 }
 
 /// The unit of the compared sides, or two units that are not comparable.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use volary_engine::results::Summary;
 
-use super::check::{Check, Names, refuse_mixed, unit_of};
-use super::form::{Form, MetricName, ParseError, Side, expression};
+use super::check::{Check, Names, unit_of_side};
+use super::form::{MetricName, ParseError, Side, expression};
 use super::judge::{at_path, numbers};
 
 /// A number of a run: the side of a check, with names that have no policy before them, such as
@@ -13,7 +13,8 @@ use super::judge::{at_path, numbers};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expression {
     text: String,
-    form: Form,
+    side: Side,
+    unit: Option<&'static str>,
     classes: BTreeSet<String>,
 }
 
@@ -32,17 +33,16 @@ impl Expression {
             metrics.iter().copied().filter(class).filter_map(|metric| metric.path.get(1).cloned()).collect();
         let names = Names { labels: &[String::new()], classes: &classes, axes: &BTreeMap::new() };
         metrics.into_iter().try_for_each(|metric| metric.resolve(names, false))?;
-        let form = Form::Trend { side, rises: true, key: String::new() };
-        refuse_mixed(&form, text)?;
-        Ok(Self { text: text.to_owned(), form, classes })
+        let unit = unit_of_side(&side, text)?;
+        Ok(Self { text: text.to_owned(), side, unit, classes })
     }
 
     /// The numbers that checks compare, each once; distributions stand for their medians.
     pub fn of_checks<'a>(checks: impl Iterator<Item = &'a str>) -> Vec<Self> {
-        let mut found: Vec<Self> = Vec::new();
-        for check in checks.filter_map(|text| Check::parse(text).ok()) {
-            for metric in check.metrics() {
-                let path = metric.path.join(".");
+        // Cells have the same checks.
+        let (mut found, mut known): (Vec<Self>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
+        for check in checks.filter(|text| known.insert(*text)).filter_map(|text| Check::parse(text).ok()) {
+            for path in check.metrics().into_iter().map(|metric| metric.path.join(".")) {
                 let number = Self::parse(&path).or_else(|_| Self::parse(&format!("{path}.p50")));
                 found.extend(number.ok().filter(|number| !found.contains(number)));
             }
@@ -61,16 +61,15 @@ impl Expression {
     }
 
     /// Unit of the number: `s` for seconds, `share` for shares of one; `None` for a plain number.
-    pub fn unit(&self) -> Option<&'static str> {
-        unit_of(&self.form)
+    pub const fn unit(&self) -> Option<&'static str> {
+        self.unit
     }
 
     /// The number of a run; NaN if the run lacks it.
     pub fn value(&self, summary: &Summary) -> f64 {
         let numbers = numbers(summary);
         let of = |metric: &MetricName| at_path(&numbers, &metric.path)?.as_f64();
-        let Form::Trend { side, .. } = &self.form else { return f64::NAN };
-        Side::value(side, &of).unwrap_or(f64::NAN)
+        self.side.value(&of).unwrap_or(f64::NAN)
     }
 }
 
