@@ -307,6 +307,7 @@ mod tests {
         let point = ValidatedPoint {
             policy: "a".into(),
             cell: volary_engine::results::Cell::new(),
+            window: None,
             against: Vec::new(),
         };
         let reference = ran(folder.path(), RuntimeKind::Virtual, &[reference]);
@@ -545,7 +546,12 @@ mod tests {
             seed: 1,
             reference: "virtual".into(),
             skipped: vec![SkippedRuntime { runtime: "hosts".into(), why: "no hosts".into() }],
-            points: vec![ValidatedPoint { policy: "a".into(), cell, against: vec![local, hosts] }],
+            points: vec![ValidatedPoint {
+                policy: "a".into(),
+                cell,
+                window: None,
+                against: vec![local, hosts],
+            }],
         };
         assert!(!validation.holds());
         let text = validation.text();

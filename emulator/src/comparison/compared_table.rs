@@ -116,6 +116,9 @@ pub struct ComparedPoint {
     /// Numbers of unfinished jobs of the first and of the second study, over all runs.
     #[serde(default)]
     pub unfinished: [u64; 2],
+    /// Measured windows of the first and of the second study, in words, under their first seeds.
+    #[serde(default)]
+    pub windows: [Option<String>; 2],
     pub metrics: Vec<MetricDifference>,
 }
 

@@ -13,7 +13,7 @@ use volary_experiment::number::{count, plural};
 use volary_experiment::stats::Interval;
 use volary_experiment::storage::manifest::{Manifest, RunState};
 use volary_experiment::storage::run_record::RunRecord;
-use volary_experiment::storage::study::CellGroup;
+use volary_experiment::storage::study::{CellGroup, measured_window};
 use volary_experiment::storage::{Study, spec_diff};
 
 use super::compared_table::{ComparedPoint, MetricDifference, point_table};
@@ -148,6 +148,7 @@ fn point(policy: &str, a: &[RunRecord], b: &[RunRecord]) -> ComparedPoint {
         unequal,
         runs: [a.len(), b.len()],
         unfinished,
+        windows: [a, b].map(|runs| measured_window(&runs.first()?.summary)),
         metrics,
     }
 }
@@ -269,6 +270,16 @@ fn seeds(point: &ComparedPoint) -> String {
 fn remarks(point: &ComparedPoint) -> String {
     let mut out = String::new();
     let sides = ["the first", "the second"];
+    match &point.windows {
+        [None, None] => {}
+        [Some(a), Some(b)] if a == b => out.push_str(&format!("{a}\n")),
+        windows => {
+            for (side, window) in sides.iter().zip(windows) {
+                let window = window.as_deref().unwrap_or("measured: all jobs");
+                out.push_str(&format!("{side}, {window}\n"));
+            }
+        }
+    }
     for (side, degraded) in sides.iter().zip([point.a_degraded, point.b_degraded]) {
         if degraded {
             out.push_str(&format!("DEGRADED: {side} departed from the experiment, see `volary report`\n"));
@@ -303,7 +314,7 @@ fn remarks(point: &ComparedPoint) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use volary_engine::results::{Deadlines, Planning, PredictionErrors};
+    use volary_engine::results::{Deadlines, MeasuredWindow, Planning, PredictionErrors};
     use volary_experiment::storage::fixture::{manifest, measured};
 
     use super::*;
@@ -443,6 +454,29 @@ mod tests {
         let text = comparison.text(None);
         assert!(text.contains("INJECTED: interference was injected into the second\n"), "{text}");
         assert!(!text.contains("into the first"), "{text}");
+    }
+
+    #[test]
+    fn a_comparison_states_the_measured_windows() {
+        let with = |until_s: Option<f64>| {
+            let mut study = study(&[1], 1.0, &["a"]);
+            study.cells[0].policies[0].runs[0].summary.window = until_s.map(|until_s| MeasuredWindow {
+                from_s: 2.0,
+                until_s,
+                auto: false,
+                warm_up: 3,
+                after: 4,
+                unfinished: 0,
+            });
+            study
+        };
+        let text = |a, b| compare(&with(a), &with(b)).text(None);
+        assert!(!text(None, None).contains("measured"));
+        let equal = text(Some(8.0), Some(8.0));
+        assert_eq!(equal.matches("\nmeasured: ").count(), 1, "{equal}");
+        let other = text(None, Some(8.0));
+        assert!(other.contains("\nthe first, measured: all jobs\nthe second, measured: "), "{other}");
+        assert!(other.contains("that arrived from 2.00\u{202f}s to 8.00\u{202f}s; 3 before them"), "{other}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use volary_experiment::control::Fleet;
 use volary_experiment::control::StudyControl;
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::study::measured_window;
 use volary_experiment::storage::{Render, Study};
 
 use super::against::against;
@@ -74,6 +75,7 @@ pub fn validate(
     let points = experiment.points.iter().map(|point| ValidatedPoint {
         policy: point.label.clone(),
         cell: point.cell.clone(),
+        window: reference.of(&point.label, &point.cell).first().and_then(|run| measured_window(&run.summary)),
         against: Vec::new(),
     });
     let mut points: Vec<ValidatedPoint> = points.collect();

@@ -38,6 +38,9 @@ pub struct ValidatedPoint {
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
+    /// The measured window of the reference, in words; `None` if the runs are measured whole.
+    #[serde(default)]
+    pub window: Option<String>,
     /// The comparison of each other runtime with the reference.
     pub against: Vec<Against>,
 }
@@ -120,6 +123,7 @@ impl Validation {
         for point in &self.points {
             let _ = writeln!(out, "{}", run_name(&point.policy, &point.cell, self.seed));
             let _ = writeln!(out, "{}", self.table(point));
+            point.window.iter().for_each(|window| out.push_str(&format!("{window}\n")));
             point.against.iter().for_each(|against| out.push_str(&against.text()));
             out.push('\n');
         }
@@ -326,8 +330,12 @@ mod tests {
     }
 
     fn validation(against: Vec<Against>) -> Validation {
-        let point =
-            ValidatedPoint { policy: "sparrow".to_owned(), cell: Vec::new().into_iter().collect(), against };
+        let point = ValidatedPoint {
+            policy: "sparrow".to_owned(),
+            cell: Vec::new().into_iter().collect(),
+            window: None,
+            against,
+        };
         Validation {
             experiment: "e".to_owned(),
             seed: 1,

@@ -235,6 +235,23 @@ impl PolicyRuns {
     }
 }
 
+/// The measured window of a run in words; `None` if the run is measured whole.
+pub fn measured_window(run: &Summary) -> Option<String> {
+    let MeasuredWindow { from_s, until_s, auto, warm_up, after, unfinished } = run.window?;
+    let [from, until] = [from_s, until_s].map(number::seconds);
+    let by = if auto { " (by MSER-5)" } else { "" };
+    let open = match unfinished {
+        0 => String::new(),
+        unfinished => format!("; {} of these did not finish", number::count(unfinished)),
+    };
+    Some(format!(
+        "measured: {} that arrived from {from}{by} to {until}; {} before them are the warm-up, and {} came after them{open}",
+        number::plural(run.jobs.submitted, "job"),
+        number::count(warm_up),
+        number::count(after),
+    ))
+}
+
 impl CellGroup {
     /// The policies to which seeds make no difference, in words; `None` if there is none.
     pub fn constant(&self) -> Option<String> {
@@ -263,23 +280,7 @@ impl CellGroup {
         let mut said: Vec<(String, Vec<&str>)> = Vec::new();
         for runs in &self.policies {
             let Some(first) = runs.runs.first() else { continue };
-            let Some(window) = first.summary.window else { continue };
-            let MeasuredWindow { from_s, until_s, auto, warm_up, after, unfinished } = window;
-            let [from, until] = [from_s, until_s].map(number::seconds);
-            let by = if auto { " (by MSER-5)" } else { "" };
-            let text = format!(
-                "measured: {} that arrived from {from}{by} to {until}; {} before them are the warm-up, and {} came after \
-                 them",
-                number::plural(first.summary.jobs.submitted, "job"),
-                number::count(warm_up),
-                number::count(after),
-            );
-            let open = if unfinished > 0 {
-                format!("; {} of these did not finish", number::count(unfinished))
-            } else {
-                String::new()
-            };
-            let text = text + &open;
+            let Some(text) = measured_window(&first.summary) else { continue };
             match said.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, policies)) => policies.push(&runs.policy),
                 None => said.push((text, vec![&runs.policy])),
