@@ -281,9 +281,7 @@ fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: O
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use volary_engine::results::{
-        Brief, ClaimResult, ClassResults, JobTimes, Origin, Staleness, Summary, Verdict,
-    };
+    use volary_engine::results::{ClaimResult, ClassResults, Origin, Staleness, Summary, Verdict};
     use volary_experiment::storage::fixture::{manifest, measured};
     use volary_experiment::storage::manifest::Failure;
     use volary_experiment::storage::run_record::RunRecord;
@@ -350,11 +348,8 @@ mod tests {
     fn classes_have_rows_of_their_own() {
         let mut study = study(1);
         for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
-            let times = run.summary.times;
-            let longest = |p50| JobTimes { longest_s: Brief { p50, ..times.longest_s }, ..times };
-            let class = |p50| ClassResults { jobs: 50, not_finished: Some(3), times: longest(p50) };
-            run.summary.classes =
-                [("batch".to_owned(), class(9.0)), ("serving".to_owned(), class(0.1))].into();
+            let class = |jobs| ClassResults { jobs, not_finished: Some(3), times: run.summary.times };
+            run.summary.classes = [("batch".to_owned(), class(40)), ("serving".to_owned(), class(60))].into();
         }
         let text = text(&study, &TableStyle::default());
         let rows: Vec<&str> =

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
+use super::by::By;
 use super::gossip::Gossip;
 use super::read::{ColumnNames, Reading, SizeBy, Zone};
 use super::slo::Slo;
@@ -334,6 +335,11 @@ following! {
         /// nodes that the table states.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<SizeBy>,
+        /// The feature whose values are the classes of jobs in results, claims and reports. The 20 values with the most
+        /// jobs have classes; other jobs are in `other`, and jobs without a value in `unknown`. If absent the classes
+        /// are short and long, by `cutoff`, and policies see these in any case.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
         /// Largest share of malformed rows, from 0 to 1, that are left out with a warning. If absent a malformed row is
         /// an error.
         #[serde(default = "no_share", skip_serializing_if = "is_no_share")]

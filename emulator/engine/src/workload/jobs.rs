@@ -8,6 +8,7 @@ use volary_actors::base::Amount;
 use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, Links, PastJob, Preference, Usage};
 
+use super::by::Split;
 use super::config::Kinds;
 use super::drawn::{Drawn, Shapes};
 use super::graph::Staging;
@@ -36,6 +37,8 @@ pub struct Workload {
     pub(super) classes: Vec<Arc<str>>,
     /// What the classes suffer from interference, by index; empty if all suffer alike.
     pub(super) sensitivity: Arc<[Kinds]>,
+    /// The classes by a feature of the jobs, if results are split by one.
+    pub(super) split: Option<Split>,
     /// Whether the classes are jobs with and without a deadline.
     pub(super) by_goal: bool,
     pub(super) schedulers: u32,
@@ -179,6 +182,9 @@ impl Workload {
         if self.by_goal {
             return self.deadline(self.chain(job)).is_none().into();
         }
+        if let Some(split) = &self.split {
+            return split.class(Catalog::feature(self, job, split.feature));
+        }
         self.of_mix()
             .map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(self.of(job)))
     }
@@ -207,8 +213,8 @@ impl Workload {
         &self.warnings
     }
 
-    /// Labels of the classes of jobs: with and without a deadline, the classes of a mix, or short and long. Without a
-    /// cutoff all jobs are of the first class.
+    /// Labels of the classes of jobs: with and without a deadline, values of a feature, the classes of a mix, or short
+    /// and long. Without a cutoff all jobs are of the first class.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
     }

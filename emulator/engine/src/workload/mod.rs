@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `by` | classes of the jobs of a trace by a feature, such as their user |
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
 //! | `plan` | these sections after checks and defaults, ready to draw jobs under a seed |
 //! | `gossip` | `[workload.gossip]`: updates in place of jobs |
@@ -18,6 +19,7 @@
 //! | `read` | one parser per format of traces |
 //! | `window` | `run.measure`: the jobs that results count, and the time over which they average |
 
+mod by;
 mod config;
 mod details;
 mod drawn;
@@ -34,6 +36,7 @@ mod usage;
 mod window;
 mod work;
 
+pub use by::By;
 pub use config::{
     Estimate, Kinds, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };

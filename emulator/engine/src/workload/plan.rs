@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 
+use super::by::{By, Split};
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
 use super::drawn::{Addresses, Drawn, LikeJob, Means, Published, Shapes};
 use super::gossip::Gossip;
@@ -13,7 +14,7 @@ use super::read::TraceSource;
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
 use super::trace::{Format, Trace, WorkloadError};
 use super::usage::{LargestNode, Uses};
-use super::work::{Demand, check_demand, check_tasks, task_count};
+use super::work::{Demand, MOST_JOBS, check_demand, check_jobs, check_tasks, task_count};
 
 /// A workload whose files are read and whose defaults are filled in; only the seed is missing.
 pub(super) struct Plan {
@@ -29,6 +30,8 @@ pub(super) struct Plan {
     gang: bool,
     filter: bool,
     pretrain: u32,
+    /// The feature by which results are split.
+    by: Option<By>,
     /// Number of steps of a job.
     steps: u32,
     /// Whether dependencies between the tasks of a trace count.
@@ -111,9 +114,6 @@ impl Workload {
     }
 }
 
-/// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
-const MOST_JOBS: u32 = 100_000_000;
-
 /// Labels of the classes below and from a cutoff.
 const CLASSES: [&str; 2] = ["short", "long"];
 
@@ -155,8 +155,6 @@ impl Plan {
             ));
         }
         Ok(Self {
-            section: "workload.synthetic",
-            jobs: Jobs::Synthetic { jobs: spec.jobs, tasks: spec.tasks.clone() },
             gap: Some(spec.interarrival.clone()),
             speedup: spec.speedup,
             cutoff: spec.cutoff,
@@ -165,11 +163,33 @@ impl Plan {
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
+            ..Self::base(
+                "workload.synthetic",
+                Jobs::Synthetic { jobs: spec.jobs, tasks: spec.tasks.clone() },
+                service,
+            )
+        })
+    }
+
+    /// The plan of jobs that arrive with their own gaps, without any of the options.
+    fn base(section: &'static str, jobs: Jobs, service: &Service) -> Self {
+        Self {
+            section,
+            jobs,
+            gap: None,
+            speedup: 1.0,
+            cutoff: None,
+            deadline_slack: None,
+            slo: None,
+            gang: false,
+            filter: false,
+            pretrain: 0,
+            by: None,
             steps: 1,
             dependencies: true,
             service: service.clone(),
             warnings: Vec::new(),
-        })
+        }
     }
 
     /// The plan of a run without jobs.
@@ -179,20 +199,12 @@ impl Plan {
             return Err(WorkloadError::config("service", why));
         }
         Ok(Self {
-            section: "workload.gossip",
-            jobs: Jobs::Synthetic { jobs: 0, tasks: DistributionSpec::Constant(1.0) },
             gap: spec.updates.as_ref().map(|updates| updates.every.clone()),
-            speedup: 1.0,
-            cutoff: None,
-            deadline_slack: None,
-            slo: None,
-            gang: false,
-            filter: false,
-            pretrain: 0,
-            steps: 1,
-            dependencies: true,
-            service: service.clone(),
-            warnings: Vec::new(),
+            ..Self::base(
+                "workload.gossip",
+                Jobs::Synthetic { jobs: 0, tasks: DistributionSpec::Constant(1.0) },
+                service,
+            )
         })
     }
 
@@ -208,20 +220,13 @@ impl Plan {
             return Err(WorkloadError::config("workload.mix.jobs", why));
         }
         Ok(Self {
-            section: "workload.mix",
-            jobs: Jobs::Mix(spec.clone()),
             gap: Some(spec.interarrival.clone()),
             speedup: spec.speedup,
-            cutoff: None,
-            deadline_slack: None,
             slo: spec.slo.clone(),
             gang: spec.gang,
             filter: spec.filter,
             pretrain: spec.pretrain,
-            steps: 1,
-            dependencies: true,
-            service: service.clone(),
-            warnings: Vec::new(),
+            ..Self::base("workload.mix", Jobs::Mix(spec.clone()), service)
         })
     }
 
@@ -243,8 +248,6 @@ impl Plan {
     fn following(section: &'static str, spec: Like, jobs: Jobs, service: &Service) -> Self {
         let is_swf = matches!(&jobs, Jobs::Traced(trace) if trace.format() == Format::Swf);
         Self {
-            section,
-            jobs,
             gap: spec.interarrival,
             speedup: spec.speedup,
             cutoff: spec.cutoff,
@@ -253,10 +256,7 @@ impl Plan {
             gang: spec.gang.unwrap_or(is_swf),
             filter: spec.filter,
             pretrain: spec.pretrain,
-            steps: 1,
-            dependencies: true,
-            service: service.clone(),
-            warnings: Vec::new(),
+            ..Self::base(section, jobs, service)
         }
     }
 
@@ -282,6 +282,7 @@ impl Plan {
         }
         let mut plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
         plan.dependencies = spec.dependencies;
+        plan.by = spec.by;
         plan.gang |= spec.size.is_some() && spec.gang.is_none();
         if plan.gang && spec.gang.is_none() {
             let why = if spec.size.is_some() {
@@ -305,7 +306,7 @@ impl Plan {
         };
         plan.warnings.push(format!(
             "trace `{}` was not found: all results are of jobs of the {name} generator, which replaces it; its \
-             load differs from the trace's, and cells that differ only in the trace are equal",
+             load differs from the trace's, cells that differ only in the trace are equal, and `by` has no effect",
             spec.file.display()
         ));
         Ok(plan)
@@ -406,6 +407,10 @@ impl Plan {
             let why = format!("`{section}.slo` states deadlines as well; keep one of the two");
             return Err(WorkloadError::config(format!("{section}.deadline_slack"), why));
         }
+        if self.by.is_some() {
+            let why = format!("`{section}.slo` splits results into slo and be; keep one of the two");
+            return Err(WorkloadError::config(format!("{section}.by"), why));
+        }
         slo.check().map_err(|(key, why)| WorkloadError::config(format!("{section}.slo{key}"), why))
     }
 
@@ -462,10 +467,15 @@ impl Plan {
         let arrivals = since(arrivals, past.chains);
         let goals = self.goals(&drawn, past.chains, &arrivals, shape);
         let uses = self.uses(&drawn, seed, site)?;
-        let classes = self.labels(&drawn.shapes);
+        let split = match (self.by, &drawn.shapes) {
+            (Some(by), Shapes::Traced(trace, _)) => Some(Split::of(by, trace, past.chains)?),
+            _ => None,
+        };
+        let classes = split.as_ref().map_or_else(|| self.labels(&drawn.shapes), |split| split.labels.clone());
         Ok(Workload {
             sensitivity: self.service.sensitivities(&classes)?,
             classes,
+            split,
             by_goal: self.slo.is_some(),
             drawn,
             past,
@@ -649,14 +659,6 @@ impl Plan {
         }
         CLASSES[..1 + usize::from(self.cutoff.is_some())].iter().map(|&class| class.into()).collect()
     }
-}
-
-fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
-    if (1..=MOST_JOBS).contains(&jobs) {
-        return Ok(());
-    }
-    let why = format!("{jobs} jobs are not between 1 and {MOST_JOBS}; write for example 10_000");
-    Err(WorkloadError::config(format!("{section}.jobs"), why))
 }
 
 /// Arrivals by the distribution of gaps, or else the arrivals of the trace relative to its first, so that an excerpt of

@@ -74,6 +74,8 @@ pub struct Trace {
     /// Zone of the trace's dates, seconds east of Greenwich.
     zone: Option<i64>,
     notes: Vec<String>,
+    /// Words of the values of features, from value one on.
+    words: BTreeMap<usize, Vec<Box<str>>>,
 }
 
 impl Trace {
@@ -92,6 +94,7 @@ impl Trace {
             google: false,
             zone: None,
             notes: Vec::new(),
+            words: BTreeMap::new(),
         }
     }
 
@@ -294,6 +297,16 @@ impl Trace {
         } else {
             0
         }
+    }
+
+    /// Keeps the words of the values of a feature.
+    pub(super) fn keep_words(&mut self, feature: Feature, words: Vec<Box<str>>) {
+        self.words.insert(feature.index(), words);
+    }
+
+    /// The word of a value of a feature, if the source has words and they were kept.
+    pub(super) fn word(&self, feature: Feature, value: u32) -> Option<&str> {
+        Some(self.words.get(&feature.index())?.get((value as usize).checked_sub(1)?)?)
     }
 
     /// The features that some job has.

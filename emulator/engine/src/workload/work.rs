@@ -132,6 +132,18 @@ impl JobDemand<'_> {
     }
 }
 
+/// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
+pub(super) const MOST_JOBS: u32 = 100_000_000;
+
+/// Checks a number of jobs.
+pub(super) fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
+    if (1..=MOST_JOBS).contains(&jobs) {
+        return Ok(());
+    }
+    let why = format!("{jobs} jobs are not between 1 and {MOST_JOBS}; write for example 10_000");
+    Err(WorkloadError::config(format!("{section}.jobs"), why))
+}
+
 /// Refuses a distribution whose bounds state that jobs have less than one task. Where only the tail of a distribution
 /// is below one, samples are rounded and count as at least one.
 pub(super) fn check_tasks(key: &str, distribution: &DistributionSpec<f64>) -> Result<(), WorkloadError> {

@@ -1,5 +1,6 @@
 //! The results of one experiment, from one study directory or from the directories of its slices.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -345,18 +346,18 @@ impl CellGroup {
     }
 
     /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Labels that the
-    /// experiment does not name come last, shorter tasks first.
+    /// experiment does not name, such as users, come last, those with the most jobs first, and `other` behind all.
     pub fn classes(&self) -> Vec<&str> {
-        let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {
             for (label, class) in &run.summary.classes {
-                classes.entry(label).or_insert(class.times.longest_s.p50);
+                classes.entry(label).or_insert(class.jobs);
             }
         }
         let mut classes: Vec<_> = classes.into_iter().collect();
         let place =
             |label: &str| self.order.iter().position(|known| known == label).unwrap_or(self.order.len());
-        classes.sort_by(|a, b| place(a.0).cmp(&place(b.0)).then(a.1.total_cmp(&b.1)));
+        classes.sort_by_key(|&(label, jobs)| (place(label), label == "other", Reverse(jobs)));
         classes.into_iter().map(|class| class.0).collect()
     }
 

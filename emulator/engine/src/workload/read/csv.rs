@@ -65,6 +65,7 @@ pub(super) fn read(
             }
         }
     }
+    words.keep(trace);
     early += parts.iter().filter(|part| part.times.is_early).count() as u64;
     join(parts, &names_of, lines.file(), trace, (limit, reading), bad)?;
     if header.is_google() {
@@ -503,6 +504,7 @@ pub(super) fn read_features(
             job += 1;
         }
     }
+    words.keep(trace);
     if job < jobs {
         return Err(WorkloadError::Trace(format!(
             "{}: has {rows} rows for the {jobs} jobs of `{}`; one row per job is needed",

@@ -117,6 +117,7 @@ pub(super) fn read(
         }
     }
     extra.note().into_iter().for_each(|note| trace.note(note));
+    words.keep(trace);
     Ok(skipped)
 }
 

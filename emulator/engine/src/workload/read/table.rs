@@ -15,7 +15,7 @@ use super::sets;
 use super::time::{Dated, SECONDS, Zone, instant, length};
 use crate::workload::details::{Details, Outcome};
 use crate::workload::graph::StageGraph;
-use crate::workload::trace::WorkloadError;
+use crate::workload::trace::{Trace, WorkloadError};
 
 /// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
 /// capacity, and has two sockets of four cores (Park's thesis, section 2.4.1).
@@ -540,6 +540,17 @@ impl Words {
     /// The number of a word; `None` if it is too long to be kept.
     pub(super) fn number(&mut self, feature: Feature, word: &str) -> Option<u32> {
         self.0[feature.index()].number(word)
+    }
+
+    /// Gives the words to the trace, except names of jobs, of which there may be as many as jobs.
+    pub(super) fn keep(self, trace: &mut Trace) {
+        for (feature, words) in Feature::ALL.into_iter().zip(self.0) {
+            if !words.0.is_empty() && !matches!(feature, Feature::Name | Feature::LogicalName) {
+                let mut numbered: Vec<(Box<str>, u32)> = words.0.into_iter().collect();
+                numbered.sort_unstable_by_key(|(_, number)| *number);
+                trace.keep_words(feature, numbered.into_iter().map(|(word, _)| word).collect());
+            }
+        }
     }
 }
 
