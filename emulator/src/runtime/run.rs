@@ -86,7 +86,8 @@ pub fn run(
         true => StudyDir::open(&options.out, manifest),
         false => StudyDir::create(&options.out, manifest),
     }
-    .map_err(StudyError::Folder)?;
+    .map_err(StudyError::Folder)?
+    .with_jobs(experiment.run.record.jobs);
     if options.resume {
         take_up(&runs, &folder, control);
     }

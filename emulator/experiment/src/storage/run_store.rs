@@ -350,12 +350,15 @@ pub struct EncodedRun {
 }
 
 impl EncodedRun {
-    /// Encodes the record of a run, and the rows of its measurements.
+    /// Encodes the record of a run, and the rows of its measurements, without those of jobs if `jobs` is false.
     ///
     /// # Errors
     /// When the run is larger than 4 GiB.
-    pub(super) fn new(record: &RunRecord, measured: &Measured) -> io::Result<Self> {
+    pub(super) fn new(record: &RunRecord, measured: &Measured, jobs: bool) -> io::Result<Self> {
         let rows = TableKind::ALL.iter().map(|kind| {
+            if *kind == TableKind::Jobs && !jobs {
+                return Ok(Vec::new());
+            }
             let mut rows = Vec::new();
             for chunk in kind.chunks(measured) {
                 codec::append(&chunk, &mut rows).map_err(io::Error::other)?;

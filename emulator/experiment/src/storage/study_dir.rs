@@ -40,6 +40,8 @@ pub struct StudyDir {
     finished: Mutex<BTreeMap<String, Summary>>,
     /// The offered load of each cell.
     loads: HashMap<Cell, Option<f64>>,
+    /// Whether rows of jobs are stored (`run.record.jobs`).
+    jobs: bool,
     _lock: File,
 }
 
@@ -108,8 +110,15 @@ impl StudyDir {
             summary: Mutex::new(summary),
             finished: Mutex::new(finished),
             loads,
+            jobs: true,
             _lock: lock,
         })
+    }
+
+    /// The same folder, which stores rows of jobs or not.
+    #[must_use]
+    pub fn with_jobs(self, jobs: bool) -> Self {
+        Self { jobs, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -166,7 +175,7 @@ impl StudyDir {
         let load = self.loads.get(&measured.summary.cell).copied().flatten();
         let mut record = RunRecord { load, ..RunRecord::new(id, measured) };
         let path = self.root.join(RUNS);
-        let encoded = EncodedRun::new(&record, measured).map_err(failed("write", &path))?;
+        let encoded = EncodedRun::new(&record, measured, self.jobs).map_err(failed("write", &path))?;
         guard(&self.runs).append(&encoded, &mut record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);

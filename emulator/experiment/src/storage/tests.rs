@@ -94,6 +94,17 @@ fn lost_tables_are_made_again_from_the_log_of_runs() {
     assert!(error.contains(RUNS) && error.contains("--resume") && jobs(root) == 20, "{error}");
 }
 
+#[test]
+fn rows_of_jobs_are_left_out_if_the_experiment_does_not_record_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap().with_jobs(false);
+    let record = run.store("a", &measured("p", &[], 1, 1.0, 50)).unwrap();
+    run.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
+    assert_eq!(jobs(folder.path()), 0);
+    let kept = load(folder.path()).unwrap();
+    assert_eq!(kept.records().next().unwrap().response, record.response, "charts of responses stay");
+}
+
 /// A run that is killed while its final files are written does not count as finished.
 #[test]
 fn a_run_is_marked_finished_only_after_its_final_files() {

@@ -97,6 +97,9 @@ const NO_RUN: &str = "no run has results";
 /// The number of the chosen job of the first policy, and the choice in words.
 fn choose(jobs: &[JobRow], recorded: &BTreeSet<u32>, choice: JobChoice) -> Result<(u32, String), String> {
     const REMEDY: &str = "`run.record.tasks_one_in = 1` records the executions of all jobs";
+    if jobs.is_empty() {
+        return Err("no jobs are recorded; `run.record.jobs = true` records them".to_owned());
+    }
     if let JobChoice::Number(number) = choice {
         return match jobs.iter().any(|row| row.job == number) {
             _ if recorded.contains(&number) => Ok((number, String::new())),
