@@ -118,6 +118,18 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual({line["policy"] for line in lines}, {"mine", "actors", "random"})
         self.assertEqual([line["jobs"]["finished"] for line in lines], [40] * 6)
 
+    def test_figures_take_the_options_of_the_program(self):
+        sweep = {"workload.synthetic.jobs": [20, 40]}
+        experiment = {**SMALL, "policy": [{"sparrow": {}}, {"random": {}}], "sweep": sweep}
+        with tempfile.TemporaryDirectory() as folder:
+            volary.run(experiment, "--quiet", out=f"{folder}/run")
+            run = volary.load(f"{folder}/run")
+            figure = run.plot("sweep", number=["p50", "p99"], by="policy", x_title="jobs <of> a run")
+            self.assertIn("jobs &lt;of&gt; a run", figure.svg)
+            job = run.plot("job", job=3, at={"workload.synthetic.jobs": 20}, policy="random")
+            self.assertIn("job 3", job.svg)
+            self.assertNotIn("sparrow", job.svg)
+
     def test_an_exception_of_a_policy_is_the_cause_of_the_error(self):
         with quiet(), self.assertRaises(volary.VolaryError) as raised:
             volary.run(SMALL, policies={"tired": Tired})

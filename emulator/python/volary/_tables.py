@@ -77,26 +77,22 @@ class Run:
         pandas = _pandas()
         return pandas.DataFrame(claims(self.folder), columns=["says", "origin", "verdict", "measured"])
 
-    def plot(
-        self,
-        what: str | None = None,
-        *,
-        number: str | None = None,
-        over: str | None = None,
-        at: Mapping[str, Any] | None = None,
-        policy: str | Sequence[str] = (),
-        width: str | None = None,
-    ) -> Figure:
+    def plot(self, what: str | None = None, **options: Any) -> Figure:
         """A figure as `volary plot` draws it; a notebook shows it.
 
-        `what` is cdf, ccdf, percentiles, sweep, heat, staleness or timeline; `number` and `over` are the column and the
-        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of
-        the labels to show, or one of them; `width` is single or double.
+        `what` is the kind of figure. Other arguments are the options of `volary plot` with `_` in place of `-`, such as
+        `number`, `over`, `by`, `job`, `window`, `x_title` and `width`; `number` and `policy` may be lists, and `at` is
+        a dictionary of swept keys and the values to show.
         """
-        one = {"what": what, "number": number, "over": over, "width": width}
-        args = [f"--{option}={value}" for option, value in one.items() if value is not None]
-        args += [f"--at={key}={_value(value)}" for key, value in (at or {}).items()]
-        args += [f"--policy={label}" for label in ([policy] if isinstance(policy, str) else policy)]
+        args = [] if what is None else [f"--what={what}"]
+        for option, value in options.items():
+            if isinstance(value, Mapping):
+                values = [f"{key}={_value(item)}" for key, item in value.items()]
+            elif isinstance(value, Sequence) and not isinstance(value, str):
+                values = list(value)
+            else:
+                values = [] if value is None else [value]
+            args += [f"--{option.replace('_', '-')}={value}" for value in values]
         return Figure(self.folder, args)
 
     def _table(self, name: str) -> pd.DataFrame:

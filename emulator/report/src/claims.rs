@@ -56,6 +56,8 @@ const SAYS: usize = 14;
 /// Writes the claim with its mark and, unless the claim clearly holds, its numbers.
 fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let (mark, colour) = match claim.verdict {
+        Verdict::Holds if claim.is_within_noise() => ("~ holds     ", "33"),
+        Verdict::Fails if claim.is_within_noise() => ("~ fails     ", "33"),
         Verdict::Holds => ("✓ holds     ", "32"),
         Verdict::OtherSize => ("≈ other size", "33"),
         Verdict::Fails => ("✗ fails     ", "31"),

@@ -245,7 +245,7 @@ pub fn help() -> String {
         let _ = writeln!(out, "{title}");
         for column in SummaryColumn::all().filter(|column| column.group == group) {
             let class = if column.metric.by_class { " (also of a class)" } else { "" };
-            let _ = writeln!(out, "  {:<15} {}{class}", column.name(), column.metric.meaning);
+            let _ = writeln!(out, "  {:<20} {}{class}", column.name(), column.metric.meaning);
         }
     }
     out.push_str("CLASS.COLUMN is the column of one class of jobs, such as short.p99.\n");

@@ -79,7 +79,7 @@ pub(crate) fn courses(group: &CellGroup, choice: JobChoice, wide: f64) -> Result
     let said = |error: Error| error.to_string();
     let jobs: Vec<JobRow> = runs[0].rows.read().map_err(said)?;
     let recorded = runs[0].rows.read::<CopyRow>().map_err(said)?.iter().map(|copy| copy.job).collect();
-    let (number, chosen) = choose(&jobs, &recorded, choice)?;
+    let (number, chosen) = choose(&jobs, &recorded, &|job| runs[0].summary.measures(job), choice)?;
     let arrival = jobs.iter().find(|row| row.job == number).map_or(0.0, |row| row.arrival);
     let rows: Vec<JobRows<'_>> =
         runs.iter().map(|run| JobRows::read(run, number)).collect::<Result<_, _>>().map_err(said)?;
@@ -95,7 +95,14 @@ pub(crate) fn courses(group: &CellGroup, choice: JobChoice, wide: f64) -> Result
 const NO_RUN: &str = "no run has results";
 
 /// The number of the chosen job of the first policy, and the choice in words.
-fn choose(jobs: &[JobRow], recorded: &BTreeSet<u32>, choice: JobChoice) -> Result<(u32, String), String> {
+///
+/// `measures` is whether results count a job; others are chosen by their number only.
+fn choose(
+    jobs: &[JobRow],
+    recorded: &BTreeSet<u32>,
+    measures: &dyn Fn(u32) -> bool,
+    choice: JobChoice,
+) -> Result<(u32, String), String> {
     const REMEDY: &str = "`run.record.tasks_one_in = 1` records the executions of all jobs";
     if jobs.is_empty() {
         return Err("no jobs are recorded; `run.record.jobs = true` records them".to_owned());
@@ -107,8 +114,9 @@ fn choose(jobs: &[JobRow], recorded: &BTreeSet<u32>, choice: JobChoice) -> Resul
             false => Err(format!("the run has no job {number}; its {} jobs are numbered from 0", jobs.len())),
         };
     }
-    let mut finished: Vec<&JobRow> =
-        jobs.iter().filter(|row| recorded.contains(&row.job) && row.response.is_finite()).collect();
+    let drawable =
+        |row: &&JobRow| recorded.contains(&row.job) && row.response.is_finite() && measures(row.job);
+    let mut finished: Vec<&JobRow> = jobs.iter().filter(drawable).collect();
     finished.sort_by(|a, b| a.response.total_cmp(&b.response));
     let (place, word) = match choice {
         JobChoice::Median => (finished.len() / 2, "median"),
@@ -137,12 +145,15 @@ mod tests {
         let number = |of: usize| jobs[of].job;
         // The fourth is the slowest, and has no recorded executions.
         let recorded = [0, 1, 2, 4].map(number).into();
-        let chosen = |choice| choose(&jobs, &recorded, choice).map(|(job, _)| job);
+        let chosen = |choice| choose(&jobs, &recorded, &|_| true, choice).map(|(job, _)| job);
         assert_eq!(chosen(JobChoice::Slowest), Ok(number(0)));
         assert_eq!(chosen(JobChoice::Median), Ok(number(4)));
+        let others = |job| job != number(0);
+        let (slowest, _) = choose(&jobs, &recorded, &others, JobChoice::Slowest).unwrap();
+        assert_ne!(slowest, number(0), "a job of the warm-up is not chosen");
         assert_eq!(chosen(JobChoice::Number(number(1))), Ok(number(1)));
         assert!(chosen(JobChoice::Number(number(3))).unwrap_err().contains("run.record.tasks_one_in"));
         assert!(chosen(JobChoice::Number(1_000)).unwrap_err().contains("no job 1000"));
-        assert!(choose(&jobs, &BTreeSet::new(), JobChoice::Slowest).is_err());
+        assert!(choose(&jobs, &BTreeSet::new(), &|_| true, JobChoice::Slowest).is_err());
     }
 }
