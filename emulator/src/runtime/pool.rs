@@ -106,7 +106,19 @@ impl Pool<'_> {
         self.kept(measured.unwrap_or_else(failed));
     }
 
+    /// Executes a run, and once more on the hosts that are left if it loses a host.
     fn measure(&self, run: &Run) -> Result<Measured, RunError> {
+        let measured = self.attempt(run, true);
+        let Err(RunError::Broken { why, .. }) = &measured else { return measured };
+        let has_lost = self.controller.is_some_and(|controller| guard(controller).remove_lost_hosts());
+        if !has_lost || self.control.stopped() {
+            return measured;
+        }
+        tracing::warn!("{why}: the run begins again on the hosts that are left");
+        self.attempt(run, false)
+    }
+
+    fn attempt(&self, run: &Run, is_first: bool) -> Result<Measured, RunError> {
         let name = &self.experiment.name;
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
@@ -116,7 +128,7 @@ impl Pool<'_> {
         world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
-            self.begin(run, &point.label, &point.cell, jobs);
+            self.begin(run, &point.label, &point.cell, jobs, is_first);
             let id = &run.id;
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
@@ -143,6 +155,7 @@ impl Pool<'_> {
                     let controller =
                         self.controller.ok_or_else(|| RunError::Refused("no host was given".to_owned()))?;
                     let mut controller = guard(controller);
+                    // A host can be lost between runs.
                     controller.remove_lost_hosts();
                     let before = controller.held(&world, &run.id);
                     self.kept(self.folder.held(&before));
@@ -184,6 +197,7 @@ impl Pool<'_> {
                         &measured.summary.policy,
                         &measured.summary.cell,
                         measured.jobs.len() as u64,
+                        true,
                     );
                     self.store(other, &measured)?;
                 }
@@ -232,10 +246,10 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Reports and logs the start of a run.
-    fn begin(&self, run: &Run, policy: &str, cell: &Cell, jobs: u64) {
+    /// Reports and logs the start of a run, or of its second attempt.
+    fn begin(&self, run: &Run, policy: &str, cell: &Cell, jobs: u64, is_first: bool) {
         let mut begun = guard(&self.begun);
-        *begun += 1;
+        *begun += u64::from(is_first);
         let begun = BegunRun { id: &run.id, policy, number: *begun, of: self.runs, jobs };
         self.control.report(|observer| observer.begin(&begun));
         let name = run_name(policy, cell, run.seed);

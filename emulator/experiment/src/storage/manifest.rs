@@ -224,7 +224,7 @@ pub struct HostRecord {
     pub weight: f64,
     /// The actors that the host held. Runs with the same assignment share an entry.
     pub held: Vec<HostShard>,
-    /// Runs in which the host was lost.
+    /// Runs in which the host was lost, those that were repeated since then included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<HostLoss>,
 }
@@ -264,13 +264,12 @@ pub struct HostShard {
     pub runs: Vec<String>,
 }
 
-/// Adds hosts and their assignments to the known ones. The last assignment of a repeated run counts.
+/// Adds hosts, their assignments and their losses to the known ones. The last assignment of a repeated run counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |run: &String| more.iter().flat_map(|host| &host.held).any(|held| held.runs.contains(run));
     for host in known.iter_mut() {
         host.held.iter_mut().for_each(|held| held.runs.retain(|run| !again(run)));
         host.held.retain(|held| !held.runs.is_empty());
-        host.lost.retain(|lost| !again(&lost.run));
     }
     for host in more {
         let same = known.iter_mut().find(|old| (&old.name, old.address) == (&host.name, host.address));
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn only_losses_of_the_last_attempt_are_recorded() {
+    fn losses_of_all_attempts_are_recorded() {
         let lost = |run: &str| HostLoss {
             run: run.to_owned(),
             why: "the peer fell silent".to_owned(),
@@ -411,7 +410,7 @@ mod tests {
         add(&mut known, &[HostRecord { lost: vec![lost("b")], ..host("h1", 0, "0-9", &["b"]) }]);
         assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));
         add(&mut known, &[host("h2", 0, "0-9", &["a"])]);
-        assert_eq!(known[0].lost, [lost("b")], "the run was repeated on another host");
+        assert_eq!(known[0].lost, [lost("a"), lost("b")], "the run was repeated on another host");
         assert_eq!(lost("a").note("h1"), "host h1 was lost: the peer fell silent");
     }
 

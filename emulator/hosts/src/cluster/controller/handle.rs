@@ -91,13 +91,14 @@ impl Controller {
         Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the remaining hosts.
-    pub fn remove_lost_hosts(&mut self) {
+    /// Removes the lost hosts, so that the next run is placed on the remaining hosts; returns whether some were removed.
+    pub fn remove_lost_hosts(&mut self) -> bool {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
             let left: Vec<&str> = self.members().iter().map(|member| member.name.as_str()).collect();
             tracing::warn!("the study continues without {}, on {}", lost.join(", "), left.join(", "));
         }
+        !lost.is_empty()
     }
 
     /// The hosts, in order of shards.
