@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use volary_actors::base::Span;
+use volary_experiment::storage::manifest::utc_now;
 use volary_hosts::cluster::status::status;
 
-use super::output::{print, print_exact, show};
+use super::output::{print_exact, show};
 
 /// Show the state of the agents of a hosts file.
 #[derive(Debug, Args)]
@@ -16,7 +17,7 @@ pub(super) struct Options {
     /// The hosts file, as `volary certs` writes it.
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
-    /// Show the states again every so often, until Ctrl-C; "2s" without a value.
+    /// Show the states again every so often, until Ctrl-C, on one line a host with the time (UTC); "2s" without a value.
     #[arg(long, value_name = "PERIOD", num_args = 0..=1, default_missing_value = "2s", value_parser = period)]
     watch: Option<Span>,
     /// Print a JSON array instead of lines; with --watch, on one line each time.
@@ -29,9 +30,6 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         let code = once(options)?;
         let Some(period) = options.watch else { return Ok(code) };
         std::thread::sleep(Duration::from_nanos(period.0));
-        if !options.json {
-            print("")?;
-        }
     }
 }
 
@@ -43,7 +41,14 @@ fn period(text: &str) -> Result<Span, String> {
 /// Shows the states once.
 fn once(options: &Options) -> anyhow::Result<ExitCode> {
     let states = status(&options.hosts)?;
-    let lines = || states.iter().map(|state| format!("{state}\n")).collect();
+    let lines = || match options.watch {
+        Some(_) => {
+            let now = utc_now();
+            let time = now.get(11..19).unwrap_or(&now);
+            states.iter().map(|state| format!("{time} {}\n", state.line())).collect()
+        }
+        None => states.iter().map(|state| format!("{state}\n")).collect(),
+    };
     let status = if options.json && options.watch.is_some() {
         print_exact(&format!("{}\n", serde_json::to_string(&states)?))?;
         ExitCode::SUCCESS

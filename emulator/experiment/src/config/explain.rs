@@ -37,7 +37,7 @@ const MISSING_FIELD: &str = "missing field `";
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 /// Rows of phrases of a message, a phrase for the expected value, and the remedy. The first row that matches counts.
-const REMEDIES: [(&[&str], &str, &str); 14] = [
+const REMEDIES: [(&[&str], &str, &str); 15] = [
     (
         &["type: map"],
         "a sequence",
@@ -55,6 +55,11 @@ const REMEDIES: [(&[&str], &str, &str); 14] = [
     (&[], "a share from 0 to 1", "write 0.5 for half of them, or true for all"),
     (&[], "boolean", "write true or false, without quotes"),
     (&[], "f64", "write a number, without quotes"),
+    (
+        &[],
+        "path string",
+        "write the path of a file in quotes; interference.profile also takes a preset of `volary profile list`",
+    ),
     (&[], "a string", "put it in quotes"),
 ];
 

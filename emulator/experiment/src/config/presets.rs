@@ -61,8 +61,8 @@ pub(super) fn suggested(error: ConfigError, name: &Path) -> ConfigError {
     match (error, plain) {
         (ConfigError::Read { path, why, .. }, Some(name)) if why.kind() == io::ErrorKind::NotFound => {
             let near = nearest(name, PRESETS.iter().map(|preset| preset.name));
-            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            let help = format!("it is no preset either{near} `volary profile list` has all presets");
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let help = format!("it is no preset either; {near}`volary profile list` has all presets");
             ConfigError::Read { path, why, help }
         }
         (error, _) => error,

@@ -52,6 +52,16 @@ impl fmt::Display for HostStatus {
     }
 }
 
+impl HostStatus {
+    /// The state on one line: name, and the run in progress or the state of the agent.
+    pub fn line(&self) -> String {
+        let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
+        let text =
+            self.run.as_ref().map_or_else(|| text.to_owned(), |run| described(run).replace("\n    ", "; "));
+        format!("{:<16} {text}", self.name)
+    }
+}
+
 /// The run of a host in words: a line, and a second line on its clock and deliveries in a timed run.
 fn described(run: &RunStatus) -> String {
     let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;

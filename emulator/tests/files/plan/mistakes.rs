@@ -24,6 +24,7 @@ one_way = "1ms" => one_way = true | e.toml:17:11 | network.one_way | write a val
 one_way = "1ms" => peer_timeout = 1 | e.toml:17:16 | network.peer_timeout | a number with its unit
 cores = 2 => cores = "x" | e.toml:6:9 | cluster.cores | a whole number of at least zero
 seed = 7 => precision = true | e.toml:2:13 | precision | write a number, without quotes
+seed = 7 => seed = 7\n[interference.profile]\nbernoulli = {} | e.toml:3:1 | interference.profile | interference.profile also takes a preset
 seed = 7 => source = 1 | e.toml:2:10 | source | put it in quotes
 seed = 7 => run.record.jobs = 1 | e.toml:2:19 | run.record.jobs | write true or false, without quotes
 mean = "1s" => mean = "-1s" | e.toml:14:35 | service.demand.exponential.mean | at least zero

@@ -14,7 +14,8 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::identity::{CONTROLLER, FileError, Role, check_name};
 
@@ -37,6 +38,7 @@ pub struct Host {
     /// Name of the host, as in its certificate.
     pub name: String,
     /// Address of the host's agent.
+    #[serde(deserialize_with = "address")]
     pub address: SocketAddr,
     /// Share of the nodes, relative to the other hosts.
     #[serde(default = "one")]
@@ -122,6 +124,14 @@ impl Hosts {
     }
 }
 
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(|_| {
+        let remedy = "write an IP address and a port, such as \"10.77.0.2:4433\"";
+        D::Error::custom(format!("address: `{text}` is no address of an agent; {remedy}"))
+    })
+}
+
 fn here() -> PathBuf {
     ".".into()
 }
@@ -169,7 +179,7 @@ mod tests {
             (String::new(), "missing field `host`"),
             ("host = []".to_owned(), "host: the list is empty"),
             (host.replace("name", "nmae"), "unknown field `nmae`"),
-            (host.replace(":4433", ""), "invalid socket address"),
+            (host.replace(":4433", ""), "is no address of an agent; write an IP address and a port"),
             (host.replace("10.0.0.1", "0.0.0.0"), "address: no host can be reached"),
             (host.replace("4433", "0"), "address: no host can be reached"),
             (host.replace("h1", "../h1"), "host 1: name: `../h1` is not a host name"),
