@@ -93,10 +93,10 @@ const shot = (page, name) => page.screenshot({ path: path.join(SHOTS, `${name}.p
 const text = (page, id) => page.locator(`#${id}`).innerText();
 const until = (page, fact, arg, timeout = 60_000) => page.waitForFunction(fact, arg, { timeout });
 
-// The share of jobs at the end of the dashed curve, from the bottom of the chart.
+// The share of jobs at the end of the curve of a run in progress, from the bottom of the chart.
 const height = (page) =>
   page.evaluate(() => {
-    const curve = document.querySelector('#responses svg g.d1 path.curve');
+    const curve = document.querySelector('#responses svg path.running');
     return curve ? curve.getBBox().height : 0;
   });
 
@@ -104,7 +104,7 @@ const followed = async (browser) => {
   const run = await start(['run', 'real.toml', '--runtime', 'local', '--quiet', '--out', 'real', '--live']);
   const page = await open(browser, run.url);
   check((await page.title()).startsWith('Two policies <img'), 'the whole title is there');
-  await until(page, () => document.querySelector('#responses svg g.d1 path.curve'));
+  await until(page, () => document.querySelector('#responses svg path.running'));
   ok('the curve of the running policy appears');
   const low = await height(page);
   await until(page, () => document.querySelector('#disturbances li'));

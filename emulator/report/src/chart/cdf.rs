@@ -16,6 +16,8 @@ pub struct Curve<'a> {
     pub colour: usize,
     /// A sketch for each replication, with the number of jobs submitted, or of receivers of all updates.
     pub runs: Vec<(&'a Sketch, u64)>,
+    /// Whether the runs are in progress.
+    pub running: bool,
 }
 
 /// Share of submitted jobs that finished within a time, on a logarithmic axis.
@@ -98,7 +100,12 @@ const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: Some(
 
 /// A policy's curve with its band.
 fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
-    let mut series = Series { label: curve.label.to_owned(), colour: curve.colour, ..Series::default() };
+    let mut series = Series {
+        label: curve.label.to_owned(),
+        colour: curve.colour,
+        running: curve.running,
+        ..Series::default()
+    };
     if let [(sketch, submitted)] = curve.runs[..] {
         let finished = sketch.count as f64 / submitted.max(1) as f64;
         series.steps = sketch.count < POINTS as u64 / 2;
@@ -152,7 +159,8 @@ mod tests {
     #[test]
     fn a_single_run_is_drawn_without_averaging() {
         let sketch = Sketch::new((1..=10).map(f64::from).collect());
-        let series = trace(&Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
+        let series =
+            trace(&Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 20)], running: false }, &BODY);
         assert!(series.steps);
         assert_eq!(series.points[0], (1.0, 0.05));
         assert_eq!(series.points[9], (10.0, 0.5), "half of the jobs never finished");
@@ -163,7 +171,12 @@ mod tests {
     fn replications_are_averaged_by_quantile() {
         let runs = [1.0, 2.0, 3.0]
             .map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
-        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let curve = Curve {
+            label: "a".into(),
+            colour: 0,
+            runs: runs.iter().map(|run| (run, 101)).collect(),
+            running: false,
+        };
         let series = trace(&curve, &BODY);
         let (value, share) = series.points[50];
         assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
@@ -175,7 +188,12 @@ mod tests {
     fn a_tail_ends_at_the_lower_edge_of_its_chart() {
         let runs =
             [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
-        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let curve = Curve {
+            label: "a".into(),
+            colour: 0,
+            runs: runs.iter().map(|run| (run, 101)).collect(),
+            running: false,
+        };
         let svg = tail("t", "x", TickUnit::Seconds, &[curve], (520.0, 310.0)).in_page().into_string();
         let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         let down: Vec<f64> = path
@@ -199,7 +217,7 @@ mod tests {
         let points: Vec<(f64, f64)> = sampled(&sketch).collect();
         assert!(points.len() <= POINTS + 1 && points.len() > POINTS / 2, "{}", points.len());
         assert_eq!(points.last(), Some(&(999_999.0, 1.0)));
-        let curve = Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 1_000_000)] };
+        let curve = Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 1_000_000)], running: false };
         let svg = distribution("t", "response", TickUnit::Seconds, &[curve], (520.0, 310.0))
             .in_page()
             .into_string();

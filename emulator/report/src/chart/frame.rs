@@ -2,7 +2,7 @@
 
 use super::scale::{Scale, TickUnit};
 use super::svg::{Anchor, BOLD, Mark, Picture, Point, fitted, line, text, width};
-use super::theme::Hue;
+use super::theme::{self, Hue};
 
 /// Height of a row of the legend.
 const LEGEND_ROW: f64 = 18.0;
@@ -53,6 +53,12 @@ impl Frame {
     }
 }
 
+/// The mark of the n-th policy.
+pub(super) fn dot(i: usize, at: Point, title: String) -> Mark {
+    let (class, corners, _) = theme::mark(i, 0.0);
+    Mark::Dot { class, corners, at, title }
+}
+
 /// A picture of `size` with its title at `head`, its content, and a legend below, which begins at `left`.
 pub(super) fn framed(
     (wide, height): Point,
@@ -65,7 +71,7 @@ pub(super) fn framed(
     marks.extend(content);
     for entry in legend {
         let is_line = entry.mark == "curve";
-        let mark = if is_line { 18.0 } else { 11.0 };
+        let mark = if is_line { 26.0 } else { 11.0 };
         let name = fitted(entry.name, wide - left - mark - 8.0);
         let taken = mark + 5.0 + width(&name) * 1.06 + 14.0;
         if x + taken - 14.0 > wide && x > left {
@@ -74,12 +80,8 @@ pub(super) fn framed(
         let sign = if entry.mark == "arrow" {
             text("", (x, y + 10.0), Anchor::Start, "→")
         } else if is_line {
-            Mark::Path {
-                class: "curve",
-                points: vec![(x, y + 6.0), (x + mark, y + 6.0)],
-                closed: false,
-                title: String::new(),
-            }
+            let (points, title) = (vec![(x, y + 6.0), (x + mark, y + 6.0)], String::new());
+            Mark::Path { class: "curve", points, closed: false, title }
         } else {
             // The legend shows the opacity of a typical burst.
             let opacity = (entry.mark == "burst").then_some(0.4);
@@ -87,9 +89,14 @@ pub(super) fn framed(
             Mark::Rect { class: entry.mark, hue: None, at: (x, y), size: (mark, mark), opacity, title }
         };
         let said = text("name", (x + mark + 5.0, y + 10.0), Anchor::Start, &name);
+        let dot = match entry.hue {
+            Some(Hue::Policy(i)) if is_line => Some(dot(i, (x + mark / 2.0, y + 6.0), String::new())),
+            _ => None,
+        };
+        let entry_marks = [sign].into_iter().chain(dot).chain([said]);
         match entry.hue {
-            Some(hue) => marks.push(Mark::Group { hue, marks: vec![sign, said] }),
-            None => marks.extend([sign, said]),
+            Some(hue) => marks.push(Mark::Group { hue, marks: entry_marks.collect() }),
+            None => marks.extend(entry_marks),
         }
         x += taken;
     }

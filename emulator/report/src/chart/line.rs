@@ -5,10 +5,10 @@ use std::iter;
 
 use volary_experiment::stats::Interval;
 
-use super::frame::{APART, Frame, LegendEntry, framed};
+use super::frame::{APART, Frame, LegendEntry, dot, framed};
 use super::scale::{AxisScale, Scale, TickUnit, bounds};
 use super::svg::{Anchor, Mark, Picture, Point, fitted, line, text, upright, width};
-use super::theme::Hue;
+use super::theme::{self, Hue};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlotAxis {
@@ -77,8 +77,10 @@ pub struct Series {
     pub band: Band,
     /// Whether the curve is constant up to the next point.
     pub steps: bool,
-    /// Whether every point gets a dot with its value; suitable for few points.
+    /// Whether every point gets a mark with its value, which suits few points; otherwise marks are evenly spaced.
     pub dots: bool,
+    /// Whether further points are expected: the curve is pale and ends with a ring.
+    pub running: bool,
 }
 
 impl Series {
@@ -235,13 +237,20 @@ impl Plot {
             marks.push(Mark::Path { class: "band", points: band, closed: true, title: String::new() });
         }
         if !points.is_empty() {
-            marks.push(Mark::Path { class: "curve", points, closed: false, title: series.label.clone() });
+            let class = if series.running { "running" } else { "curve" };
+            let end = points.last().filter(|_| series.running).copied();
+            let first = theme::mark(series.colour, MARKS_APART).2;
+            let marked =
+                if series.dots || series.label.is_empty() { Vec::new() } else { along(&points, first) };
+            marks.push(Mark::Path { class, points, closed: false, title: series.label.clone() });
+            marks.extend(marked.into_iter().map(|at| dot(series.colour, at, String::new())));
+            marks.extend(end.map(|at| Mark::Dot { class: "ring", corners: &[], at, title: String::new() }));
         }
         if series.dots {
             marks.extend(drawable(&series.points).into_iter().map(|point| {
                 let (at, value) = (self.x.text(point.0), self.y.unit.text(point.1));
                 let title = format!("{}: {value} at {at}", series.label);
-                Mark::Dot { class: "dot", at: (x.at(point.0), y.at(point.1)), title }
+                dot(series.colour, (x.at(point.0), y.at(point.1)), title)
             }));
         }
         Mark::Group { hue: Hue::Policy(series.colour), marks }
@@ -318,6 +327,24 @@ fn axis_break((x, y): Point, (dx, dy): Point, apart: Point) -> [Mark; 2] {
     })
 }
 
+/// Distance between the marks along a curve, px.
+const MARKS_APART: f64 = 110.0;
+
+/// Points along a path, [`MARKS_APART`] from each other; the first is `next` px from the beginning.
+fn along(path: &[Point], mut next: f64) -> Vec<Point> {
+    let mut found = Vec::new();
+    for (from, to) in path.iter().zip(path.iter().skip(1)) {
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let length = dx.hypot(dy);
+        while next <= length {
+            found.push((from.0 + dx * next / length, from.1 + dy * next / length));
+            next += MARKS_APART;
+        }
+        next -= length;
+    }
+    found
+}
+
 /// With `steps`, inserts points that hold each value up to the next point.
 fn stepped(points: Vec<Point>, steps: bool) -> Vec<Point> {
     if !steps {
@@ -349,7 +376,7 @@ mod tests {
             .picture()
             .in_page()
             .into_string();
-        assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 3 + 1, "points, and the legend: {svg}");
         // The middle of the axis from 156 to 30, right of the labels.
         assert!(svg.contains("cy=\"93\" r=\"3.5\"><title>a&lt;b: 2.00 at 5</title>"), "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains("t &amp; t"), "{svg}");
@@ -373,9 +400,26 @@ mod tests {
         let svg = plot.picture().in_page().into_string();
         let heights = ["cy=\"150.5\"", "cy=\"134\"", "cy=\"150.5\"", "cy=\"30\""];
         let found: Vec<&str> = svg.match_indices("cy=").map(|(at, _)| &svg[at..]).collect();
-        assert_eq!(found.len(), heights.len(), "no point is left out: {svg}");
+        assert_eq!(found.len(), heights.len() + 1, "no point is left out of the plot and the legend: {svg}");
         assert!(found.iter().zip(heights).all(|(dot, height)| dot.starts_with(height)), "{svg}");
         assert!(svg.contains(">0</text>") && svg.matches("class=\"axis\"").count() == 3, "{svg}");
+    }
+
+    #[test]
+    fn marks_along_a_curve_are_evenly_spaced() {
+        assert_eq!(
+            along(&[(0.0, 0.0), (30.0, 0.0), (30.0, 200.0)], 10.0),
+            [(10.0, 0.0), (30.0, 90.0), (30.0, 200.0)]
+        );
+        assert!(along(&[(0.0, 0.0), (0.0, 0.0), (5.0, 0.0)], 10.0).is_empty());
+    }
+
+    #[test]
+    fn the_curve_of_a_run_in_progress_ends_with_a_ring() {
+        let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
+        (plot.series[0].dots, plot.series[0].running) = (false, true);
+        let svg = plot.picture().in_page().into_string();
+        assert!(svg.contains("class=\"running\"") && svg.matches("class=\"ring\"").count() == 1, "{svg}");
     }
 
     #[test]
@@ -511,7 +555,7 @@ mod tests {
         let svg = plot.picture().in_page().into_string();
         assert_eq!(
             (svg.matches("class=\"whisker\"").count(), svg.matches("<circle").count()),
-            (1, 2),
+            (1, 2 + 1),
             "{svg}"
         );
         assert!(!svg.contains("class=\"band\""), "{svg}");

@@ -46,8 +46,10 @@ pub(super) enum Mark {
         opacity: Option<f64>,
         title: String,
     },
+    /// A polygon around its centre, or a circle if it has no corners.
     Dot {
         class: &'static str,
+        corners: &'static [Point],
         at: Point,
         title: String,
     },
@@ -218,9 +220,13 @@ impl Mark {
                 };
                 rect.element("rect", &tooltip(title))
             }
-            Self::Dot { class, at, title } => {
+            Self::Dot { class, corners: [], at, title } => {
                 let dot = look.of(class, None).and("cx", px(at.0)).and("cy", px(at.1)).and("r", "3.5");
                 dot.element("circle", &tooltip(title))
+            }
+            Self::Dot { class, corners, at, title } => {
+                let points: Vec<Point> = corners.iter().map(|to| (at.0 + to.0, at.1 + to.1)).collect();
+                look.of(class, None).and("d", data(&points) + "Z").element("path", &tooltip(title))
             }
             Self::Path { class, points, closed, title } => {
                 let data = data(points) + if *closed { "Z" } else { "" };

@@ -8,8 +8,10 @@
 
 use std::fmt::Write;
 
+use super::svg::Point;
+
 /// Number of colours of policies, and of kinds. Further policies and kinds repeat the colours; policies then have other
-/// dashes.
+/// dashes and marks.
 pub const COLOURS: usize = 8;
 
 /// The colour of a mark whose class has no colour.
@@ -68,22 +70,42 @@ fn light(name: &str) -> &'static str {
     PALETTE.iter().find(|colour| colour.0 == name).map_or("#000000", |colour| colour.1)
 }
 
-/// Dashes of the lines of policies, which distinguish policies in black and white.
+/// Dashes of the lines of policies.
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
-/// The dash of the n-th policy: it differs from the dash of the previous policy, and of policies with the same colour.
-const fn dash(i: usize) -> usize {
-    (i + i / COLOURS) % DASHES.len()
+/// Corners of the marks of policies around their centre, px: a circle, which has none, a square, a diamond, a triangle.
+const MARKS: [&[Point]; 4] = [
+    &[],
+    &[(-3.3, -3.3), (3.3, -3.3), (3.3, 3.3), (-3.3, 3.3)],
+    &[(0.0, -4.7), (4.7, 0.0), (0.0, 4.7), (-4.7, 0.0)],
+    &[(0.0, -4.4), (4.4, 3.6), (-4.4, 3.6)],
+];
+
+/// Number of looks. Policies with different looks are told apart without colours: each look has a dash and a mark, and
+/// looks with the same dash have a filled and an open mark.
+const LOOKS: usize = 2 * DASHES.len();
+
+/// The look of the n-th policy: it differs from the look of the previous policies, and of policies with the same colour.
+const fn look(i: usize) -> usize {
+    (i + i / COLOURS) % LOOKS
 }
 
-/// Classes of the n-th policy: colour, dash, and a class that hides the policy.
+/// The mark of the n-th policy: its class, its corners, and its place in px among the marks along a line, which keeps
+/// marks of lines that coincide apart.
+pub(super) fn mark(i: usize, every: f64) -> (&'static str, &'static [Point], f64) {
+    let look = look(i);
+    let class = if look < MARKS.len() { "dot" } else { "ring" };
+    (class, MARKS[look % MARKS.len()], every * (look as f64 + 0.5) / LOOKS as f64)
+}
+
+/// Classes of the n-th policy: colour, look, and a class that hides the policy.
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
 }
 
-/// Colour and dash of the n-th policy, without the class that hides it.
+/// Colour and look of the n-th policy, without the class that hides it.
 pub fn series(i: usize) -> String {
-    format!("s{} d{}", i % COLOURS, dash(i))
+    format!("s{} d{}", i % COLOURS, look(i))
 }
 
 impl Hue {
@@ -105,7 +127,7 @@ impl Hue {
     /// The dashes of a line; empty for a solid line.
     fn dash(self) -> &'static str {
         match self {
-            Self::Policy(i) => DASHES[dash(i)],
+            Self::Policy(i) => DASHES[look(i) % DASHES.len()],
             Self::Kind(_) => "",
         }
     }
@@ -145,10 +167,11 @@ pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'
         "minor" => stroke(light("rule"), "0.5"),
         "axis" => stroke(light("soft"), "1"),
         "frame" => stroke(light("rule"), "1"),
-        "curve" => stroke(own, "2"),
+        "curve" | "running" => stroke(own, "2"),
         "whisker" => stroke(own, "1.2"),
         "injected" => stroke(light("slow"), "1.2"),
         "dot" => vec![("fill", own), ("stroke", light("paper")), ("stroke-width", "1.2")],
+        "ring" => vec![("fill", light("paper")), ("stroke", own), ("stroke-width", "1.6")],
         "band" => vec![("fill", own), ("fill-opacity", "0.16")],
         "fill" => fill(own),
         "progress" => vec![("fill", own), ("fill-opacity", "0.7")],
@@ -161,9 +184,10 @@ pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'
         end => vec![("fill", light(end)), ("stroke", light("paper")), ("stroke-width", "0.6")],
     };
     match class {
-        "curve" => {
+        "curve" | "running" => {
             found.extend([("stroke-linejoin", "round"), ("stroke-linecap", "round")]);
             found.extend((!dash.is_empty()).then_some(("stroke-dasharray", dash)));
+            found.extend((class == "running").then_some(("opacity", "0.55")));
         }
         "injected" => found.push(("stroke-dasharray", "4 2")),
         _ => {}
@@ -184,24 +208,28 @@ mod tests {
         for name in variables.filter(|name| *name != "c") {
             assert!(PALETTE.iter().any(|colour| colour.0 == name), "--{name} has no colour");
         }
-        // The style sheet's own selectors, without the classes of policies, patterns and dashes.
+        // The style sheet's own selectors, without the classes of policies, looks and pages.
         let selectors = sheet.split('.').skip(1);
         let words =
             selectors.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next());
         let classes: BTreeSet<&str> =
-            words.filter(|class| !["", "chart", "p", "s", "d"].contains(class)).collect();
+            words.filter(|class| !["", "chart", "swatch", "p", "s", "d"].contains(class)).collect();
         assert!(classes.len() > 10, "{classes:?}");
         for class in classes {
             let found = attributes(class, Some(Hue::Policy(9)));
             assert!(found.iter().all(|(_, value)| *value != "#000000"), "{class}: {found:?}");
         }
-        for (policy, dash) in [(1, "7 4"), (9, "2 4"), (3, "10 3 2 3")] {
+        for (policy, dash) in [(1, "7 4"), (9, "2 4"), (5, "7 4"), (3, "10 3 2 3")] {
             assert!(attributes("curve", Some(Hue::Policy(policy))).contains(&("stroke-dasharray", dash)));
         }
         let mut looks: Vec<_> = (0..4 * COLOURS).map(series).collect();
         looks.sort();
         looks.dedup();
         assert_eq!(looks.len(), 4 * COLOURS);
+        let mut marks: Vec<_> = (0..8).map(|i| (mark(i, 0.0).0, format!("{:?}", mark(i, 0.0).1))).collect();
+        marks.sort();
+        marks.dedup();
+        assert_eq!(marks.len(), 8, "eight policies have eight marks: {marks:?}");
     }
 
     #[test]

@@ -132,12 +132,13 @@ fn failures(snapshot: &Snapshot) -> Markup {
 }
 
 fn responses(header: &PageHeader, cell: &CellView) -> Markup {
-    let curve = |view: &CurveView| (label(view), colour_of(header, view));
+    let curve = |view: &CurveView| (label(view), header.colour(&view.policy));
     let names: Vec<(String, usize)> = cell.curves.iter().map(curve).collect();
     let curves = cell.curves.iter().zip(&names).map(|(view, (label, colour))| Curve {
         label: label.clone(),
         colour: *colour,
         runs: view.runs.iter().map(|(sketch, jobs)| (sketch, *jobs)).collect(),
+        running: view.running,
     });
     let curves: Vec<Curve<'_>> = curves.collect();
     let chart = distribution("Response time", "response time", TickUnit::Seconds, &curves, CHART);
@@ -150,7 +151,7 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
             }
             @if cell.curves.iter().any(|curve| curve.running) {
                 p.hint {
-                    "Dashed curves: a run in progress. Its curve ends at the share of jobs that have finished; short jobs \
+                    "A pale curve with a ring at its end is a run in progress. The curve ends at the share of jobs that have finished; short jobs \
                      finish first, and the curve moves to the right."
                 }
             }
@@ -165,11 +166,6 @@ fn card(charts: &[Picture]) -> Markup {
 
 fn label(view: &CurveView) -> String {
     if view.running { format!("{} (running)", view.policy) } else { view.policy.clone() }
-}
-
-/// The colour of a curve. A run in progress has the colour of its policy and another dash.
-fn colour_of(header: &PageHeader, view: &CurveView) -> usize {
-    header.colour(&view.policy) + if view.running { COLOURS } else { 0 }
 }
 
 fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {

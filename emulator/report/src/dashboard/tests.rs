@@ -76,7 +76,7 @@ fn every_section_shows_its_part_of_the_snapshot() {
         ),
         ("failures", &["n, n = n, seed 1: n"]),
         ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
-        ("responses", &["n (running)", "<td>50</td>", "Dashed curves:", "class=\"curve\""]),
+        ("responses", &["n (running)", "<td>50</td>", "A pale curve", "class=\"running\""]),
         ("disturbances", &["<b>n</b> at 3.00", "without an end so far"]),
         ("cores", &["one in 10 of 30 cores", "slowed down ×16", "down or paused"]),
         ("load", &["Running copies", "Tasks that wait", "Messages by kind", "others"]),

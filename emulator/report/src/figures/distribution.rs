@@ -24,6 +24,7 @@ pub(crate) fn curves<'a>(
         label: runs.label(),
         colour: colour(policies, &runs.policy),
         runs: runs.runs.iter().filter_map(&sketch).collect(),
+        running: false,
     };
     group.policies.iter().map(curve).collect()
 }

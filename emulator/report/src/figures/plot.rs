@@ -260,6 +260,7 @@ impl Request<'_> {
                 label: label.clone(),
                 colour: self.policies.len(),
                 runs: vec![(sketch, sketch.count)],
+                running: false,
             }));
             coverage(&panel_title(group, "Coverage"), &curves, size)
         };

@@ -407,7 +407,7 @@ fn parameters(study: &Study, policies: &[&str]) -> Markup {
         @for (i, label) in policies.iter().enumerate() {
             @let (kind, parameters) = of_first_point(&study.manifest, label);
             tr id=(policy_anchor(i)) {
-                th scope="row" class=(theme::series(i)) { i.swatch {} " " (label) }
+                th scope="row" class=(theme::series(i)) { i.swatch {} (label) }
                 td.left { (kind.unwrap_or("–")) }
                 td.left { (parameters.unwrap_or_default()) }
             }

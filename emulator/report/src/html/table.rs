@@ -45,7 +45,7 @@ pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, ce
                 @if let Some(label) = class {
                     small { (policy) ", " (label) }
                 } @else {
-                    i.swatch {} " " a href={ "#" (policy_anchor(i)) } { (policy) }
+                    i.swatch {} a href={ "#" (policy_anchor(i)) } { (policy) }
                 }
             }
             (cells)
