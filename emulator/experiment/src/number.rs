@@ -130,10 +130,34 @@ pub trait UnitText: Copy {
     /// and the mean as many decimals: `1.240 ± 0.031 s`. A zero or missing half-width is not written.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
-    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
-    /// half-width.
-    fn interval_parts(self, mean: f64, half_width: Option<f64>) -> Option<(String, String, &'static str)>;
+    /// Means and half-widths that are read below each other.
+    fn column(self, numbers: &[(f64, Option<f64>)]) -> NumberColumn;
 }
+
+/// The numbers of a column, in one unit and with one number of decimals. Numbers that differ too much for that keep
+/// decimals of their own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NumberColumn {
+    /// The unit of all numbers; empty for plain numbers.
+    pub unit: &'static str,
+    /// Each mean, and its half-width unless that is zero or missing; `–` for a mean that was not measured.
+    pub cells: Vec<(String, Option<String>)>,
+}
+
+impl NumberColumn {
+    /// The numbers with their unit: `339.6 ± 4.9 ms`.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        let space = if self.unit.is_empty() { "" } else { "\u{202f}" };
+        self.cells.iter().map(move |(mean, half)| match half {
+            _ if mean == MISSING => mean.clone(),
+            Some(half) => format!("{mean} ± {half}{space}{}", self.unit),
+            None => format!("{mean}{space}{}", self.unit),
+        })
+    }
+}
+
+/// The text for a value that was not measured.
+const MISSING: &str = "–";
 
 impl UnitText for Unit {
     fn text(self, value: f64) -> String {
@@ -158,45 +182,109 @@ impl UnitText for Unit {
     }
 
     fn interval(self, mean: f64, half_width: Option<f64>) -> String {
-        let Some((mean_text, half, unit)) = self.interval_parts(mean, half_width) else {
-            return self.text(mean);
-        };
-        let space = if unit.is_empty() { "" } else { "\u{202f}" };
-        format!("{mean_text} ± {half}{space}{unit}")
+        self.column(&[(mean, half_width)]).texts().collect()
     }
 
-    fn interval_parts(self, mean: f64, half_width: Option<f64>) -> Option<(String, String, &'static str)> {
-        let half = half_width.filter(|half| half.is_finite() && *half > 0.0 && mean.is_finite())?;
+    fn column(self, numbers: &[(f64, Option<f64>)]) -> NumberColumn {
+        // A half-width of equal numbers is zero up to rounding.
+        let error =
+            |mean: f64, half: &f64| half.is_finite() && mean.is_finite() && *half > 1e-12 * mean.abs();
+        let known = |&(mean, half): &(f64, Option<f64>)| (mean, half.filter(|half| error(mean, half)));
+        let numbers: Vec<_> = numbers.iter().map(known).collect();
         let (factor, unit) = match self {
-            Self::Seconds => unit_of_time(mean.abs().max(half)),
+            Self::Seconds => {
+                let size = |&(mean, half): &(f64, Option<f64>)| mean.abs().max(half.unwrap_or(0.0));
+                common_unit(numbers.iter().map(size).filter(|size| size.is_finite() && *size > 0.0))
+            }
             Self::Share => (100.0, "%"),
             Self::Hours | Self::Plain | Self::Count => (1.0, ""),
         };
-        let (mean, half) = to_error(mean * factor, half * factor);
-        Some((mean, half, unit))
+        let scaled = |(mean, half): (f64, Option<f64>)| (mean * factor, half.map(|half| half * factor));
+        let numbers: Vec<_> = numbers.into_iter().map(scaled).collect();
+        let common = common_decimals(&numbers);
+        let cell = |&(mean, half): &(f64, Option<f64>)| match (common, half) {
+            _ if !mean.is_finite() => (MISSING.to_owned(), None),
+            (_, None) if self == Self::Count => (fixed(mean, 0), None),
+            (_, None) if mean == 0.0 => ("0".to_owned(), None),
+            (Some(decimals), half) => (fixed(mean, decimals), half.map(|half| fixed(half, decimals))),
+            (None, Some(half)) => {
+                let (mean, half) = to_error(mean, half);
+                (mean, Some(half))
+            }
+            (None, None) => (short(mean), None),
+        };
+        NumberColumn { unit, cells: numbers.iter().map(cell).collect() }
     }
 }
 
-/// Decimals beyond which a number is written with an exponent.
-const MOST_DECIMALS: i32 = 6;
+/// The unit, as factor and name, for lengths of time that are read together, in s: the unit of the shortest, unless the
+/// longest needs five digits in it; then the unit of their geometric mean.
+fn common_unit(sizes: impl Iterator<Item = f64>) -> (f64, &'static str) {
+    let (least, most) =
+        sizes.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), size| (a.min(size), b.max(size)));
+    match unit_of_time(least) {
+        _ if most == 0.0 => unit_of_time(1.0),
+        (factor, _) if most * factor >= 1e4 => unit_of_time((least * most).sqrt()),
+        unit => unit,
+    }
+}
+
+/// Most digits of the largest number of a column, and digits that are not many.
+const MOST_DIGITS: i32 = 6;
+const FEW_DIGITS: i32 = 4;
+
+/// The number of decimals for means and half-widths that are read together: each half-width has two digits
+/// if the largest number then has at most [`FEW_DIGITS`], or else the median half-width has two and each at least one; without half-widths, the smallest mean has three digits, or two beside much larger ones.
+/// `None` if a number would then have more than [`MOST_DIGITS`].
+fn common_decimals(numbers: &[(f64, Option<f64>)]) -> Option<i32> {
+    let sorted = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let halves = sorted(numbers.iter().filter_map(|number| number.1).collect());
+    let sizes = |bare: bool| {
+        let shown = numbers.iter().filter(move |number| !bare || number.1.is_none());
+        shown.map(|number| number.0.abs()).filter(|size| size.is_finite() && *size > 0.0)
+    };
+    let bare = sizes(true).reduce(f64::min);
+    let most = halves.last().copied().into_iter().chain(sizes(false)).fold(0.0, f64::max);
+    let before = (1 + magnitude(most, 1)).max(0);
+    let at_least = bare.map_or(0, |size| decimals(size, 2));
+    let wanted = match (halves.first(), halves.get(halves.len() / 2)) {
+        (Some(&least), _) if before + decimals(least, 2).max(0) <= FEW_DIGITS => decimals(least, 2),
+        (Some(&least), Some(&median)) => decimals(least, 1).max(decimals(median, 2)),
+        _ => bare.map_or(0, |size| decimals(size, 3)).min(MOST_DIGITS - 1 - before),
+    };
+    let common = wanted.max(at_least).max(0);
+    (common == 0 && most < 1e15 || common > 0 && before + common <= MOST_DIGITS).then_some(common)
+}
+
+/// The decimals that show `digits` digits of a value above zero.
+fn decimals(value: f64, digits: i32) -> i32 {
+    digits - 1 - magnitude(value, digits)
+}
+
+/// The power of ten of a value's first digit after rounding to `digits` digits: 0.0996 becomes 0.10.
+fn magnitude(value: f64, digits: i32) -> i32 {
+    let printed = format!("{value:.*e}", digits as usize - 1);
+    printed.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0)
+}
 
 /// A value and its error, which must be above zero: the error has two digits, and the value as many decimals.
 fn to_error(value: f64, error: f64) -> (String, String) {
-    // The error is rounded as it is printed: 0.0996 becomes 0.10.
-    let printed = format!("{error:.1e}");
-    let magnitude = printed.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok()).unwrap_or(0);
-    let decimals = 1 - magnitude;
-    if decimals > MOST_DECIMALS || value.abs() >= 1e15 {
+    let decimals = decimals(error, 2);
+    if decimals > MOST_DIGITS || value.abs() >= 1e15 {
         return (short(value), short(error));
     }
+    (fixed(value, decimals), fixed(error, decimals))
+}
+
+/// A number with this number of decimals.
+fn fixed(value: f64, decimals: i32) -> String {
     let digits = decimals.max(0) as usize;
-    let text = |number: f64| {
-        let text = format!("{number:.digits$}");
-        let text =
-            if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text };
-        if digits == 0 && number.abs() >= 1e4 { count_signed(&text) } else { signed(&text) }
-    };
-    (text(value), text(error))
+    let text = format!("{value:.digits$}");
+    let text = if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text };
+    if digits == 0 && value.abs() >= 1e4 { count_signed(&text) } else { signed(&text) }
 }
 
 /// A share as a percentage.
@@ -288,7 +376,7 @@ mod tests {
             (Unit::Seconds, 1.24, Some(0.03), "1.240 ± 0.030\u{202f}s"),
             (Unit::Seconds, 2.9234, Some(0.0588), "2.923 ± 0.059\u{202f}s"),
             (Unit::Seconds, -0.002, Some(1.5), "0.0 ± 1.5\u{202f}s"),
-            (Unit::Seconds, 0.0, Some(0.0), "0 s"),
+            (Unit::Seconds, 0.0, Some(0.0), "0\u{202f}s"),
             (Unit::Seconds, 3.3, Some(0.0), "3.30\u{202f}s"),
             (Unit::Seconds, 1.24, None, "1.24\u{202f}s"),
             (Unit::Share, 0.5, Some(0.01), "50.0 ± 1.0\u{202f}%"),
@@ -300,6 +388,38 @@ mod tests {
             (Unit::Count, 3.0, None, "3"),
         ] {
             assert_eq!(quantity.interval(mean, half), text);
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_unit_and_one_number_of_decimals() {
+        let texts = |unit: Unit, numbers: &[(f64, f64)]| {
+            let known = |&(mean, half): &(f64, f64)| (mean, (half > 0.0).then_some(half));
+            let column = unit.column(&numbers.iter().map(known).collect::<Vec<_>>());
+            column.texts().map(|text| text.replace('\u{202f}', " ")).collect::<Vec<_>>()
+        };
+        let bare = |means: &[f64]| means.iter().map(|mean| (*mean, 0.0)).collect::<Vec<_>>();
+        for (unit, numbers, expected) in [
+            (Unit::Seconds, bare(&[0.586, 1.254, f64::NAN, 0.0]), &["586 ms", "1254 ms", "–", "0 ms"][..]),
+            (Unit::Seconds, bare(&[2.666, 4.0]), &["2.67 s", "4.00 s"]),
+            (Unit::Seconds, bare(&[0.001, 1.93]), &["1.0 ms", "1930.0 ms"]),
+            (Unit::Seconds, bare(&[7.78e-6, 2.83]), &["0.00778 ms", "2830 ms"]),
+            (Unit::Seconds, bare(&[1_032.0, 10_080.0]), &["17.2 min", "168.0 min"]),
+            (
+                Unit::Seconds,
+                vec![(0.3424, 0.0033), (0.451, 0.046), (1.65, 0.14)],
+                &["342 ± 3 ms", "451 ± 46 ms", "1650 ± 140 ms"],
+            ),
+            (Unit::Seconds, vec![(12.71, 6.2), (25.42, 12.4)], &["12.7 ± 6.2 s", "25.4 ± 12.4 s"]),
+            (Unit::Plain, vec![(0.316, 0.0052), (3.09, 0.2)], &["0.316 ± 0.005", "3.090 ± 0.200"]),
+            (
+                Unit::Share,
+                vec![(0.999, 0.00062), (1.0, 0.0), (0.9847, 0.0014)],
+                &["99.90 ± 0.06 %", "100.00 %", "98.47 ± 0.14 %"],
+            ),
+            (Unit::Count, bare(&[2.0, 150.0]), &["2", "150"]),
+        ] {
+            assert_eq!(texts(unit, &numbers), expected);
         }
     }
 

@@ -1,11 +1,13 @@
 //! The columns of summary tables, on the terminal and on the page.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::str::FromStr;
 
 use volary_engine::results::{Better, ColumnGroup, METRICS, Metric, Reading, Summary, TableColumn, Unit};
 use volary_experiment::config::claims::Expression;
 use volary_experiment::config::error::nearest;
+use volary_experiment::number::{NumberColumn, UnitText};
 use volary_experiment::stats::Interval;
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
@@ -81,6 +83,32 @@ impl SummaryColumn {
             return Vec::new();
         }
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
+    }
+
+    /// The numbers of rows, each of a policy and a class of its jobs or all of them, and whether each is the best of its
+    /// class; `None` in a class without a best one. Numbers that are written like the best are marked like it.
+    pub(super) fn numbers(
+        &self,
+        group: &CellGroup,
+        rows: &[(&PolicyRuns, Option<&str>)],
+    ) -> (NumberColumn, Vec<Option<bool>>) {
+        let interval = |(runs, class): &(&PolicyRuns, Option<&str>)| {
+            let found = runs.interval(self.of(*class));
+            found.map_or((f64::NAN, None), |found| (found.mean, found.half_width))
+        };
+        let column = self.metric.unit.column(&rows.iter().map(interval).collect::<Vec<_>>());
+        let of_class: BTreeMap<Option<&str>, Vec<&str>> =
+            rows.iter().map(|(_, class)| (*class, self.best(group, *class))).collect();
+        let written = || rows.iter().zip(&column.cells).map(|((runs, class), cell)| (runs, *class, &cell.0));
+        let is_best = |runs: &PolicyRuns, class| of_class[&class].contains(&runs.policy.as_str());
+        let best: BTreeSet<(Option<&str>, &String)> = written()
+            .filter(|(runs, class, _)| is_best(runs, *class))
+            .map(|(_, class, text)| (class, text))
+            .collect();
+        let marks = written()
+            .map(|(_, class, text)| (!of_class[&class].is_empty()).then(|| best.contains(&(class, text))));
+        let marks = marks.collect();
+        (column, marks)
     }
 
     /// Whether a policy's number can be the best. A number that unfinished jobs would change cannot.
@@ -191,6 +219,16 @@ impl ChartNumber {
         match self {
             Self::Column(column) => column.title(),
             Self::Expression(expression) => expression.text().to_owned(),
+        }
+    }
+
+    /// Direction in which the number is better; an expression that is no metric is better if it is smaller.
+    pub(super) fn better(&self) -> Better {
+        match self {
+            Self::Column(column) => column.column.metric.better,
+            Self::Expression(expression) => {
+                Metric::named(expression.text()).map_or(Better::Less, |metric| metric.better)
+            }
         }
     }
 

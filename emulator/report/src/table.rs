@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::iter;
 
-use volary_experiment::number::{self, UnitText, elided, plural};
+use volary_experiment::number::{self, elided, plural};
 use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
 use super::columns::{PickedColumn, SummaryColumn};
@@ -172,15 +172,17 @@ struct TerminalColumn {
 impl TerminalColumn {
     fn new(picked: &PickedColumn, group: &CellGroup, rows: &[LabelledRow<'_>]) -> Self {
         let column = picked.column;
-        let mut starred = false;
-        let mut entry = |(runs, class): &LabelledRow<'_>| {
-            let class = class.or(picked.class.as_deref());
-            let best = column.best(group, class);
-            let is_best = best.contains(&runs.policy.as_str());
-            starred |= is_best;
-            entry(&column, runs, class, (!best.is_empty()).then_some(is_best))
+        let rows: Vec<LabelledRow<'_>> =
+            rows.iter().map(|(runs, class)| (*runs, class.or(picked.class.as_deref()))).collect();
+        let (numbers, best) = column.numbers(group, &rows);
+        let starred = best.contains(&Some(true));
+        let entry = |((text, best), (_, class)): ((String, Option<bool>), &LabelledRow<'_>)| match best {
+            _ if text == missing() && class.is_some() && !column.metric.by_class => String::new(),
+            _ if text == missing() => text,
+            Some(is_best) => format!("{text}{}", if is_best { " *" } else { "  " }),
+            None => text,
         };
-        let entries = rows.iter().map(&mut entry).collect();
+        let entries = numbers.texts().zip(best).zip(&rows).map(entry).collect();
         let heading = picked
             .class
             .as_ref()
@@ -263,19 +265,6 @@ impl Legend {
             }
         }
     }
-}
-
-/// The entry of a policy in a column, for one class of jobs or for all jobs; empty if the number does not exist for
-/// classes. `best` states whether the entry is the best; it is `None` in a column without a best entry.
-fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
-    let absent = if class.is_some() && !column.metric.by_class { String::new() } else { missing() };
-    runs.interval(column.of(class)).map_or_else(
-        || absent,
-        |interval| {
-            let mark = best.map_or("", |best| if best { " *" } else { "  " });
-            format!("{}{mark}", column.metric.unit.interval(interval.mean, interval.half_width))
-        },
-    )
 }
 
 #[cfg(test)]
@@ -579,12 +568,12 @@ mod tests {
         let shown = |width| text(&study(3), &TableStyle { width: Some(width), ..TableStyle::default() });
         insta::assert_snapshot!(shown(80), @r"
         load = 0.8
-        ┌────────┬─────────────────┬────────────────┬─────────────────┬────────┐
-        │ policy ┆ p50             ┆ p99            ┆ mean            ┆ wasted │
-        ╞════════╪═════════════════╪════════════════╪═════════════════╪════════╡
-        │ slow   ┆ 2.21 ± 0.55 s   ┆    25 ± 12 s   ┆   3.4 ± 1.5 s   ┆ 9.09 % │
-        │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆ 9.09 % │
-        └────────┴─────────────────┴────────────────┴─────────────────┴────────┘
+        ┌────────┬─────────────────┬─────────────────┬─────────────────┬────────┐
+        │ policy ┆ p50             ┆ p99             ┆ mean            ┆ wasted │
+        ╞════════╪═════════════════╪═════════════════╪═════════════════╪════════╡
+        │ slow   ┆ 2.21 ± 0.55 s   ┆ 25.4 ± 12.4 s   ┆ 3.36 ± 1.46 s   ┆ 9.09 % │
+        │ fast   ┆ 1.11 ± 0.28 s * ┆  12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆ 9.09 % │
+        └────────┴─────────────────┴─────────────────┴─────────────────┴────────┘
         p50, p99 and mean are response times of jobs; * marks the best of a column,
           where it differs significantly from the others; too wide for this terminal:
           repairs/task, suspended/task, goodput, utilization, slowdown, msgs/task (see
@@ -592,12 +581,12 @@ mod tests {
         ");
         insta::assert_snapshot!(shown(160), @r"
         load = 0.8
-        ┌────────┬─────────────────┬────────────────┬─────────────────┬──────────┬─────────────┬─────────┬────────┬────────────────┬───────────┬──────────────┐
-        │ policy ┆ p50             ┆ p99            ┆ mean            ┆ slowdown ┆ utilization ┆ goodput ┆ wasted ┆ suspended/task ┆ msgs/task ┆ repairs/task │
-        ╞════════╪═════════════════╪════════════════╪═════════════════╪══════════╪═════════════╪═════════╪════════╪════════════════╪═══════════╪══════════════╡
-        │ slow   ┆ 2.21 ± 0.55 s   ┆    25 ± 12 s   ┆   3.4 ± 1.5 s   ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
-        │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
-        └────────┴─────────────────┴────────────────┴─────────────────┴──────────┴─────────────┴─────────┴────────┴────────────────┴───────────┴──────────────┘
+        ┌────────┬─────────────────┬─────────────────┬─────────────────┬──────────┬─────────────┬─────────┬────────┬────────────────┬───────────┬──────────────┐
+        │ policy ┆ p50             ┆ p99             ┆ mean            ┆ slowdown ┆ utilization ┆ goodput ┆ wasted ┆ suspended/task ┆ msgs/task ┆ repairs/task │
+        ╞════════╪═════════════════╪═════════════════╪═════════════════╪══════════╪═════════════╪═════════╪════════╪════════════════╪═══════════╪══════════════╡
+        │ slow   ┆ 2.21 ± 0.55 s   ┆ 25.4 ± 12.4 s   ┆ 3.36 ± 1.46 s   ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
+        │ fast   ┆ 1.11 ± 0.28 s * ┆  12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
+        └────────┴─────────────────┴─────────────────┴─────────────────┴──────────┴─────────────┴─────────┴────────┴────────────────┴───────────┴──────────────┘
         p50, p99 and mean are response times of jobs; * marks the best of a column, where it differs significantly from the others
         ");
     }

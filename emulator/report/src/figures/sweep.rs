@@ -1,8 +1,8 @@
 //! A number over the cells of a sweep.
 
 use serde_json::Value;
-use volary_engine::results::{Cell, Unit, in_words};
-use volary_experiment::number::{self, UnitText};
+use volary_engine::results::{Better, Cell, Unit, in_words};
+use volary_experiment::number::{self, NumberColumn, UnitText};
 use volary_experiment::storage::study::{CellGroup, INJECTED, PolicyRuns, Study};
 
 use super::distribution::colour;
@@ -225,6 +225,11 @@ fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> P
     let reach = highest.min(high * 1.6).max(high);
     let range = match spread {
         AxisScale::Log => (bounds(values.iter().copied().filter(|value| *value > 0.0)).0 / 1.2, reach * 1.2),
+        // Shares near 100 % would coincide on an axis from zero.
+        AxisScale::Linear if unit == TickUnit::Share && low > 0.9 && high <= 1.0 => {
+            let from = lowest.clamp(2.0 * low - 1.0, low);
+            (from - 0.06 * (1.0 - from), 1.0 + 0.06 * (1.0 - from))
+        }
         AxisScale::Linear => (lowest.max(low * 1.6).min(low).min(0.0) * 1.04, reach.max(0.0) * 1.04),
     };
     PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
@@ -245,8 +250,8 @@ fn unit(number: &ChartNumber) -> TickUnit {
     }
 }
 
-/// The numbers of every cell, shaded by their ratio to the smallest number of a policy. A cell whose runs met unequal
-/// injections has daggers instead of shades.
+/// The numbers of every cell, shaded by how much worse they are than the best number of a policy. A cell whose runs met
+/// unequal injections has daggers instead of shades.
 pub(crate) fn heat(
     study: &Study,
     policies: &[&str],
@@ -256,51 +261,90 @@ pub(crate) fn heat(
     let names: Vec<&str> = study.swept().into_keys().collect();
     let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
     let columns: Vec<(String, String)> = columns.collect();
+    let shaded: Vec<ShadedNumber<'_>> =
+        numbers.iter().map(|number| ShadedNumber::new(study, policies, number)).collect();
     let row = |(i, group): (usize, &CellGroup)| {
         let value = |key: &&str| group.cell.get(*key).map(in_words).unwrap_or_default();
-        let cells = numbers.iter().flat_map(|number| shades(group, policies, number)).collect();
+        let cells = shaded.iter().flat_map(|number| number.shades(i, group, policies)).collect();
         HeatRow { names: names.iter().map(value).collect(), link: link(i), cells }
+    };
+    let group = |number: &ShadedNumber<'_>| {
+        let unit = number.written.unit;
+        let of = if unit.is_empty() { String::new() } else { format!(" in {unit}") };
+        (format!("{}{of}", number.number.title()), columns.clone())
     };
     Heat {
         keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
-        groups: numbers.iter().map(|number| (number.title(), columns.clone())).collect(),
+        groups: shaded.iter().map(group).collect(),
         rows: study.cells.iter().enumerate().map(row).collect(),
     }
 }
 
-/// Shades of a cell, one per policy.
-fn shades(group: &CellGroup, policies: &[&str], number: &ChartNumber) -> Vec<Option<Shade>> {
-    let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
-    let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
-    if let Some(why) = group.unequal() {
-        let plain = |(mean, policy): (&Option<f64>, &&str)| {
-            let mut plain = mean.map(|mean| shade(mean, [mean, mean], policy, number))?;
-            plain.title = format!("{}, not comparable: {why}", plain.title);
-            Some(Shade { small: "†".to_owned(), ..plain })
-        };
-        return means.iter().zip(policies).map(plain).collect();
-    }
-    let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let most = means.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-    let shade =
-        |(mean, policy): (&Option<f64>, &&str)| mean.map(|mean| shade(mean, [best, most], policy, number));
-    means.iter().zip(policies).map(shade).collect()
+/// A number of every cell, under each policy.
+struct ShadedNumber<'a> {
+    number: &'a ChartNumber,
+    /// The means of each cell; `None` if nothing was measured.
+    means: Vec<Vec<Option<f64>>>,
+    /// The means as text, cell by cell.
+    written: NumberColumn,
+    /// The factor with the strongest shade: the largest one of the study, or at least five.
+    strongest: f64,
 }
 
-/// The shade of a value between the best and the largest value. The strongest shade is at five times the best value, or
-/// at the largest value if the best is zero.
-fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &ChartNumber) -> Shade {
-    let factor = mean / best;
-    let known = factor.is_finite() && best > 0.0;
-    let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
+impl<'a> ShadedNumber<'a> {
+    fn new(study: &Study, policies: &[&str], number: &'a ChartNumber) -> Self {
+        let mean = |group: &CellGroup, policy| Some(group.of(policy)?.interval(number.of())?.mean);
+        let of_cell = |group: &CellGroup| policies.iter().map(|policy| mean(group, policy)).collect();
+        let means: Vec<Vec<Option<f64>>> = study.cells.iter().map(of_cell).collect();
+        let flat: Vec<_> = means.iter().flatten().map(|mean| (mean.unwrap_or(f64::NAN), None)).collect();
+        let factor = |(group, means): (&CellGroup, &Vec<Option<f64>>)| {
+            let (low, high) = bounds(means.iter().flatten().copied());
+            if low > 0.0 && group.unequal().is_none() { high / low } else { 1.0 }
+        };
+        let factors = study.cells.iter().zip(&means).map(factor).filter(|factor| factor.is_finite());
+        let strongest = factors.fold(5.0, f64::max);
+        let written = number.unit().column(&flat);
+        Self { number, means, written, strongest }
+    }
+
+    /// Shades of a cell, one per policy.
+    fn shades(&self, cell: usize, group: &CellGroup, policies: &[&str]) -> Vec<Option<Shade>> {
+        let unequal = group.unequal();
+        let means = &self.means[cell];
+        let range = bounds(means.iter().flatten().copied());
+        let shade = |(at, policy): (usize, &&str)| {
+            let mean = means[at]?;
+            let range = if unequal.is_some() { (mean, mean) } else { range };
+            let (depth, small) = shade(mean, range, self.number.better(), self.strongest);
+            let text = self.written.cells[cell * policies.len() + at].0.clone();
+            let title = format!("{policy}: {} {small}", self.number.unit().text(mean));
+            let (small, title) = match &unequal {
+                Some(why) => ("†".to_owned(), format!("{title}, not comparable: {why}")),
+                None => (small, title),
+            };
+            Some(Shade { depth, text, small, title, series: None, link: String::new() })
+        };
+        policies.iter().enumerate().map(shade).collect()
+    }
+}
+
+/// The depth of the shade of a value between the smallest and the largest value of its cell, and the factor to the best
+/// value as text. The best value has no shade, and the factor `strongest` the strongest; if the smallest value is not
+/// above zero, the worst value has the strongest.
+fn shade(mean: f64, (low, high): (f64, f64), better: Better, strongest: f64) -> (f64, String) {
+    let (factor, part) = match better {
+        Better::Less => (mean / low, (mean - low) / (high - low)),
+        Better::More => (high / mean, (high - mean) / (high - low)),
+        Better::Neither => (1.0, 0.0),
+    };
+    let known = factor.is_finite() && low > 0.0;
+    let small = if known && factor >= 1.005 { format!("×{}", number::short(factor)) } else { String::new() };
     let depth = match known {
-        true => factor.ln() / 5f64.ln(),
-        false if most > best => (mean - best) / (most - best),
+        true => factor.ln() / strongest.ln(),
+        false if high > low => part,
         false => 0.0,
     };
-    let text = number.unit().text(mean);
-    let title = format!("{policy}: {text} {small}");
-    Shade { depth, title, text, small, series: None, link: String::new() }
+    (depth, small)
 }
 
 /// The title of the panel of a cell: its values, or what the panel shows if nothing is swept.
@@ -320,10 +364,12 @@ mod tests {
 
     #[test]
     fn cells_are_shaded_even_if_the_best_is_zero() {
-        let wasted = "wasted".parse::<ChartNumber>().unwrap();
-        let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
+        let depth = |mean, low, high| shade(mean, (low, high), Better::Less, 5.0).0;
         assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);
         assert_eq!([depth(-4.0, -4.0, 2.0), depth(-1.0, -4.0, 2.0), depth(2.0, -4.0, 2.0)], [0.0, 0.5, 1.0]);
+        let (depth_of_half, factor) = shade(0.5, (0.5, 1.0), Better::More, 8.0);
+        assert!((depth_of_half - 1.0 / 3.0).abs() < 1e-9 && factor == "×2.00", "the largest is the best");
+        assert_eq!(shade(1.0, (0.5, 1.0), Better::More, 8.0), (0.0, String::new()));
         assert_eq!([depth(0.0, 0.0, 0.0), depth(0.1, 0.1, 0.5), depth(0.5, 0.1, 0.5)], [0.0, 0.0, 1.0]);
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use volary_engine::results::{Deadlines, Reading, SharedNodes, Summary};
+use volary_engine::results::{Deadlines, Reading, SharedNodes, Summary, Unit};
 use volary_experiment::number;
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 use super::policy;
-use super::table::{self, policy_row, table};
+use super::table::{self, PolicyColumn, PolicyRow, number_tables};
 use super::view::{View, prose};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{coverage, distribution, tail};
@@ -27,26 +27,26 @@ const KINDS: usize = 7;
 pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
         @if let Some(offered) = group.offered() { p.hint { (offered) } }
-        (table::summary(group, view.policies))
+        (table::summary(group, view))
         @for said in group.measured().chain(group.unsettled()) { p.hint { (said) } }
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
         @if let Some(central) = group.central() { p.hint { (central) } }
         @if let Some(binding) = view.binding { p.hint { (binding) } }
         @if has_deliveries(group) {
             div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
-        } @else {
+        }
+        @if view.has_jobs {
             div.grid {
                 @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
                 div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
                 @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
             }
             (bands(group))
+            (table::differences(group, view.policies))
         }
-        (table::differences(group, view.policies))
         (table::interference(group, view.policies))
-        (timelines(group, view))
-        @if view.number == 0 { (slowest(group)) }
-        details.more { summary { "Accounts" } (table::accounts(group, view.policies)) }
+        @if view.has_jobs { (timelines(group, view)) @if view.number == 0 { (slowest(group)) } }
+        details.more { summary { "Accounts" } (table::accounts(group, view)) }
         (section(group, view))
         (policy::sections(group, view))
         (table::fidelity(group, view.policies))
@@ -306,54 +306,43 @@ fn notes(group: &CellGroup) -> Markup {
     }
 }
 
-/// A measure of shared nodes: heading, definition, its number in the results, and the format of the number.
-type SharedMeasure = (&'static str, &'static str, fn(&SharedNodes) -> f64, fn(f64) -> String);
+/// A measure of shared nodes: heading, definition, its number in the results, and its unit.
+type SharedMeasure = (&'static str, &'static str, fn(&SharedNodes) -> f64, Unit);
 
 const MEASURES: [SharedMeasure; 6] = [
     (
         "CPU used",
         "CPU-time of all copies over the CPU of all nodes times the makespan",
         |s| s.cpu,
-        number::percent,
+        Unit::Share,
     ),
     (
         "throttled",
         "share of the time of copies in which they were given less CPU than they would have used",
         |s| s.throttled,
-        number::percent,
+        Unit::Share,
     ),
     (
         "throttles",
         "how often a copy was given less CPU than it would have used, per node and hour",
         |s| 3600.0 * s.throttle_rate,
-        number::short,
+        Unit::Plain,
     ),
-    (
-        "evictions",
-        "copies that a node stopped because memory was short",
-        |s| s.evictions as f64,
-        number::short,
-    ),
-    ("CPU-time", "core-hours that all copies used", |s| s.used_core_h, number::short),
-    ("lost", "core-hours used by copies that did not run to their end", |s| s.wasted_core_h, number::short),
+    ("evictions", "copies that a node stopped because memory was short", |s| s.evictions as f64, Unit::Plain),
+    ("CPU-time", "core-hours that all copies used", |s| s.used_core_h, Unit::Plain),
+    ("lost", "core-hours used by copies that did not run to their end", |s| s.wasted_core_h, Unit::Plain),
 ];
 
 /// The use of shared nodes by copies, side by side for all policies; empty if nodes are not shared.
 fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     let on_shared = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.shared.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(on_shared).collect();
-    let mean = |runs: &PolicyRuns, measure: &SharedMeasure| {
-        let of = |summary: &Summary| summary.shared.as_ref().map_or(f64::NAN, measure.2);
-        runs.mean(of)
+    let rows: Vec<PolicyRow<'_>> = policies.iter().map(|runs| (runs.policy.as_str(), None)).collect();
+    let column = |&(heading, meaning, number, unit): &SharedMeasure| {
+        let of = |summary: &Summary| summary.shared.as_ref().map_or(f64::NAN, number);
+        PolicyColumn::new(heading, meaning, unit, policies.iter().map(|runs| (runs.mean(of), None)))
     };
-    let explained: Vec<_> = MEASURES.iter().map(|measure| (measure.0, measure.1)).collect();
-    let rows = html! {
-        @for runs in &policies {
-            (policy_row(view.policies, &runs.policy, &html! {
-                @for measure in &MEASURES { td { (measure.3(mean(runs, measure))) } }
-            }))
-        }
-    };
+    let columns: Vec<PolicyColumn<'_>> = MEASURES.iter().map(column).collect();
     html! {
         @if !policies.is_empty() {
             details.more open {
@@ -364,7 +353,7 @@ fn section(group: &CellGroup, view: &View<'_>) -> Markup {
                      are counted per node and hour; CPU-time and what is lost of it are in core-hours of a healthy \
                      reference core. Means over replications."
                 }
-                (table("Shared nodes", &["policy"], &explained, &rows))
+                (number_tables("Shared nodes", &rows, &columns, view.policies))
             }
         }
     }

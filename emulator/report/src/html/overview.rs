@@ -174,8 +174,9 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
         section id="sweep" {
             h2 { "The sweep at a glance" }
             p.hint {
-                "Response times in every cell. A stronger colour marks a policy that is slower than the fastest \
-                of the cell, by the factor after the number; the strongest marks a factor of five or more."
+                @if study.has_jobs() { "Response times in every cell. " }
+                "A stronger colour marks a policy that is worse than the best of the cell, by the factor after the \
+                number; the strongest marks a factor of five, or the largest factor if that is larger."
                 @if study.cells.iter().any(|group| group.unequal().is_some()) {
                     " † marks cells that are not shaded, because their policies did not meet the same conditions."
                 }
@@ -294,9 +295,12 @@ pub(super) fn best_policies(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// Whether the study has several policies and several cells, at least one of which is complete.
+/// Whether the study has jobs, several policies, and several cells, at least one of which is complete.
 pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
-    study.cells.len() > 1 && policies.len() > 1 && study.cells.iter().any(|group| !group.partial)
+    study.has_jobs()
+        && study.cells.len() > 1
+        && policies.len() > 1
+        && study.cells.iter().any(|group| !group.partial)
 }
 
 fn row(study: &Study, policies: &[&str], standing: &Standing) -> Markup {

@@ -39,7 +39,13 @@ pub fn render(study: &Study) -> RenderedReport {
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
     let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).clamp(LEAST_BLOCKS, timeline::BLOCKS);
     let binding = study.binding();
-    let view = |number| View { number, policies: &policies, binding: binding.as_deref(), blocks };
+    let view = |number| View {
+        number,
+        policies: &policies,
+        binding: binding.as_deref(),
+        has_jobs: study.has_jobs(),
+        blocks,
+    };
     let body = |number: usize| clean(cell::body(&study.cells[number], &view(number)));
     let wide = study.cells.len() > LISTED;
     let table = wide.then(|| (overview::ALL_CELLS, clean(overview::all_cells(study, &policies))));
@@ -193,8 +199,8 @@ fn header(study: &Study) -> Markup {
         ("cells × policies", Some(format!("{} × {}", study.cells.len(), study.policies().len()))),
         ("replications", Some(study.replications().to_string())),
         ("runs", Some(number::count(study.records().count() as u64))),
-        ("jobs", Some(number::count(jobs))),
-        ("tasks", Some(number::count(tasks))),
+        ("jobs", study.has_jobs().then(|| number::count(jobs))),
+        ("tasks", study.has_jobs().then(|| number::count(tasks))),
         ("started", Some(readable(&manifest.started))),
         ("ended", manifest.ended.as_ref().map(readable)),
         ("version", Some(manifest.version.clone())),

@@ -2,12 +2,12 @@
 //! caches.
 
 use maud::{Markup, html};
-use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Staleness, Summary};
+use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Staleness, Summary, Unit};
 use volary_experiment::number;
 use volary_experiment::storage::run_record::RunRecord;
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
-use super::table::{class_row, policy_row, table};
+use super::table::{PolicyColumn, PolicyRow, class_row, number_tables, table};
 use super::view::View;
 use crate::figures::over_time;
 
@@ -121,16 +121,15 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
         let of = |summary: &Summary| summary.sections.placements.as_ref().map_or(f64::NAN, number);
         runs.mean(of)
     };
-    let rows = html! {
-        @for (what, spread) in &PLACEMENTS {
-            @for runs in &policies {
-                (class_row(view.policies, &runs.policy, Some(what), &html! {
-                    td { (number::seconds(mean(runs, &|p| spread(p).mean))) }
-                    td { (number::seconds(mean(runs, &|p| spread(p).p99))) }
-                }))
-            }
-        }
+    let measured: Vec<(&PlacementTime, &PolicyRuns)> =
+        PLACEMENTS.iter().flat_map(|time| policies.iter().map(move |runs| (time, *runs))).collect();
+    let rows: Vec<PolicyRow<'_>> =
+        measured.iter().map(|((what, _), runs)| (runs.policy.as_str(), Some(*what))).collect();
+    let column = |heading, part: fn(&Spread) -> f64| {
+        let numbers = measured.iter().map(|((_, spread), runs)| (mean(runs, &|p| part(spread(p))), None));
+        PolicyColumn::new(heading, "since the arrival of the job", Unit::Seconds, numbers)
     };
+    let columns = [column("mean", |s| s.mean), column("p99", |s| s.p99)];
     html! {
         @if !policies.is_empty() {
             details.more {
@@ -139,7 +138,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
                     "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
                      for the last time, until they began to run, and until they ended. Means over replications."
                 }
-                (table("Placements", &["since the arrival", "mean", "p99"], &[], &rows))
+                (number_tables("Placements", &rows, &columns, view.policies))
                 @for runs in &policies {
                     p class={ "p" (view.colour(&runs.policy)) } {
                         (runs.policy) ": " (number::count(mean(runs, &|p| p.count as f64).round() as u64)) " placements, at most "
@@ -152,73 +151,63 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// A measure of caches: heading, definition, its spread in the results, and the format of the number.
-type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
+/// A measure of caches: heading, definition, its spread in the results, and its unit.
+type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, Unit);
 
 const CACHES: [CacheMeasure; 9] = [
     (
         "age of synchronisation",
         "the age of the oldest update about a node that a scheduler lacks; 0 if it lacks none",
         |s| &s.age_of_synchronisation_s,
-        number::seconds,
+        Unit::Seconds,
     ),
-    ("the same out of sync", "while out of sync", |s| &s.age_out_of_sync_s, number::seconds),
-    (
-        "version age",
-        "number of updates about a node that a scheduler lacks",
-        |s| &s.version_age,
-        number::short,
-    ),
+    ("the same out of sync", "while out of sync", |s| &s.age_out_of_sync_s, Unit::Seconds),
+    ("version age", "number of updates about a node that a scheduler lacks", |s| &s.version_age, Unit::Plain),
     (
         "age of information",
         "age of the newest snapshot that a receiver has of a source",
         |s| &s.age_of_information_s,
-        number::seconds,
+        Unit::Seconds,
     ),
-    (
-        "its peaks",
-        "just before a snapshot replaces another",
-        |s| &s.peak_age_of_information_s,
-        number::seconds,
-    ),
+    ("its peaks", "just before a snapshot replaces another", |s| &s.peak_age_of_information_s, Unit::Seconds),
     (
         "error",
         "absolute difference between the cached and the true load; the load is the unfinished work placed at the node",
         |s| &s.error_s,
-        number::seconds,
+        Unit::Seconds,
     ),
-    ("error at decisions", "the same of the node that was chosen", |s| &s.decision_error_s, number::seconds),
+    ("error at decisions", "the same of the node that was chosen", |s| &s.decision_error_s, Unit::Seconds),
     (
         "regret",
         "wait of a task at the chosen node less the least wait that it could have had",
         |s| &s.regret_s,
-        number::seconds,
+        Unit::Seconds,
     ),
-    ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, number::short),
+    ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, Unit::Plain),
 ];
 
 /// Further measures beside [`CACHES`], with one number per policy.
-type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
+type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, Unit);
 
 const SHARES: [CacheNumber; 4] = [
-    ("bias", "mean of the cached less the true load", |s| s.bias_s, number::seconds),
+    ("bias", "mean of the cached less the true load", |s| s.bias_s, Unit::Seconds),
     (
         "out of sync",
         "share of time that a scheduler lacks an update about a node",
         |s| s.out_of_sync,
-        number::percent,
+        Unit::Share,
     ),
     (
         "decisions out of sync",
         "share of decisions whose scheduler lacked an update about the node that it chose",
         |s| s.decisions_out_of_sync,
-        number::percent,
+        Unit::Share,
     ),
     (
         "conflicts",
         "share of decisions for a node to which another scheduler had sent a task that the deciding scheduler's cache lacked",
         |s| s.conflicts,
-        number::percent,
+        Unit::Share,
     ),
 ];
 
@@ -262,21 +251,23 @@ fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
 
 /// A table of means, with a row per policy and a column per measure.
 fn cache_table(policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
-    let shown = |mean: &dyn Fn(&PolicyRuns) -> f64| policies.iter().any(|runs| mean(runs).is_finite());
-    let measures: Vec<_> =
-        CACHES.iter().filter(|measure| shown(&|runs| of_caches(runs, |s| measure.2(s).mean))).collect();
-    let shares: Vec<_> = SHARES.iter().filter(|share| shown(&|runs| of_caches(runs, share.2))).collect();
-    let explained: Vec<_> =
-        measures.iter().map(|m| (m.0, m.1)).chain(shares.iter().map(|m| (m.0, m.1))).collect();
-    let rows = html! {
-        @for runs in policies {
-            (policy_row(view.policies, &runs.policy, &html! {
-                @for measure in &measures { td { (measure.3(of_caches(runs, |s| measure.2(s).mean))) } }
-                @for share in &shares { td { (share.3(of_caches(runs, share.2))) } }
-            }))
-        }
+    let column = |heading, meaning, unit, number: &dyn Fn(&Staleness) -> f64| {
+        let means: Vec<_> = policies.iter().map(|runs| (of_caches(runs, number), None)).collect();
+        let shown = means.iter().any(|(mean, _)| mean.is_finite());
+        shown.then(|| PolicyColumn::new(heading, meaning, unit, means))
     };
-    table("Caches of schedulers", &["policy"], &explained, &rows)
+    let measures = CACHES
+        .iter()
+        .filter_map(|&(heading, meaning, spread, unit)| column(heading, meaning, unit, &|s| spread(s).mean));
+    let shares =
+        SHARES.iter().filter_map(|&(heading, meaning, number, unit)| column(heading, meaning, unit, &number));
+    let columns: Vec<PolicyColumn<'_>> = measures.chain(shares).collect();
+    number_tables("Caches of schedulers", &rows_of(policies), &columns, view.policies)
+}
+
+/// A row for each policy.
+fn rows_of<'a>(policies: &[&'a PolicyRuns]) -> Vec<PolicyRow<'a>> {
+    policies.iter().map(|runs| (runs.policy.as_str(), None)).collect()
 }
 
 /// The spread of a measure under each policy; empty if no policy has it.
@@ -289,21 +280,18 @@ fn spread_table(measure: &CacheMeasure, policies: &[&PolicyRuns], view: &View<'_
         ("p99", |s| s.p99),
         ("max", |s| s.max),
     ];
-    let (heading, meaning, spread, text) = *measure;
+    let (heading, meaning, spread, unit) = *measure;
     let of = |runs: &PolicyRuns, part: fn(&Spread) -> f64| of_caches(runs, |s| part(spread(s)));
-    let has = |runs: &&&PolicyRuns| of(runs, PARTS[0].1).is_finite();
-    let rows = html! {
-        @for runs in policies.iter().filter(has) {
-            (policy_row(view.policies, &runs.policy, &html! {
-                @for (_, part) in PARTS { td { (text(of(runs, part))) } }
-            }))
-        }
+    let has = |runs: &&PolicyRuns| of(runs, PARTS[0].1).is_finite();
+    let policies: Vec<&PolicyRuns> = policies.iter().copied().filter(has).collect();
+    let column = |(heading, part): Part| {
+        PolicyColumn::new(heading, "", unit, policies.iter().map(|runs| (of(runs, part), None)))
     };
     html! {
-        @if policies.iter().any(|runs| has(&runs)) {
+        @if !policies.is_empty() {
             h3 { (heading) }
             p.hint { (meaning) "." }
-            (table(heading, &["policy", "mean", "p50", "p90", "p99", "max"], &[], &rows))
+            (number_tables(heading, &rows_of(&policies), &PARTS.map(column), view.policies))
         }
     }
 }

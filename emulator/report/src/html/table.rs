@@ -4,11 +4,11 @@ use maud::{Markup, html};
 use volary_engine::results::{
     Certificate, ColumnGroup, HostVitals, Late, Proportion, RealWork, Summary, Unit,
 };
-use volary_experiment::number::{self, UnitText};
+use volary_experiment::number::{self, NumberColumn, UnitText};
 use volary_experiment::stats::Interval;
 use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
-use super::view::{plain, policy_anchor, prose};
+use super::view::{View, plain, policy_anchor, prose};
 use crate::chart::theme;
 use crate::columns::{SummaryColumn, percentiles_of_response};
 use crate::figures::distribution::colour;
@@ -53,26 +53,138 @@ pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, ce
     }
 }
 
-/// Number of columns of the first table of a cell, which fits a page of 1280 px.
-const BRIEF: usize = 8;
+/// A row of a table of numbers: a policy, and the class of its jobs, or what else the row is about.
+pub(super) type PolicyRow<'a> = (&'a str, Option<&'a str>);
+
+/// A column of a table of numbers.
+pub(super) struct PolicyColumn<'a> {
+    heading: &'a str,
+    meaning: &'a str,
+    unit: &'static str,
+    /// The entries, one per row.
+    cells: Vec<Markup>,
+    /// Width of the column, px.
+    wide: f64,
+}
+
+impl<'a> PolicyColumn<'a> {
+    /// The means and half-widths of a measure in each row.
+    pub(super) fn new(
+        heading: &'a str,
+        meaning: &'a str,
+        unit: Unit,
+        numbers: impl IntoIterator<Item = (f64, Option<f64>)>,
+    ) -> Self {
+        let numbers = unit.column(&numbers.into_iter().collect::<Vec<_>>());
+        Self::written(heading, meaning, &numbers, |_, text| html! { td { (text) } })
+    }
+
+    /// The numbers, each in the element that `cell` makes of its row and text.
+    fn written(
+        heading: &'a str,
+        meaning: &'a str,
+        numbers: &NumberColumn,
+        cell: impl Fn(usize, &Markup) -> Markup,
+    ) -> Self {
+        let text = |(mean, half): &(String, Option<String>)| {
+            html! { (mean) @if let Some(half) = half { " " small { "± " (half) } } }
+        };
+        let cells = numbers.cells.iter().map(text).enumerate().map(|(row, text)| cell(row, &text)).collect();
+        let size = |(mean, half): &(String, Option<String>)| {
+            let half = half.as_ref().map_or(0, |half| half.chars().count() + 3);
+            DIGIT * mean.chars().count() as f64 + SMALL_DIGIT * half as f64
+        };
+        let words = heading.split(' ').map(|word| DIGIT * word.chars().count() as f64);
+        let wide = words.chain(numbers.cells.iter().map(size)).fold(0.0, f64::max) + AROUND;
+        Self { heading, meaning, unit: numbers.unit, cells, wide }
+    }
+}
+
+/// Upper bounds of the widths of a character in a table, of a character of a half-width, and of the space around an
+/// entry, px.
+const DIGIT: f64 = 8.6;
+const SMALL_DIGIT: f64 = 7.2;
+const AROUND: f64 = 16.0;
+/// Space for the columns of a table of numbers on a page of 1280 px, px.
+const ROOM: f64 = 770.0;
+
+/// A table with a row for each policy, and a column of numbers for each measure, whose heading has the unit. Columns
+/// that do not fit beside each other are in further tables.
+pub(super) fn number_tables(
+    name: &str,
+    rows: &[PolicyRow<'_>],
+    columns: &[PolicyColumn<'_>],
+    policies: &[&str],
+) -> Markup {
+    let all: f64 = columns.iter().map(|column| column.wide).sum();
+    let each = all / (all / ROOM).ceil().max(1.0);
+    let (mut parts, mut used): (Vec<Vec<&PolicyColumn<'_>>>, f64) = (Vec::new(), f64::INFINITY);
+    for column in columns {
+        if used >= each || used + column.wide > ROOM {
+            parts.push(Vec::new());
+            used = 0.0;
+        }
+        used += column.wide;
+        parts.last_mut().into_iter().for_each(|part| part.push(column));
+    }
+    html! {
+        @for part in parts {
+            div.scroll tabindex="0" role="group" aria-label=(name) {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "policy" }
+                            @for column in &part {
+                                th scope="col" title=(plain(column.meaning)) {
+                                    (column.heading)
+                                    @if !column.unit.is_empty() { " " small { "in\u{a0}" (column.unit) } }
+                                }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (at, (policy, class)) in rows.iter().enumerate() {
+                            (class_row(policies, policy, *class, &html! { @for column in &part { (column.cells[at]) } }))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked. The first table
-/// has the most important columns; tables below have all of them.
-pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
+/// has the most important columns that fit a page of 1280 px; tables below have all of them.
+pub(super) fn summary(group: &CellGroup, view: &View<'_>) -> Markup {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let all: Vec<SummaryColumn> = SummaryColumn::all().filter(|column| column.is_worth(runs())).collect();
-    let mut ranks: Vec<u8> = all.iter().filter_map(|column| column.rank).collect();
-    ranks.sort_unstable();
-    let last = ranks.get(BRIEF - 1).or_else(|| ranks.last()).copied();
-    let brief = all.iter().filter(|column| column.rank.is_some() && column.rank <= last);
-    let brief: Vec<SummaryColumn> = brief.copied().collect();
+    let classes: Vec<Option<&str>> =
+        std::iter::once(None).chain(group.classes().into_iter().map(Some)).collect();
+    let rows: Vec<(&PolicyRuns, Option<&str>)> =
+        group.policies.iter().flat_map(|runs| classes.iter().map(move |class| (runs, *class))).collect();
+    let named: Vec<PolicyRow<'_>> = rows.iter().map(|(runs, class)| (runs.policy.as_str(), *class)).collect();
+    let written = |column: &SummaryColumn| {
+        let (numbers, best) = column.numbers(group, &rows);
+        let cell = |row: usize, text: &Markup| html! { td class=[(best[row] == Some(true)).then_some("best")] { (text) } };
+        PolicyColumn::written(column.heading, column.metric.meaning, &numbers, cell)
+    };
+    let mut brief: Vec<(u8, PolicyColumn<'_>)> =
+        all.iter().filter_map(|column| Some((column.rank?, written(column)))).collect();
+    while brief.len() > 1 && brief.iter().map(|(_, column)| column.wide).sum::<f64>() > ROOM {
+        let least = brief.iter().map(|(rank, _)| *rank).max();
+        brief.retain(|(rank, _)| Some(*rank) != least);
+    }
+    let brief: Vec<PolicyColumn<'_>> = brief.into_iter().map(|(_, column)| column).collect();
     let tables = ColumnGroup::ALL.iter().filter_map(|(about, title)| {
-        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).copied().collect::<Vec<_>>();
+        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).map(&written).collect();
         (!columns.is_empty()).then_some((title, columns))
     });
     html! {
-        (columns_table("Results", &brief, group, policies))
-        p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (note_on_best(group)) "." }
+        (number_tables("Results", &named, &brief, view.policies))
+        p.hint {
+            @if view.has_jobs { "p50, p99 and mean are response times of jobs; bold" } @else { "Bold" }
+            " and green is the best of a column" (note_on_best(group)) "."
+        }
         @if let Some(why) = group.unequal() {
             p.hint { strong { "No best policy: " } (why) ", so these runs did not meet the same conditions." }
         }
@@ -80,7 +192,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
             summary { "All columns" }
             @for (title, columns) in tables {
                 h3 { (title) }
-                (columns_table(title, &columns, group, policies))
+                (number_tables(title, &named, &columns, view.policies))
             }
         }
     }
@@ -110,72 +222,28 @@ pub(super) fn meanings(study: &Study) -> Markup {
     }
 }
 
-fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
-    // Rows for all jobs of a policy, then for each class; with the best policies of each column.
-    let classes: Vec<_> = std::iter::once(None)
-        .chain(group.classes().into_iter().map(Some))
-        .map(|class| (class, shown.iter().map(|column| column.best(group, class)).collect::<Vec<_>>()))
-        .collect();
-    let row = |runs: &PolicyRuns, class: Option<&str>, best: &[Vec<&str>]| {
-        let entries = shown.iter().zip(best).map(|(column, best)| {
-            (runs.interval(column.of(class)), best.contains(&runs.policy.as_str()), column.metric.unit)
-        });
-        class_row(
-            policies,
-            &runs.policy,
-            class,
-            &html! {
-                @for (interval, best, unit) in entries {
-                    @match interval {
-                        Some(found) => td class=[best.then_some("best")] { (of_interval(&found, unit)) }
-                        None => td { "–" }
-                    }
-                }
-            },
-        )
-    };
-    let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.metric.meaning)).collect();
-    let rows = html! {
-        @for runs in &group.policies {
-            @for (class, best) in &classes { (row(runs, *class, best)) }
-        }
-    };
-    table(name, &["policy"], &explained, &rows)
-}
-
-/// A mean with its unit; the half-width is below the mean, which saves half of the width.
-fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
-    let Interval { mean, half_width, .. } = *interval;
-    let Some((mean, half, unit)) = in_unit.interval_parts(mean, half_width) else {
-        return html! { (in_unit.text(mean)) };
-    };
-    html! {
-        (mean) @if !unit.is_empty() { "\u{202f}" (unit) }
-        " " small { "± " (half) }
-    }
-}
-
 /// The interference that cores met under each policy; empty without interference.
 pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
     let of_interference = |column: &SummaryColumn| column.metric.key.starts_with("interference.");
     let columns: Vec<SummaryColumn> = SummaryColumn::all().filter(of_interference).collect();
-    let explained: Vec<_> = columns.iter().map(|column| (column.heading, column.metric.meaning)).collect();
     let met = |runs: &&PolicyRuns| columns.iter().any(|column| runs.interval(column.of(None)).is_some());
-    let entry = |interval: Option<Interval>| {
-        let text = |found: Interval| Unit::Share.interval(found.mean, found.half_width);
-        html! { td { (interval.map_or_else(|| "–".to_owned(), text)) } }
+    let rows: Vec<(&PolicyRuns, Option<&str>)> =
+        group.policies.iter().filter(met).map(|runs| (runs, None)).collect();
+    let named: Vec<PolicyRow<'_>> = rows.iter().map(|(runs, class)| (runs.policy.as_str(), *class)).collect();
+    let written = |column: &SummaryColumn| {
+        let (numbers, _) = column.numbers(group, &rows);
+        PolicyColumn::written(
+            column.heading,
+            column.metric.meaning,
+            &numbers,
+            |_, text| html! { td { (text) } },
+        )
     };
-    let rows = html! {
-        @for runs in group.policies.iter().filter(met) {
-            (policy_row(policies, &runs.policy, &html! {
-                @for column in &columns { (entry(runs.interval(column.of(None)))) }
-            }))
-        }
-    };
+    let columns: Vec<PolicyColumn<'_>> = columns.iter().map(written).collect();
     html! {
-        @if group.policies.iter().any(|runs| met(&runs)) {
+        @if !rows.is_empty() {
             h3 { "Interference that the cores met" }
-            (table("Interference", &["policy"], &explained, &rows))
+            (number_tables("Interference", &named, &columns, policies))
             p.hint {
                 @if let Some(why) = group.unequal() {
                     "Policies did not meet the same interference: " (why) "."
@@ -200,19 +268,12 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
             p.hint { "Not compared, because the runs did not meet the same conditions: " (why) "." }
         };
     }
-    let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
-    let mut headings = vec!["policy"];
-    headings.extend(columns.iter().map(|column| column.heading));
-    let rows = html! {
-        @for runs in others {
-            (policy_row(policies, &runs.policy, &html! {
-                @for column in &columns { (difference(&runs.pairs(reference, column.metric.value))) }
-            }))
-        }
-    };
+    let named: Vec<PolicyRow<'_>> = others.iter().map(|runs| (runs.policy.as_str(), None)).collect();
+    let columns: Vec<PolicyColumn<'_>> =
+        percentiles_of_response().map(|column| changes(&column, others, reference)).collect();
     html! {
         h3 { "Against " (reference.policy) ", seed by seed" }
-        (table(&format!("Against {}", reference.policy), &headings, &[], &rows))
+        (number_tables(&format!("Against {}", reference.policy), &named, &columns, policies))
         p.hint {
             @if reference.runs.len() > 1 {
                 "Policies meet the same world under the same seed. The interval is Student's t over the differences, \
@@ -224,21 +285,30 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// The change between pairs of (value, reference).
-fn difference(pairs: &[(f64, f64)]) -> Markup {
-    let reference = Interval::new(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
-    let (Some(difference), Some(reference)) = (Interval::paired(pairs), reference) else {
-        return html! { td { "–" } };
+/// The change of a number under each policy relative to the reference.
+fn changes(column: &SummaryColumn, others: &[PolicyRuns], reference: &PolicyRuns) -> PolicyColumn<'static> {
+    let change = |runs: &PolicyRuns| {
+        let pairs = runs.pairs(reference, column.metric.value);
+        let of = Interval::new(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>())?.mean.abs();
+        Some((Interval::paired(&pairs)?, of))
     };
-    let change = number::change(difference.mean / reference.mean);
-    html! {
-        td title={ (number::short(difference.mean)) " s" } {
-            @if difference.excludes_zero() { b { (change) } } @else { (change) }
-            @if let Some(half) = difference.half_width {
-                " " small { "± " (number::percent(half / reference.mean.abs())) }
+    let found: Vec<_> = others.iter().map(change).collect();
+    let relative = |found: &Option<(Interval, f64)>| {
+        let (difference, of) = found.as_ref()?;
+        Some((difference.mean / of, difference.half_width.map(|half| half / of)))
+    };
+    let numbers: Vec<_> = found.iter().map(|found| relative(found).unwrap_or((f64::NAN, None))).collect();
+    let cell = |row: usize, text: &Markup| {
+        let difference = found[row].as_ref().map(|(difference, _)| difference);
+        let more = difference.is_some_and(|difference| difference.mean > 0.0);
+        html! {
+            td title=[difference.map(|difference| number::seconds(difference.mean))] {
+                @let text = html! { @if more { "+" } (text) };
+                @if difference.is_some_and(Interval::excludes_zero) { b { (text) } } @else { (text) }
             }
         }
-    }
+    };
+    PolicyColumn::written(column.heading, column.metric.meaning, &Unit::Share.column(&numbers), cell)
 }
 
 /// A column of counts: its heading, and its count in a summary.
@@ -266,8 +336,10 @@ const COPIES: [CountColumn; 8] = [
     ("recovery", |s| s.messages.recovery),
 ];
 
-/// Counts of jobs, tasks, copies and messages, summed over replications, and whether they balance.
-pub(super) fn accounts(group: &CellGroup, policies: &[&str]) -> Markup {
+/// Counts of jobs, tasks, copies and messages, summed over replications, and whether they balance. Without jobs, only
+/// counts above zero are shown.
+pub(super) fn accounts(group: &CellGroup, view: &View<'_>) -> Markup {
+    let policies = view.policies;
     let row = |runs: &PolicyRuns, columns: &[CountColumn], end: &Markup| {
         let sum = |count: &fn(&Summary) -> u64| runs.runs.iter().map(|run| count(&run.summary)).sum();
         let cells = html! {
@@ -291,11 +363,17 @@ pub(super) fn accounts(group: &CellGroup, policies: &[&str]) -> Markup {
         let named = columns.iter().map(|column| column.0);
         std::iter::once("policy").chain(named).chain(end.iter().copied()).collect::<Vec<_>>()
     };
-    let jobs = html! { @for runs in &group.policies { (row(runs, &JOBS, &balance(runs))) } };
-    let copies = html! { @for runs in &group.policies { (row(runs, &COPIES, &html! {})) } };
+    let runs = || group.policies.iter().flat_map(|runs| &runs.runs);
+    let shown = |columns: &[CountColumn]| -> Vec<CountColumn> {
+        let is_shown = |column: &&CountColumn| view.has_jobs || runs().any(|run| column.1(&run.summary) > 0);
+        columns.iter().filter(is_shown).copied().collect()
+    };
+    let (of_jobs, of_copies) = (shown(&JOBS), shown(&COPIES));
+    let jobs = html! { @for runs in &group.policies { (row(runs, &of_jobs, &balance(runs))) } };
+    let copies = html! { @for runs in &group.policies { (row(runs, &of_copies, &html! {})) } };
     html! {
-        (table("Jobs and tasks", &headings(&JOBS, &["accounts", "event order"]), &[], &jobs))
-        (table("Copies and messages", &headings(&COPIES, &[]), &[], &copies))
+        (table("Jobs and tasks", &headings(&of_jobs, &["accounts", "event order"]), &[], &jobs))
+        (table("Copies and messages", &headings(&of_copies, &[]), &[], &copies))
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) struct View<'a> {
     pub(super) policies: &'a [&'a str],
     /// How the policies bind tasks, where they differ.
     pub(super) binding: Option<&'a str>,
+    /// Whether the study has jobs; groups that gossip have none.
+    pub(super) has_jobs: bool,
     /// Limit on the blocks of each timeline of the cell.
     pub(super) blocks: usize,
 }
