@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{CoreSet, Span, Time};
 use volary_actors::message::KINDS;
 use volary_engine::cores::Injection;
 use volary_engine::metrics::Recorder;
@@ -185,6 +185,8 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn begin(&self, _run: &BegunRun<'_>) {}
     /// An observer of a run that begins.
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
+    /// The cores of each host in the run that begins.
+    fn placed(&self, _hosts: &[(String, CoreSet)]) {}
     /// An injection into the latest run began, or the injection with this number has a new end.
     fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
     /// Whether the observer receives runs that had finished before this process began.

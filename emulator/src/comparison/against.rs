@@ -174,7 +174,7 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
     let expected = hops * delivery + work;
     (apart > 0.0 && expected >= MOST * apart).then(|| {
         format!(
-            "lateness: {} messages per task, each {} late, and ends of copies, {} late, explain {} of {}",
+            "lateness: {} messages per task, each {} late, and ends of copies, {} late: {} together; the difference is {}",
             number::short(hops),
             number::seconds(delivery),
             number::seconds(work),
@@ -190,7 +190,7 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
     let hops = runs.first().map_or(0.0, |run| run.messages_per_task());
     (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs()).then(|| {
         format!(
-            "clocks of hosts: {} messages per task, each timed to within {}, explain up to {} of {}",
+            "clocks of hosts: {} messages per task, each timed to within {}: up to {} together; the difference is {}",
             number::short(hops),
             number::seconds(bound),
             number::seconds(hops * bound),

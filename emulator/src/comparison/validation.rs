@@ -155,9 +155,12 @@ impl Validation {
             for against in &point.against {
                 let other = against.rows().find(|row| row.metric == divergence.metric);
                 let value = |of: fn(&MetricDivergence) -> Option<f64>| entry(metric, other.and_then(of));
-                cells.extend([value(|row| row.value), other.map_or_else(missing, change)]);
+                let is_judged = against.is_judged;
+                let divergence = other.map_or_else(missing, |row| change(row, is_judged));
+                cells.extend([value(|row| row.value), divergence]);
                 if against.has_found() {
-                    cells.extend([value(|row| row.found), other.map_or_else(missing, from_found)]);
+                    let divergence = other.map_or_else(missing, |row| from_found(row, is_judged));
+                    cells.extend([value(|row| row.found), divergence]);
                 }
             }
             Some(cells)
@@ -272,18 +275,18 @@ impl Against {
 }
 
 /// The difference from the reference with cores as measured, relative to that reference.
-fn from_found(divergence: &MetricDivergence) -> String {
+fn from_found(divergence: &MetricDivergence, is_judged: bool) -> String {
     let found = divergence.found.filter(|found| *found != 0.0);
     let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));
-    format!("{}{}", change.unwrap_or_else(missing), mark(divergence.within_found))
+    format!("{}{}", change.unwrap_or_else(missing), mark(divergence.within_found.filter(|_| is_judged)))
 }
 
-/// The divergence with the spread of the runs, with a mark if it is beyond the bar.
-fn change(divergence: &MetricDivergence) -> String {
+/// The divergence with the spread of the runs; in a judged comparison with the mark of its quantile.
+fn change(divergence: &MetricDivergence, is_judged: bool) -> String {
     let change = divergence.relative.map_or_else(missing, number::change);
     let spread = divergence.spread.zip(divergence.reference).filter(|(_, reference)| *reference != 0.0);
     let spread = spread.map(|(half, reference)| format!(" ± {}", number::percent(half / reference.abs())));
-    format!("{change}{}{}", spread.unwrap_or_default(), mark(divergence.within))
+    format!("{change}{}{}", spread.unwrap_or_default(), mark(divergence.within.filter(|_| is_judged)))
 }
 
 /// The mark of a value within or beyond the bar.

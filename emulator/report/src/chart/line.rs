@@ -112,6 +112,20 @@ pub struct Plot {
     pub size: Point,
 }
 
+/// A shaded span of the x axis, cut to the chart; `None` if it lies outside.
+fn shaded(frame: Frame, x: &Scale, (from, until, title): &(f64, f64, String)) -> Option<Mark> {
+    let [from, until] = [from, until].map(|at| x.at(*at).clamp(frame.left, frame.right));
+    let size = (until - from, frame.bottom - frame.top);
+    (until > from).then(|| Mark::Rect {
+        class: "shade",
+        hue: None,
+        at: (from, frame.top),
+        size,
+        opacity: Some(0.18),
+        title: title.clone(),
+    })
+}
+
 /// Space for the title of the left axis, and between labels and axis, px.
 const AXIS_TITLE: f64 = 24.0;
 const LABEL_GAP: f64 = 7.0;
@@ -125,6 +139,11 @@ impl Plot {
     /// The picture of the chart. Values that are not finite, or negative on a logarithmic axis, are left out. Zero has
     /// its place on a logarithmic axis below a break.
     pub fn picture(&self) -> Picture {
+        self.picture_over(&[])
+    }
+
+    /// The picture of the chart over shaded spans of the x axis, each from and until a value, with its title.
+    pub fn picture_over(&self, shades: &[(f64, f64, String)]) -> Picture {
         let (wide, high) = self.size;
         let bottom = high - BOTTOM;
         let y = self.scale(&self.y, |point| point.1, (bottom, TOP), ZERO_ROOM.1);
@@ -137,7 +156,8 @@ impl Plot {
         let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;
         let frame = Frame { left, right: wide - RIGHT, top: TOP, bottom, edge: wide };
         let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right), ZERO_ROOM.0);
-        let mut marks = self.grid(frame, &x, &y, &labels);
+        let mut marks: Vec<Mark> = shades.iter().filter_map(|shade| shaded(frame, &x, shade)).collect();
+        marks.extend(self.grid(frame, &x, &y, &labels));
         marks.extend(self.series.iter().map(|series| self.curve(series, &x, &y)));
         let entries = self.series.iter().filter(|series| {
             !series.label.is_empty() && series.points.iter().any(|point| self.is_drawable(*point))

@@ -190,13 +190,15 @@ pub(super) const fn words(end: CopyEnd) -> &'static str {
 }
 
 /// A core at one moment.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Tile {
     pub core: u32,
     /// Whether the core runs a copy.
     pub busy: bool,
     /// Factor by which the core is slowed down, at least 1; `None` while its node is down or paused.
     pub slowdown: Option<f64>,
+    /// The host that emulates the core, if there are several.
+    pub host: Option<String>,
 }
 
 /// Side of a tile, side of the square in a tile, and distance between tiles, px.
@@ -228,15 +230,16 @@ pub fn tiles(title: &str, tiles: &[Tile], policy: usize, wide: f64) -> Picture {
 
 fn marks(tile: &Tile, (x, y): (f64, f64)) -> impl Iterator<Item = Mark> {
     let size = (SIDE, SIDE);
+    let on = tile.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
     let ground = match tile.slowdown {
-        None => rect("lost", (x, y), size, &format!("core {}: its node is down or paused", tile.core)),
+        None => rect("lost", (x, y), size, &format!("core {}{on}: its node is down or paused", tile.core)),
         Some(factor) if factor > 1.0 => Mark::Rect {
             class: "burst",
             hue: None,
             at: (x, y),
             size,
             opacity: Some(burst_opacity(factor)),
-            title: format!("core {}: slowed down ×{}", tile.core, number::short(factor)),
+            title: format!("core {}{on}: slowed down ×{}", tile.core, number::short(factor)),
         },
         Some(_) => rect("idle", (x, y), size, ""),
     };
@@ -332,7 +335,7 @@ mod tests {
 
     #[test]
     fn tiles_distinguish_the_states_of_cores() {
-        let tile = |core, busy, slowdown| Tile { core, busy, slowdown };
+        let tile = |core, busy, slowdown| Tile { core, busy, slowdown, host: None };
         let all = [tile(0, false, Some(1.0)), tile(1, true, Some(16.0)), tile(2, false, None)];
         let svg = tiles("t", &all, 1, 400.0).in_page().into_string();
         let (drawn, legend) = svg.split_once("runs a copy").unwrap();
@@ -345,7 +348,8 @@ mod tests {
 
     #[test]
     fn tiles_beyond_a_full_row_begin_another_row() {
-        let all: Vec<Tile> = (0..30).map(|core| Tile { core, busy: false, slowdown: Some(1.0) }).collect();
+        let all: Vec<Tile> =
+            (0..30).map(|core| Tile { core, busy: false, slowdown: Some(1.0), host: None }).collect();
         let svg = tiles("t", &all, 0, 150.0).in_page().into_string();
         assert!(svg.contains("x=\"8\" y=\"40\"") && svg.contains("x=\"134\" y=\"26\""), "{svg}");
         assert!(!svg.contains("x=\"148\""), "{svg}");

@@ -10,7 +10,7 @@ const focused=parts(box).indexOf(document.activeElement);box.innerHTML=html;sect
 parts(box).forEach((part,at)=>{if(before[at])[part.scrollLeft,part.scrollTop]=before[at];
 if(at===focused)part.focus({preventScroll:true})})};
 const source=new EventSource('events');
-source.addEventListener('open',()=>say('connected: the page follows the run',false));
+source.addEventListener('open',()=>say('connected',false));
 source.addEventListener('section',event=>{const {id,html}=JSON.parse(event.data);
 if(paused)waiting.set(id,html);else put(id,html)});
 source.addEventListener('end',event=>{over=true;source.close();say(event.data,false)});

@@ -1,7 +1,9 @@
 //! The snapshot as metrics for Prometheus, in its text format 0.0.4.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
+
+use volary_engine::results::cell_name;
 
 use super::snapshot::{RunEntry, RunStage, Snapshot};
 
@@ -11,19 +13,19 @@ pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The metrics of a snapshot.
 pub(super) fn metrics(snapshot: &Snapshot) -> String {
     let mut text = Metrics::default();
-    let mut runs: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for run in &snapshot.runs {
-        let stage = match run.stage {
-            RunStage::Waiting => "waiting",
-            RunStage::Running => "running",
-            RunStage::Finished => "finished",
-            RunStage::Failed => "failed",
-        };
-        *runs.entry((&run.policy, stage)).or_default() += 1;
-    }
+    let policies: BTreeSet<&str> = snapshot.runs.iter().map(|run| run.policy.as_str()).collect();
+    let stages = [
+        ("waiting", RunStage::Waiting),
+        ("running", RunStage::Running),
+        ("finished", RunStage::Finished),
+        ("failed", RunStage::Failed),
+    ];
     text.family("volary_runs", "gauge", "Number of runs of the experiment.");
-    for ((policy, stage), count) in runs {
-        text.sample("volary_runs", &[("policy", policy), ("stage", stage)], count);
+    for policy in policies {
+        for (name, stage) in stages {
+            let count = snapshot.runs.iter().filter(|run| run.policy == policy && run.stage == stage).count();
+            text.sample("volary_runs", &[("policy", policy), ("stage", name)], count);
+        }
     }
     let begun = || {
         snapshot.header.policies.iter().filter_map(|policy| {
@@ -36,9 +38,10 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     begun().for_each(|(policy, jobs, _)| text.sample("volary_jobs", &[("policy", policy)], jobs));
     text.family("volary_jobs_finished", "gauge", "Number of finished jobs of these runs.");
     begun().for_each(|(policy, _, done)| text.sample("volary_jobs_finished", &[("policy", policy)], done));
-    let Some(run) = snapshot.cell.as_ref().and_then(|cell| cell.run.as_ref()) else { return text.0 };
+    let shown = snapshot.cell.as_ref().and_then(|cell| Some((cell_name(&cell.cell), cell.run.as_ref()?)));
+    let Some((cell, run)) = shown else { return text.0 };
     let (seed, counts) = (run.seed.to_string(), &run.counts);
-    let of_run = [("policy", run.policy.as_str()), ("seed", seed.as_str())];
+    let of_run = [("policy", run.policy.as_str()), ("cell", cell.as_str()), ("seed", seed.as_str())];
     let numbers = [
         ("volary_clock_seconds", "gauge", "Emulated time of the run that began last.", run.at_s),
         ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", counts.jobs_submitted as f64),
@@ -51,6 +54,12 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
             "Number of lost datagrams and returned messages.",
             run.dropped as f64,
         ),
+        (
+            "volary_disturbances",
+            "gauge",
+            "Number of faults and injections of the run that have begun.",
+            run.disturbances.len() as f64,
+        ),
     ];
     for (name, kind, help, value) in numbers {
         text.family(name, kind, help);
@@ -58,7 +67,7 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     }
     text.family("volary_messages", "counter", "Number of messages of the run that began last.");
     for (kind, count) in &run.messages {
-        text.sample("volary_messages", &[of_run[0], of_run[1], ("kind", kind)], count);
+        text.sample("volary_messages", &[of_run[0], of_run[1], of_run[2], ("kind", kind)], count);
     }
     let vitals =
         || run.shards.iter().filter_map(|shard| shard.vitals.as_ref().map(|vitals| (&shard.name, vitals)));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use volary_actors::base::{Endpoint, Time};
+use volary_actors::base::{CoreSet, Endpoint, Time};
 use volary_actors::message::kind_name;
 use volary_engine::cores::{Cores, Injection};
 use volary_engine::metrics::{Recorder, SoFar};
@@ -17,7 +17,7 @@ use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch, looks};
 
 use super::snapshot;
-use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
+use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, HostCores, RunView, ShardView};
 use super::state::Dashboard;
 
 /// Minimum real time between two samples.
@@ -82,7 +82,8 @@ impl<'a> Sampler<'a> {
     fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
         let point = self.world.point();
         let mut disturbances = snapshot::faults(&point.resolved.network.fault, now);
-        disturbances.extend(snapshot::scheduled(self.world.scheduled(), now));
+        let hosts = self.dashboard.hosts();
+        disturbances.extend(snapshot::scheduled(self.world.scheduled(), &hosts, now));
         disturbances.extend(self.dashboard.injected());
         disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         RunView {
@@ -96,13 +97,13 @@ impl<'a> Sampler<'a> {
             messages: messages(counted),
             dropped: counted.dropped,
             looks: looks(recorder.cache_samples()),
-            cores: self.cores(now, recorder),
+            cores: self.cores(now, recorder, &hosts),
             shards: shards(counted),
             disturbances,
         }
     }
 
-    fn cores(&mut self, now: Time, recorder: &Recorder<'_>) -> CoresView {
+    fn cores(&mut self, now: Time, recorder: &Recorder<'_>, hosts: &HostCores) -> CoresView {
         let injections = self.dashboard.injections();
         let known = self.cores.take().filter(|(_, known)| *known == injections);
         let (cores, _) = &*self.cores.insert(known.unwrap_or_else(|| {
@@ -120,7 +121,8 @@ impl<'a> Sampler<'a> {
             let rate = cores.rate(core, now);
             let up = rate > 0.0 && faults.alive(Endpoint(node.0), now);
             let slowdown = up.then(|| (cores.table().speed(core) / rate).max(1.0));
-            CoreState { core, busy: recorder.is_busy(core), slowdown }
+            let host = hosts.iter().find(|(_, cores)| cores.contains(core)).map(|(host, _)| host.clone());
+            CoreState { core, busy: recorder.is_busy(core), slowdown, host }
         };
         CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
     }
@@ -137,6 +139,10 @@ impl StudyObserver for Dashboard {
 
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a> {
         Box::new(Sampler::new(self, run, world))
+    }
+
+    fn placed(&self, hosts: &[(String, CoreSet)]) {
+        self.placed(hosts);
     }
 
     fn inject(&self, number: &str, injection: &Injection, says: &str) {

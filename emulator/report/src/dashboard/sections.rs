@@ -219,7 +219,12 @@ fn cores(header: &PageHeader, run: &RunView) -> Markup {
         .cores
         .listed
         .iter()
-        .map(|core| Tile { core: core.core, busy: core.busy, slowdown: core.slowdown })
+        .map(|core| Tile {
+            core: core.core,
+            busy: core.busy,
+            slowdown: core.slowdown,
+            host: core.host.clone(),
+        })
         .collect();
     let total = run.cores.total.into();
     let title = match run.cores.step {
@@ -239,6 +244,9 @@ fn load(header: &PageHeader, run: &RunView) -> Markup {
         over_time("Tasks that wait", "tasks", header, run, |point| point.1),
     ];
     html! {
+        @if run.history.len() > 1 && !run.disturbances.is_empty() {
+            p.hint { "Shaded: injections and faults, which are listed above." }
+        }
         @if run.history.len() > 1 || !run.messages.is_empty() {
             div.pair {
                 @if run.history.len() > 1 { (card(&charts)) }
@@ -264,7 +272,12 @@ fn over_time(
     let most = series.points.iter().map(|point| point.1).fold(1.0, f64::max);
     let y = PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
     let y = PlotAxis { range: Some((0.0, most)), ..y };
-    Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL }.picture()
+    let shades = run
+        .disturbances
+        .iter()
+        .map(|one| (one.at_s, one.until_s.unwrap_or(f64::INFINITY), format!("{}: {}", one.kind, one.says)));
+    let plot = Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL };
+    plot.picture_over(&shades.collect::<Vec<_>>())
 }
 
 /// A chart of the most frequent kinds of messages, and of all other kinds together.

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{CoreSet, Span, Time};
 use volary_engine::cores::Injection;
 use volary_engine::metrics::SoFar;
 use volary_engine::results::{Cell, HostVitals, Injected, Late, Summary};
@@ -237,14 +237,20 @@ pub struct CoresView {
 }
 
 /// A core at one moment.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CoreState {
     pub core: u32,
     /// Whether the core runs a copy.
     pub busy: bool,
     /// Factor by which interference slows the core down, at least 1; `None` while its node is down or paused.
     pub slowdown: Option<f64>,
+    /// The host that emulates the core, in a run on hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
+
+/// The cores of the hosts of a run, by host; empty unless the run is on hosts.
+pub type HostCores = [(String, CoreSet)];
 
 /// A shard in real time. The first shard of a process also has the vitals of its host.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -323,12 +329,19 @@ pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
     }
 }
 
-/// The scheduled injections that have begun by `now`.
-pub(super) fn scheduled(injections: &[Injection], now: Time) -> impl Iterator<Item = Disturbance> {
+/// The scheduled injections that have begun by `now`, with the hosts of their cores.
+pub(super) fn scheduled(
+    injections: &[Injection],
+    hosts: &HostCores,
+    now: Time,
+) -> impl Iterator<Item = Disturbance> {
     let begun = injections.iter().filter(move |injection| injection.from <= now);
-    begun.map(|one| Disturbance {
-        kind: SCHEDULED.to_owned(),
-        ..injection(one, &format!("cores {}", one.cores))
+    begun.map(|one| {
+        let shares = hosts.iter().map(|(host, cores)| (host, cores.intersection(&one.cores)));
+        let shares = shares.filter(|(_, cores)| !cores.is_empty());
+        let shares: Vec<String> = shares.map(|(host, cores)| format!("cores {cores} on {host}")).collect();
+        let says = if shares.is_empty() { format!("cores {}", one.cores) } else { shares.join(", ") };
+        Disturbance { kind: SCHEDULED.to_owned(), ..injection(one, &says) }
     })
 }
 
@@ -395,6 +408,24 @@ fn shards(summary: &Summary) -> Vec<ShardView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scheduled_injection_names_the_hosts_of_its_cores() {
+        let profile = "bernoulli = { slot = \"1s\", probability = 1, slowdown = 2 }";
+        let profile =
+            toml::from_str::<volary_engine::cores::Interference>(profile).unwrap().resolve().unwrap();
+        let [from, until] = [2, 3].map(|s| Time::ZERO + Span::from_secs(s));
+        let injection = Injection { profile, seed: 1, cores: CoreSet::below(5), from, until };
+        let says = |hosts: &HostCores, s| {
+            let at = Time::ZERO + Span::from_secs(s);
+            scheduled(std::slice::from_ref(&injection), hosts, at).next().map(|one| one.says)
+        };
+        let hosts = [("h1", 0..3), ("h2", 3..9), ("h3", 9..12)];
+        let hosts = hosts.map(|(host, cores)| (host.to_owned(), cores.collect()));
+        assert_eq!(says(&hosts, 1), None);
+        assert_eq!(says(&hosts, 2).unwrap(), "cores 0-2 on h1, cores 3-4 on h2");
+        assert_eq!(says(&[], 2).unwrap(), "cores 0-4");
+    }
 
     #[test]
     fn a_fault_is_shown_from_its_begin() {

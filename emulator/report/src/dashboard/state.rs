@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use volary_actors::base::CoreSet;
 use volary_engine::cores::Injection;
 use volary_experiment::control::ExpectedRun;
 use volary_experiment::guard::guard;
@@ -54,6 +55,8 @@ struct Plan {
     views: BTreeMap<usize, RunView>,
     /// Index of the run that began last.
     latest: Option<usize>,
+    /// The cores of each host in the latest run; empty unless it is on hosts.
+    hosts: Vec<(String, CoreSet)>,
     /// Injections into the latest run, with their descriptions, by injection number.
     injections: BTreeMap<String, (Injection, String)>,
 }
@@ -89,6 +92,16 @@ impl Dashboard {
         injections.map(|(injection, says)| snapshot::injection(injection, says)).collect()
     }
 
+    /// The cores of each host in the run that began last; empty unless it is on hosts.
+    pub(super) fn hosts(&self) -> Vec<(String, CoreSet)> {
+        guard(&self.state).hosts.clone()
+    }
+
+    /// Reports the cores of each host in the run that began last.
+    pub(super) fn placed(&self, hosts: &[(String, CoreSet)]) {
+        guard(&self.state).hosts = hosts.to_vec();
+    }
+
     /// Asks runs to report details for a few seconds.
     pub fn request_details(&self) {
         let until = self.origin.elapsed() + REQUEST;
@@ -121,6 +134,7 @@ impl Dashboard {
         (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
         let before = plan.latest.replace(at);
         plan.injections.clear();
+        plan.hosts.clear();
         plan.forget(before);
     }
 

@@ -23,7 +23,8 @@ fn snapshot(name: &str) -> Snapshot {
     let sketch = Sketch::new((1..=25).map(f64::from).collect());
     let curve = CurveView { policy: name.to_owned(), running: true, each: 2, runs: vec![(sketch, 100)] };
     let late = LateSoFar { p50_s: 1e-5, p99_s: 1e-3, max_s: 0.01 };
-    let core = |core, slowdown| CoreState { core, busy: core == 1, slowdown };
+    let host = |core| (core == 10).then(|| name.to_owned());
+    let core = |core, slowdown| CoreState { core, busy: core == 1, slowdown, host: host(core) };
     let point = |at| HistoryPoint { at_s: at, copies_running: 3, tasks_waiting: 7 };
     let run = RunView {
         run: name.to_owned(),
@@ -31,7 +32,7 @@ fn snapshot(name: &str) -> Snapshot {
         running: true,
         at_s: 12.5,
         counts: Counts { jobs: 100, jobs_finished: 25, ..Counts::default() },
-        history: vec![point(0.0), point(1.0)],
+        history: vec![point(0.0), point(5.0)],
         messages: (0..10).map(|kind| (format!("{name}{kind}"), 1000 - kind)).collect(),
         looks: (1..4).map(|at| Look { time: f64::from(at), age: 0.5, error: 1.0, in_flight: 2.0 }).collect(),
         cores: CoresView {
@@ -78,8 +79,18 @@ fn every_section_shows_its_part_of_the_snapshot() {
         ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
         ("responses", &["n (running)", "<td>50</td>", "A pale curve", "class=\"running\""]),
         ("disturbances", &["<b>n</b> at 3.00", "without an end so far"]),
-        ("cores", &["one in 10 of 30 cores", "slowed down ×16", "down or paused"]),
-        ("load", &["Running copies", "Tasks that wait", "Messages by kind", "others"]),
+        ("cores", &["one in 10 of 30 cores", "core 10 on n: slowed down ×16", "down or paused"]),
+        (
+            "load",
+            &[
+                "Running copies",
+                "Tasks that wait",
+                "Messages by kind",
+                "others",
+                "class=\"shade\"",
+                "<title>n: n</title>",
+            ],
+        ),
         ("staleness", &["Age of synchronisation", "Error of the caches"]),
         ("shards", &["25.0", "10.0", "–"]),
     ] {
@@ -145,7 +156,8 @@ fn metrics_for_prometheus_escape_labels() {
     let label = r#"policy="a\"b\\c\nd""#;
     assert!(text.contains("volary_jobs_finished{policy=\"other\"} 25\n"), "{text}");
     assert!(text.contains(&format!("volary_runs{{{label},stage=")), "{text}");
-    assert!(text.contains("volary_runs{policy=\"other\",stage="), "{text}");
+    assert!(text.contains("volary_runs{policy=\"other\",stage=\"finished\"} 0\n"), "{text}");
+    assert!(text.contains(&format!("volary_clock_seconds{{{label},cell=\"")), "{text}");
     assert!(text.contains("# TYPE volary_messages counter\n"), "{text}");
     let is_sample = |line: &str| {
         line.starts_with('#')

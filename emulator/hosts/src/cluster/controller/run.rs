@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
-use volary_actors::base::Time;
+use volary_actors::base::{CoreSet, Time};
 use volary_engine::metrics::{Aggregator, EndReason, FalseReport};
 use volary_engine::world::World;
 use volary_experiment::config::{RunSection, id_under};
@@ -81,6 +81,11 @@ impl<'a> ControlledRun<'a> {
         // Hosts send inputs as soon as they start.
         pool.archive.begin(log, &pool.slots());
         let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
+        let held = (0u16..)
+            .zip(&pool.members)
+            .map(|(host, member)| (member.name.clone(), cores_of(world, &homes, host).collect()));
+        let held: Vec<(String, CoreSet)> = held.collect();
+        control.report(|observer| observer.placed(&held));
         let lead = at_least(LEAD, pool.round_trip());
         let start = pool.ticks.now() + lead.as_nanos() as i64;
         let names = pool.members.iter().map(|member| member.name.clone());
