@@ -120,7 +120,7 @@ impl Pool<'_> {
 
     fn attempt(&self, run: &Run, is_first: bool) -> Result<Measured, RunError> {
         let name = &self.experiment.name;
-        let section = &self.experiment.run;
+        let section = &self.experiment.run.of_replication(run.replication);
         let point = &self.experiment.points[run.point];
         let world = World::build(point, run.seed, &self.traces).map_err(RunError::from);
         let world = world

@@ -56,7 +56,7 @@ impl Recording {
 impl Default for Recording {
     fn default() -> Self {
         Self {
-            copies: 200_000,
+            copies: 5_000,
             one_in: None,
             timeline_cores: 64,
             timeline: Span::from_secs(10),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Table;
 use volary_engine::cores::{Interference, ScheduledInjection};
 use volary_engine::handling::ActorsSection;
-use volary_engine::metrics::RunConfig;
+use volary_engine::metrics::{Recording, RunConfig};
 use volary_engine::results::{Cell, Measured};
 use volary_engine::scenario::{Cluster, ClusterSection, Point, PolicyEntry, Resolved};
 use volary_engine::virtual_time::measure;
@@ -124,9 +124,11 @@ pub(crate) fn world(text: &str) -> World {
     worlds(&parse(text)).next().expect("there is a policy")
 }
 
-/// Runs every point of an experiment under its seed.
+/// Runs every point of an experiment under its seed, and records all executions.
 pub(crate) fn run_all(text: &str) -> Vec<Measured> {
-    let run = |world| measure("test", &world, &RunConfig::default(), &()).expect("the run ends");
+    let recording = Recording { one_in: Some(1), ..Recording::default() };
+    let config = RunConfig { recording, ..RunConfig::default() };
+    let run = |world| measure("test", &world, &config, &()).expect("the run ends");
     worlds(&parse(text)).map(run).collect()
 }
 

@@ -179,10 +179,23 @@ impl Default for RunSection {
     }
 }
 
+/// Length of a timeline if the experiment states none.
+const TIMELINE: Span = Span::from_secs(10);
+
 impl RunSection {
     /// The time limit of a run, and the extent of its recording.
     pub fn config(&self) -> RunConfig {
         RunConfig { until: self.until, recording: self.recording() }
+    }
+
+    /// The section for a replication: by default only the first one in virtual time has a timeline.
+    #[must_use]
+    pub fn of_replication(&self, replication: u32) -> Self {
+        let mut section = self.clone();
+        if replication > 0 && self.runtime == RuntimeKind::Virtual {
+            section.record.timeline = section.record.timeline.or(Some(Span::ZERO));
+        }
+        section
     }
 
     /// The data kept beyond the summary.
@@ -192,7 +205,7 @@ impl RunSection {
         let slowdown_bound = self.record.slowdown_bound;
         Recording {
             one_in: tasks_one_in,
-            timeline,
+            timeline: timeline.unwrap_or(TIMELINE),
             timeline_cores,
             timeline_messages,
             cache_interval: staleness,
@@ -219,12 +232,14 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
-    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none. If absent, a number is chosen
-    /// that keeps the file small.
+    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If absent,
+    /// a number is chosen for which a run has about 5,000 executions there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
-    /// Length of the timeline, from the start of the run.
-    pub timeline: Span,
+    /// Length of the timeline, from the start of each run; zero for none. If absent it is 10 s, of the first replication
+    /// only in virtual time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Span>,
     /// Number of cores on the timeline.
     pub timeline_cores: u32,
     /// Number of messages on the timeline: the first messages from and to the nodes of the timeline's cores; 0 for
@@ -275,7 +290,7 @@ impl Default for Record {
         Self {
             jobs: true,
             tasks_one_in: None,
-            timeline: Span::from_secs(10),
+            timeline: None,
             timeline_cores: 64,
             timeline_messages: 2_000,
             staleness: Span::from_secs(1),

@@ -343,7 +343,7 @@ impl Planner<'_> {
             self.warn(warnings::of_classes(&built, file.seed));
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
-            self.warn(warnings::of_timeline(file.run.record.timeline, &built));
+            self.warn(warnings::of_timeline(file.run.recording().timeline, &built));
         }
         Ok(())
     }

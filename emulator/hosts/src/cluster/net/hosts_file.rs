@@ -124,7 +124,11 @@ impl Hosts {
     }
 }
 
+/// Reads an address; the error of one in a file says how to write it.
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    if !from.is_human_readable() {
+        return SocketAddr::deserialize(from);
+    }
     let text = String::deserialize(from)?;
     text.parse().map_err(|_| {
         let remedy = "write an IP address and a port, such as \"10.77.0.2:4433\"";
