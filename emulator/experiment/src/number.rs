@@ -99,6 +99,11 @@ pub fn time_unit(value: f64) -> f64 {
     1.0 / unit_of_time(value.abs()).0
 }
 
+/// The name of the unit in which [`seconds`] shows a value.
+pub fn time_unit_name(value: f64) -> &'static str {
+    unit_of_time(value.abs()).1
+}
+
 /// The factor on seconds, and the name of the unit that suits a length of time.
 fn unit_of_time(seconds: f64) -> (f64, &'static str) {
     const UNITS: [(f64, f64, &str); 5] = [

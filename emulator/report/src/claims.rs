@@ -171,21 +171,22 @@ fn numbers(value: &Value) -> String {
         Some(_) => Unit::Share,
         None => Unit::Plain,
     };
-    let text = |number: &Value| unit.text(number.as_f64().unwrap_or(f64::NAN));
     if let Some(along) = value["along"].as_array() {
-        let point = |point: &Value| format!("{}: {}", in_words(&point[0]), text(&point[1]));
-        return along.iter().map(point).collect::<Vec<_>>().join("; ");
+        let numbers = along.iter().map(|point| (point[1].as_f64().unwrap_or(f64::NAN), None));
+        let column = unit.column(&numbers.collect::<Vec<_>>());
+        let point = |(point, text): (&Value, String)| format!("{}: {text}", in_words(&point[0]));
+        return along.iter().zip(column.texts()).map(point).collect::<Vec<_>>().join("; ");
     }
     let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
     let number = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
-    let told = unit.alike(["left", "right", "half_width", "left_of", "right_of"].map(number));
-    let [left, right, half, left_of, right_of] = told;
-    let of = |key: &str, told: String| value.get(key).map_or_else(String::new, |_| format!(" (of {told})"));
-    let half = match value["half_width"].as_f64() {
-        Some(_) => format!(", ± {half} for the difference"),
-        None => String::new(),
-    };
-    format!("{left}{} against {right}{}{at}{half}", of("left_of", left_of), of("right_of", right_of))
+    let half = value["half_width"].as_f64();
+    let mut told = ["left", "right", "left_of", "right_of"].map(|key| (number(key), None)).to_vec();
+    told.extend(half.map(|half| (number("left") - number("right"), Some(half))));
+    let told: Vec<String> = unit.column(&told).texts().collect();
+    let of = |key: &str, told: &str| value.get(key).map_or_else(String::new, |_| format!(" (of {told})"));
+    let difference = told.get(4).map_or_else(String::new, |told| format!(", difference {told}"));
+    let (left_of, right_of) = (of("left_of", &told[2]), of("right_of", &told[3]));
+    format!("{}{left_of} against {}{right_of}{at}{difference}", told[0], told[1])
 }
 
 /// The tally of each origin, then a row for each claim in the order of `studies`. Experiments link to their files by
@@ -347,10 +348,10 @@ mod tests {
     #[test]
     fn numbers_are_shown_with_their_units() {
         let plain = finding(&json!({"left": 2.0, "right": 40, "holds": false}));
-        assert_eq!(plain, "fails: 2.00 against 40.0");
+        assert_eq!(plain, "fails: 2.00 against 40.00");
         let times = json!({"left": 1.24, "right": 0.98, "holds": false, "half_width": 0.03, "within_noise": true,
             "unit": "s", "at": "p99"});
-        let said = "fails: 1.24 s against 0.980 s at p99, ± 0.0300 s for the difference, within noise";
+        let said = "fails: 1240 ms against 980 ms at p99, difference 260 ± 30 ms, within noise";
         assert_eq!(finding(&times).replace('\u{202f}', " "), said);
         let scaled = json!({"left": 0.633, "right": 0.452, "right_of": 0.602, "holds": false, "unit": "s"});
         assert_eq!(finding(&scaled).replace('\u{202f}', " "), "fails: 633 ms against 452 ms (of 602 ms)");

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 use volary_engine::results::{
-    ActorLoad, Cell, ClaimResult, ClaimsLine, MeasuredWindow, Summary, Tally, Unsettled, cell_name,
+    ActorLoad, Cell, ClaimResult, ClaimsLine, MeasuredWindow, Summary, Tally, Unit, Unsettled, cell_name,
     unequal_injections,
 };
 
-use crate::number;
+use crate::number::{self, UnitText};
 use crate::stats::Interval;
 use crate::storage::manifest::{BINDING, Failure, Manifest, PlannedPoint};
 use crate::storage::run_record::RunRecord;
@@ -239,15 +239,18 @@ impl PolicyRuns {
 /// The measured window of a run in words; `None` if the run is measured whole.
 pub fn measured_window(run: &Summary) -> Option<String> {
     let MeasuredWindow { from_s, until_s, auto, warm_up, after, unfinished } = run.window?;
-    let [from, until] = [from_s, until_s].map(number::seconds);
+    let bounds = Unit::Seconds.column(&[(from_s, None), (until_s, None)]);
+    let said: Vec<String> = bounds.texts().collect();
     let by = if auto { " (by MSER-5)" } else { "" };
     let open = match unfinished {
         0 => String::new(),
         unfinished => format!("; {} of these did not finish", number::count(unfinished)),
     };
     Some(format!(
-        "measured: {} that arrived from {from}{by} to {until}; {} before them are the warm-up, and {} came after them{open}",
+        "measured: {} that arrived from {}{by} to {}; {} before them are the warm-up, and {} came after them{open}",
         number::plural(run.jobs.submitted, "job"),
+        said[0],
+        said[1],
         number::count(warm_up),
         number::count(after),
     ))

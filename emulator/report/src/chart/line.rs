@@ -150,7 +150,7 @@ impl Plot {
         let labels: Vec<(f64, String)> = y
             .ticks(self.y.unit, ((bottom - TOP) / 30.0) as usize)
             .into_iter()
-            .map(|value| (value, self.y.unit.tick(value)))
+            .map(|value| (value, y.tick(self.y.unit, value)))
             .collect();
         let widest = labels.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
         let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;

@@ -45,7 +45,7 @@ impl TickUnit {
 
     /// The unit, in s, in which ticks of an axis up to `high` are round.
     fn base(self, high: f64) -> f64 {
-        if self == Self::Seconds { number::time_unit(high).max(1.0) } else { 1.0 }
+        if self == Self::Seconds { number::time_unit(high) } else { 1.0 }
     }
 
     /// A value as a tick label, without trailing zeros.
@@ -145,7 +145,8 @@ impl Scale {
     pub fn ticks(&self, unit: TickUnit, about: usize) -> Vec<f64> {
         let ticks = match self.spread {
             AxisScale::Linear => {
-                let ((low, high), base) = (self.values, unit.base(self.values.1));
+                let ((low, high), base) =
+                    (self.values, unit.base(self.values.0.abs().max(self.values.1.abs())));
                 let ticks = linear_ticks((low / base, high / base), about);
                 ticks.into_iter().map(|tick| tick * base).collect()
             }
@@ -156,13 +157,12 @@ impl Scale {
 
     /// The label of a tick. Times on a linear axis have the unit that suits the end of the axis.
     pub fn tick(&self, unit: TickUnit, value: f64) -> String {
-        let base = unit.base(self.values.1);
-        match base as u32 {
-            _ if self.spread == AxisScale::Log || unit != TickUnit::Seconds => unit.tick(value),
-            60 => format!("{}\u{202f}min", TickUnit::Number.tick(value / base)),
-            3_600 => format!("{}\u{202f}h", TickUnit::Number.tick(value / base)),
-            _ => unit.tick(value),
+        if self.spread == AxisScale::Log || unit != TickUnit::Seconds {
+            return unit.tick(value);
         }
+        let high = self.values.0.abs().max(self.values.1.abs());
+        let text = TickUnit::Number.tick(value / unit.base(high));
+        format!("{text}\u{202f}{}", number::time_unit_name(high))
     }
 
     /// Minor grid lines of a logarithmic axis that spans few decades.
@@ -248,6 +248,8 @@ mod tests {
         };
         assert_eq!(labels(AxisScale::Linear, (0.0, 4_000.0)), ["0 min", "20 min", "40 min", "60 min"]);
         assert_eq!(labels(AxisScale::Linear, (0.0, 14_400.0)), ["0 h", "1 h", "2 h", "3 h", "4 h"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 1.1)), ["0 s", "0.5 s", "1 s"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 0.9)), ["0 ms", "500 ms"]);
         assert_eq!(labels(AxisScale::Linear, (0.0, 700.0)), ["0 min", "5 min", "10 min"]);
         assert_eq!(labels(AxisScale::Log, (90.0, 12_000.0)), ["100 s", "1 000 s", "10 000 s"]);
     }

@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use super::svg::Point;
+use volary_actors::message::{KINDS, kind_name};
 
 /// Number of colours of policies, and of kinds. Further policies and kinds repeat the colours; policies then have other
 /// dashes and marks.
@@ -19,8 +19,36 @@ pub const COLOURS: usize = 8;
 pub enum Hue {
     /// The n-th policy.
     Policy(usize),
-    /// The n-th kind of an object, such as of messages.
+    /// The n-th kind of an object.
     Kind(usize),
+    /// A kind of message: the colour of its family, and a shade. Files show no messages, and know no shades.
+    Message { family: usize, shade: usize },
+}
+
+/// Families of messages, by the first part of their kinds; the n-th family has the n-th colour of kinds, and messages
+/// of no family have the last one.
+const FAMILIES: [&[&str]; COLOURS - 1] = [
+    &["launch"],
+    &["probe"],
+    &["group", "gang", "preempt"],
+    &["ring", "share", "steal"],
+    &["gossip", "rumour", "spread", "cache"],
+    &["heartbeat", "progress", "usage", "swim"],
+    &["job", "core"],
+];
+
+/// Number of shades of a family of messages.
+const SHADES: usize = 5;
+
+/// The place of a kind of message among the kinds of its family, and the number of the family.
+pub fn message(kind: &str) -> (usize, usize) {
+    let family = |kind: &str| {
+        let first = kind.split('.').next().unwrap_or_default();
+        FAMILIES.iter().position(|members| members.contains(&first)).unwrap_or(FAMILIES.len())
+    };
+    let own = family(kind);
+    let members = (0..KINDS.len()).map(|at| kind_name(at as u8)).filter(|other| family(other) == own);
+    (own, members.take_while(|other| *other != kind).count())
 }
 
 /// A colour: its name as a CSS variable, its value on a light page, and its value on a dark page.
@@ -74,7 +102,7 @@ fn light(name: &str) -> &'static str {
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
 /// Corners of the marks of policies around their centre, px: a circle, which has none, a square, a diamond, a triangle.
-const MARKS: [&[Point]; 4] = [
+const MARKS: [&[(f64, f64)]; 4] = [
     &[],
     &[(-3.3, -3.3), (3.3, -3.3), (3.3, 3.3), (-3.3, 3.3)],
     &[(0.0, -4.7), (4.7, 0.0), (0.0, 4.7), (-4.7, 0.0)],
@@ -92,7 +120,7 @@ const fn look(i: usize) -> usize {
 
 /// The mark of the n-th policy: its class, its corners, and its place in px among the marks along a line, which keeps
 /// marks of lines that coincide apart.
-pub(super) fn mark(i: usize, every: f64) -> (&'static str, &'static [Point], f64) {
+pub(super) fn mark(i: usize, every: f64) -> (&'static str, &'static [(f64, f64)], f64) {
     let look = look(i);
     let class = if look < MARKS.len() { "dot" } else { "ring" };
     (class, MARKS[look % MARKS.len()], every * (look as f64 + 0.5) / LOOKS as f64)
@@ -114,13 +142,20 @@ impl Hue {
         match self {
             Self::Policy(i) => policy(i),
             Self::Kind(i) => format!("k{}", i % COLOURS),
+            Self::Message { family, shade } => format!("k{family} m{}", shade % SHADES),
         }
+    }
+
+    /// The colour of a kind of message, the same everywhere.
+    pub fn of_message(kind: &str) -> Self {
+        let (family, shade) = message(kind);
+        Self::Message { family, shade }
     }
 
     fn light(self) -> &'static str {
         match self {
             Self::Policy(i) => light(&format!("c{}", i % COLOURS)),
-            Self::Kind(i) => light(&format!("k{}", i % COLOURS)),
+            Self::Kind(i) | Self::Message { family: i, .. } => light(&format!("k{}", i % COLOURS)),
         }
     }
 
@@ -128,7 +163,7 @@ impl Hue {
     fn dash(self) -> &'static str {
         match self {
             Self::Policy(i) => DASHES[look(i) % DASHES.len()],
-            Self::Kind(_) => "",
+            Self::Kind(_) | Self::Message { .. } => "",
         }
     }
 }
@@ -150,7 +185,10 @@ pub fn css() -> String {
          @media screen{{:root[data-theme=dark]{{{dark}}}}}"
     );
     for i in 0..COLOURS {
-        let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--c:var(--k{i})}}");
+        let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--k:var(--k{i});--c:var(--k)}}");
+    }
+    for shade in 1..SHADES {
+        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 18 * shade);
     }
     out.push_str(include_str!("theme.css"));
     out
@@ -230,6 +268,19 @@ mod tests {
         marks.sort();
         marks.dedup();
         assert_eq!(marks.len(), 8, "eight policies have eight marks: {marks:?}");
+    }
+
+    #[test]
+    fn messages_of_a_protocol_have_one_colour_and_different_shades() {
+        let kinds = ["launch.row", "launch.completed", "launch.drop"];
+        let mut hues: Vec<String> = kinds.iter().map(|kind| Hue::of_message(kind).classes()).collect();
+        hues.dedup();
+        assert_eq!(hues.len(), 3, "{hues:?}");
+        assert!(hues.iter().all(|hue| hue.starts_with("k0 ")), "{hues:?}");
+        assert_eq!(Hue::of_message("launch.row"), Hue::of_message("launch.row"));
+        assert!(Hue::of_message("mine.ask").classes().starts_with("k7 "));
+        let families = FAMILIES.concat();
+        assert!(families.iter().all(|family| KINDS.iter().any(|(kind, _)| kind.starts_with(family))));
     }
 
     #[test]

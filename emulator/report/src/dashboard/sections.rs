@@ -19,7 +19,7 @@ use crate::chart::cdf::{Curve, distribution};
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
-use crate::chart::theme::{self, COLOURS, Hue};
+use crate::chart::theme::{self, Hue};
 use crate::chart::timeline::{Tile, tiles};
 use crate::figures::over_time::{CACHES, caches};
 
@@ -288,13 +288,13 @@ fn messages(run: &RunView) -> Picture {
     let rest: u64 = kinds.iter().skip(KINDS).fold(0, |sum, (_, sent)| sum.saturating_add(*sent));
     kinds.truncate(KINDS);
     kinds.extend((rest > 0).then_some(("others", rest)));
-    let bar = |(at, (kind, sent)): (usize, (&str, u64))| Bar {
+    let bar = |(kind, sent): (&str, u64)| Bar {
         label: kind.to_owned(),
-        hue: Hue::Kind(at % COLOURS),
+        hue: Hue::of_message(kind),
         parts: vec![BarPart { class: "fill", hue: None, size: sent as f64, title: String::new() }],
         total: count(sent),
     };
-    let bars: Vec<Bar> = kinds.into_iter().enumerate().map(bar).collect();
+    let bars: Vec<Bar> = kinds.into_iter().map(bar).collect();
     let title = format!("Messages by kind; {} lost or returned", count(run.dropped));
     stacked(&title, TickUnit::Number, &bars, &[])
 }

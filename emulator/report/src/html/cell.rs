@@ -15,7 +15,7 @@ use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point};
-use crate::chart::theme::Hue;
+use crate::chart::theme::{self, Hue};
 use crate::figures::distribution::{curves, deliveries, responses};
 use crate::figures::job::{JobChoice, courses};
 use crate::figures::over_time;
@@ -138,9 +138,9 @@ fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<BarPart>, total: String) -
     Bar { label: runs.label(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
 }
 
-/// A part of a bar in the colour of a kind.
-fn part_of_kind(kind: usize, size: f64, title: String) -> BarPart {
-    BarPart { class: "fill", hue: Some(Hue::Kind(kind)), size, title }
+/// A part of a bar in a colour of its own.
+const fn coloured(hue: Hue, size: f64, title: String) -> BarPart {
+    BarPart { class: "fill", hue: Some(hue), size, title }
 }
 
 fn has_deadlines(group: &CellGroup) -> bool {
@@ -177,7 +177,7 @@ fn done(group: &CellGroup, view: &View<'_>) -> Picture {
         let part = |(i, (what, number)): (usize, Part)| {
             let hours = of(number);
             let title = format!("{}: {} node-hours {what}", runs.policy, number::short(hours));
-            part_of_kind(i, hours, title)
+            coloured(Hue::Kind(i), hours, title)
         };
         let total = number::short(of(|deadlines| deadlines.goodput_h.total));
         bar(runs, view, PARTS.into_iter().enumerate().map(part).collect(), total)
@@ -199,21 +199,22 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
     kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
     let kinds: Vec<&str> = kinds.into_iter().map(|kind| kind.0).collect();
     let (shown, rest) = kinds.split_at(kinds.len().min(KINDS));
+    // Kinds have the same order and colours in every chart; all others are a single part at the end.
+    let mut shown = shown.to_vec();
+    shown.sort_by_key(|kind| theme::message(kind));
     let bar = |runs: &PolicyRuns| {
-        let part = |(i, (kind, size)): (usize, (&str, f64))| {
+        let part = |(kind, size): (&str, f64)| {
             let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
-            part_of_kind(i, size, title)
+            coloured(Hue::of_message(kind), size, title)
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
-        let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
-        // All other kinds are a single part at the end, in the next colour.
-        let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
+        let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind))).chain([("other", other)]);
         bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
     let other = (!rest.is_empty()).then_some("other");
-    let legend = shown.iter().copied().chain(other).enumerate();
-    let legend: Vec<_> = legend.map(|(i, kind)| (Hue::Kind(i), kind)).collect();
+    let legend = shown.iter().copied().chain(other);
+    let legend: Vec<_> = legend.map(|kind| (Hue::of_message(kind), kind)).collect();
     stacked("Messages for each task, by kind", TickUnit::Number, &bars, &legend)
 }
 

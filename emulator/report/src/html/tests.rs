@@ -168,7 +168,7 @@ fn the_page_has_verdicts_intervals_and_counts() {
     assert!(page.contains("<b>+40.00 <small>± "), "sparrow takes 1.4 times as long under every seed");
     assert!(page.contains("✓ balance"));
     assert!(page.contains("9ms: 5.00; 12ms: 1.00"));
-    assert!(page.contains("holds: 1.23 against 2.00, ± 0.900 for the difference, within noise"));
+    assert!(page.contains("holds: 1.23 against 2.00, difference −0.77 ± 0.90, within noise"));
     assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
     assert!(page.contains("core slowed down"));
     assert!(page.contains("Bands: 95 % over replications") && !page.contains("too narrow"));
