@@ -49,7 +49,7 @@ pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]
         legend.iter().map(|(hue, name)| LegendEntry { hue: Some(*hue), mark: "fill", name }).collect();
     let mut marks = frame.x_axis(&scale, unit, 70.0);
     marks.extend(bars.iter().enumerate().map(|(i, bar)| row(bar, TOP + ROW * i as f64, &scale)));
-    framed((WIDTH, bottom + BOTTOM), (4.0, title), marks, (8.0, &legend))
+    framed((WIDTH, bottom + BOTTOM), (4.0, title), marks, &legend)
 }
 
 fn row(bar: &Bar, y: f64, scale: &Scale) -> Mark {

@@ -1,11 +1,9 @@
 //! The common frame of all charts: the title, the horizontal axis, and the legend.
 
 use super::scale::{Scale, TickUnit};
-use super::svg::{Anchor, BOLD, Mark, Picture, Point, fitted, line, text, width};
+use super::svg::{Anchor, BOLD, LEGEND_LEFT, LegendItem, Mark, Picture, Point, fitted, line, text, width};
 use super::theme::{self, Hue};
 
-/// Height of a row of the legend.
-const LEGEND_ROW: f64 = 18.0;
 /// Minimum space between two labels of an axis, px.
 pub(super) const APART: f64 = 10.0;
 
@@ -59,55 +57,54 @@ pub(super) fn dot(i: usize, at: Point, title: String) -> Mark {
     Mark::Dot { class, corners, at, title }
 }
 
-/// A picture of `size` with its title at `head`, its content, and a legend below, which begins at `left`.
+/// A picture of a size with its title at `head`, its content, and its legend.
 pub(super) fn framed(
     (wide, height): Point,
     (head, title): (f64, &str),
     content: Vec<Mark>,
-    (left, legend): (f64, &[LegendEntry<'_>]),
+    legend: &[LegendEntry<'_>],
 ) -> Picture {
-    let (mut x, mut y) = (left, height);
     let mut marks = vec![text("head", (head, 16.0), Anchor::Start, &fitted(title, (wide - head) / BOLD))];
     marks.extend(content);
-    for entry in legend {
-        let is_line = entry.mark == "curve";
-        let mark = if is_line { 26.0 } else { 11.0 };
-        let name = fitted(entry.name, wide - left - mark - 8.0);
-        let taken = mark + 5.0 + width(&name) * 1.06 + 14.0;
-        if x + taken - 14.0 > wide && x > left {
-            (x, y) = (left, y + LEGEND_ROW);
-        }
-        let sign = if entry.mark == "arrow" {
-            text("", (x, y + 10.0), Anchor::Start, "→")
+    let legend = legend.iter().map(|entry| entry.item(wide - LEGEND_LEFT)).collect();
+    Picture { size: (wide, height), label: title.to_owned(), marks, legend }
+}
+
+impl LegendEntry<'_> {
+    /// The entry as marks, at most `most` px wide.
+    fn item(&self, most: f64) -> LegendItem {
+        let is_line = self.mark == "curve";
+        let size = if is_line { 26.0 } else { 11.0 };
+        let name = fitted(self.name, most - size - 8.0);
+        let sign = if self.mark == "arrow" {
+            text("", (0.0, 10.0), Anchor::Start, "→")
         } else if is_line {
-            let (points, title) = (vec![(x, y + 6.0), (x + mark, y + 6.0)], String::new());
+            let (points, title) = (vec![(0.0, 6.0), (size, 6.0)], String::new());
             Mark::Path { class: "curve", points, closed: false, title }
         } else {
             // The legend shows the opacity of a typical burst.
-            let opacity = (entry.mark == "burst").then_some(0.4);
+            let opacity = (self.mark == "burst").then_some(0.4);
             let title = String::new();
-            Mark::Rect { class: entry.mark, hue: None, at: (x, y), size: (mark, mark), opacity, title }
+            Mark::Rect { class: self.mark, hue: None, at: (0.0, 0.0), size: (size, size), opacity, title }
         };
-        let said = text("name", (x + mark + 5.0, y + 10.0), Anchor::Start, &name);
-        let dot = match entry.hue {
-            Some(Hue::Policy(i)) if is_line => Some(dot(i, (x + mark / 2.0, y + 6.0), String::new())),
+        let dot = match self.hue {
+            Some(Hue::Policy(i)) if is_line => Some(dot(i, (size / 2.0, 6.0), String::new())),
             _ => None,
         };
-        let entry_marks = [sign].into_iter().chain(dot).chain([said]);
-        match entry.hue {
-            Some(hue) => marks.push(Mark::Group { hue, marks: entry_marks.collect() }),
-            None => marks.extend(entry_marks),
-        }
-        x += taken;
+        let wide = size + 5.0 + width(&name) * 1.06;
+        let said = text("name", (size + 5.0, 10.0), Anchor::Start, &name);
+        let marks: Vec<Mark> = [sign].into_iter().chain(dot).chain([said]).collect();
+        let marks =
+            self.hue.map_or_else(|| marks.clone(), |hue| vec![Mark::Group { hue, marks: marks.clone() }]);
+        LegendItem { name: self.name.to_owned(), wide, marks }
     }
-    let below = if legend.is_empty() { 0.0 } else { y - height + LEGEND_ROW };
-    Picture { size: (wide, height + below), label: title.to_owned(), marks }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chart::scale::AxisScale;
+    use crate::chart::svg::LEGEND_ROW;
 
     /// The texts of marks with their left and right edges.
     fn extents(marks: &[Mark]) -> Vec<(f64, f64, String)> {
@@ -136,7 +133,7 @@ mod tests {
             .collect();
         let entries: Vec<_> =
             names.iter().map(|name| LegendEntry { hue: Some(Hue::Policy(0)), mark: "curve", name }).collect();
-        let picture = framed((378.0, 100.0), (10.0, "t"), Vec::new(), (10.0, &entries));
-        assert_eq!(picture.size.1, 100.0 + 5.0 * LEGEND_ROW, "each row has one entry");
+        let picture = framed((378.0, 100.0), (10.0, "t"), Vec::new(), &entries);
+        assert_eq!(picture.size().1, 100.0 + 5.0 * LEGEND_ROW, "each row has one entry");
     }
 }

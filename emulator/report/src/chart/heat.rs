@@ -172,7 +172,7 @@ impl Heat {
             marks.extend(cells.flat_map(drawn));
             y += ROW;
         }
-        Picture { size: (wide, y + 2.0), label: title.to_owned(), marks }
+        Picture { size: (wide, y + 2.0), label: title.to_owned(), marks, legend: Vec::new() }
     }
 
     /// Widths of the columns that identify a row: the width of their text, but at most half of the picture in total.

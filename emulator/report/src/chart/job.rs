@@ -102,7 +102,7 @@ pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
     ]);
     let is_slow = marks.iter().any(|mark| matches!(mark, Mark::Rect { class: "burst", .. }));
     let legend = legend(&rows, is_slow);
-    framed((wide, bottom + 26.0), (8.0, &format!("{title}{of}")), marks, (8.0, &legend))
+    framed((wide, bottom + 26.0), (8.0, &format!("{title}{of}")), marks, &legend)
 }
 
 /// The legend of the marks in `rows`.

@@ -164,7 +164,7 @@ impl Plot {
         });
         let entries = entries.map(|series| (Some(Hue::Policy(series.colour)), &series.label));
         let legend: Vec<_> = entries.map(|(hue, name)| LegendEntry { hue, mark: "curve", name }).collect();
-        framed(self.size, (AXIS_TITLE, &self.title), marks, (AXIS_TITLE, &legend))
+        framed(self.size, (AXIS_TITLE, &self.title), marks, &legend)
     }
 
     fn is_drawable(&self, (x, y): Point) -> bool {

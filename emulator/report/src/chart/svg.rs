@@ -85,27 +85,72 @@ pub struct Picture {
     pub(super) size: Point,
     pub(super) label: String,
     pub(super) marks: Vec<Mark>,
+    /// The legend, which is drawn below the picture.
+    pub(super) legend: Vec<LegendItem>,
 }
 
+/// An entry of a legend. Its marks begin at the left edge.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct LegendItem {
+    pub(super) name: String,
+    pub(super) wide: f64,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// Left edge of a legend, height of its rows, and space between its entries, px.
+pub(super) const LEGEND_LEFT: f64 = 8.0;
+pub(super) const LEGEND_ROW: f64 = 18.0;
+const LEGEND_APART: f64 = 14.0;
+
 impl Picture {
-    /// Width and height in px.
-    pub const fn size(&self) -> Point {
-        self.size
+    /// Width and height in px, with the legend.
+    pub fn size(&self) -> Point {
+        self.below().0
+    }
+
+    /// The size of the picture with its legend, and the marks of the legend.
+    fn below(&self) -> (Point, Vec<Mark>) {
+        let (wide, high) = self.size;
+        let (mut x, mut y) = (LEGEND_LEFT, high);
+        let mut marks = Vec::with_capacity(self.legend.len());
+        for item in &self.legend {
+            if x + item.wide > wide && x > LEGEND_LEFT {
+                (x, y) = (LEGEND_LEFT, y + LEGEND_ROW);
+            }
+            marks.push(Mark::Moved { by: (x, y), marks: item.marks.clone() });
+            x += item.wide + LEGEND_APART;
+        }
+        let rows = if marks.is_empty() { 0.0 } else { y - high + LEGEND_ROW };
+        ((wide, high + rows), marks)
+    }
+
+    /// Pictures without their legends, and the entries of these legends as pictures, each once.
+    pub fn apart(pictures: Vec<Self>) -> (Vec<Self>, Vec<Self>) {
+        let entry = |item: LegendItem| Self {
+            size: (item.wide, LEGEND_ROW),
+            label: item.name,
+            marks: item.marks,
+            legend: Vec::new(),
+        };
+        let legend = common(&pictures).into_iter().map(entry).collect();
+        let bare = pictures.into_iter().map(|picture| Self { legend: Vec::new(), ..picture });
+        (bare.collect(), legend)
     }
 
     /// The picture as part of a page. It shrinks with its container and never grows.
     pub fn in_page(&self) -> Markup {
-        let (width, height) = (px(self.size.0), px(self.size.1));
+        let (size, legend) = self.below();
+        let (width, height) = (px(size.0), px(size.1));
         html! {
             svg class="chart" role="img" aria-label=(self.label) viewBox={"0 0 " (width) " " (height)}
-                width=(width) height=(height) { @for mark in &self.marks { (mark.styled(&Styling::Page)) } }
+                width=(width) height=(height) { @for mark in self.marks.iter().chain(&legend) { (mark.styled(&Styling::Page)) } }
         }
     }
 
     /// The picture as a separate file on white, `inches` wide. Its text is 8 points high if the picture is [`px_of`] px
     /// wide.
     pub fn file(&self, inches: f64, letters: Letters) -> String {
-        let (width, height) = self.size;
+        let ((width, height), legend) = self.below();
         let high = inches * height / width;
         let page = html! {
             svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(self.label)
@@ -114,15 +159,15 @@ impl Picture {
                 font-family="Arimo, Arial, Helvetica, 'Liberation Sans', sans-serif" font-size=(SIZE) {
                 title { (self.label) }
                 rect width=(px(width)) height=(px(height)) fill="#ffffff" {}
-                @for mark in &self.marks { (mark.styled(&Styling::File(letters, None))) }
+                @for mark in self.marks.iter().chain(&legend) { (mark.styled(&Styling::File(letters, None))) }
             }
         };
         sanitize::document(page.into_string())
     }
 
-    /// Pictures in rows of `columns` under a common name. A column is as wide as its widest picture.
+    /// Pictures in rows of `columns` under a common name, with one legend. A column is as wide as its widest picture.
     pub fn beside(label: &str, pictures: Vec<Self>, columns: usize) -> Self {
-        let columns = columns.max(1);
+        let (columns, legend) = (columns.max(1), common(&pictures));
         let wide = pictures.iter().map(|picture| picture.size.0).fold(0.0, f64::max);
         let (mut marks, mut top, mut used) = (Vec::with_capacity(pictures.len()), 0.0, 0);
         let mut pictures = pictures.into_iter().peekable();
@@ -135,8 +180,19 @@ impl Picture {
             }
             top += high + GAP;
         }
-        Self { size: (wide * used as f64, (top - GAP).max(0.0)), label: label.to_owned(), marks }
+        Self { size: (wide * used as f64, (top - GAP).max(0.0)), label: label.to_owned(), marks, legend }
     }
+}
+
+/// The entries of the legends of pictures, each once.
+fn common(pictures: &[Picture]) -> Vec<LegendItem> {
+    let mut found: Vec<LegendItem> = Vec::new();
+    for item in pictures.iter().flat_map(|picture| &picture.legend) {
+        if !found.contains(item) {
+            found.push(item.clone());
+        }
+    }
+    found
 }
 
 /// Space between rows of pictures in px.
@@ -563,6 +619,7 @@ mod tests {
             size: (30.0, 20.0),
             label: label.to_owned(),
             marks: vec![group, text("", (3.0, 4.0), Anchor::End, label)],
+            legend: vec![LegendItem { name: "same".to_owned(), wide: 4.0, marks: Vec::new() }],
         }
     }
 
@@ -570,7 +627,7 @@ mod tests {
     fn a_file_has_its_colours_without_a_page() {
         let file = picture("a").file(3.5, Letters::Text);
         assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{file}");
-        assert!(file.contains("width=\"3.5in\" height=\"2.333in\" viewBox=\"0 0 30 20\""), "{file}");
+        assert!(file.contains("width=\"3.5in\" height=\"4.433in\" viewBox=\"0 0 30 38\""), "{file}");
         assert!(file.contains("fill=\"#d55e00\"") && file.contains("fill=\"#77aadd\""), "{file}");
         assert!(!file.contains("class") && !file.contains("var(") && !file.contains("style"), "{file}");
         let page = picture("a").in_page().into_string();
@@ -588,7 +645,9 @@ mod tests {
     #[test]
     fn pictures_beside_each_other_are_placed_in_rows() {
         let all = Picture::beside("all", vec![picture("a"), picture("b"), picture("c")], 2);
-        assert_eq!(all.size, (60.0, 50.0));
+        assert_eq!((all.size, all.size()), ((60.0, 50.0), (60.0, 68.0)), "one legend for all");
+        let (bare, legend) = Picture::apart(vec![picture("a"), picture("b")]);
+        assert_eq!((bare[1].size(), legend.len()), ((30.0, 20.0), 1));
         let places =
             all.marks.iter().map(|mark| if let Mark::Moved { by, .. } = mark { *by } else { (0.0, 0.0) });
         assert_eq!(places.collect::<Vec<_>>(), [(0.0, 0.0), (30.0, 0.0), (0.0, 30.0)]);
@@ -638,6 +697,7 @@ mod tests {
             size: (96.0, 24.0),
             label: "t".into(),
             marks: vec![text("head", (4.0, 18.0), Anchor::Start, words)],
+            legend: Vec::new(),
         };
         let bytes = |words: &str| png(&of(words), 1.0).unwrap();
         assert!(bytes("words").starts_with(b"\x89PNG") && bytes("words") != bytes(""));

@@ -57,7 +57,7 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, window: Windo
     }));
     marks.extend(blocks(slices, shades, &x, window));
     let legend = legend(slices, shades, window);
-    framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend))
+    framed((wide, bottom + 26.0), (8.0, title), marks, &legend)
 }
 
 impl Window<'_> {
@@ -225,7 +225,7 @@ pub fn tiles(title: &str, tiles: &[Tile], policy: usize, wide: f64) -> Picture {
         legend.push(entry(None, "lost", "down or paused"));
     }
     let inner = vec![Mark::Group { hue: Hue::Policy(policy), marks }];
-    framed((wide, height), (TILES_LEFT, title), inner, (TILES_LEFT, &legend))
+    framed((wide, height), (TILES_LEFT, title), inner, &legend)
 }
 
 fn marks(tile: &Tile, (x, y): (f64, f64)) -> impl Iterator<Item = Mark> {

@@ -10,7 +10,7 @@ use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 use super::policy;
 use super::table::{self, PolicyColumn, PolicyRow, number_tables};
-use super::view::{View, prose};
+use super::view::{View, grid, legend_of, prose};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
@@ -36,8 +36,8 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
             div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
         }
         @if view.has_jobs {
+            (grid(distributions(group, view)))
             div.grid {
-                @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
                 div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
                 @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
             }
@@ -229,6 +229,8 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
 /// cell is open.
 fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     let (charts, window) = over_time::timelines(group, view.policies, view.blocks, None, 1_060.0);
+    let (policies, charts): (Vec<usize>, Vec<Picture>) = charts.into_iter().unzip();
+    let (charts, legend) = Picture::apart(charts);
     html! {
         @if !charts.is_empty() {
             h3 { "Activity and slowdown of cores" }
@@ -238,7 +240,8 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
                  larger slowdown. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
                  marks copies that continue beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
             }
-            @for (at, (policy, chart)) in charts.iter().enumerate() {
+            (legend_of(&legend))
+            @for (at, (policy, chart)) in policies.iter().zip(&charts).enumerate() {
                 details class={ "more p" (policy) } open[view.number == 0 && at == 0] {
                     summary { (view.policies[*policy]) }
                     div.card.scroll tabindex="0" role="group" aria-label={ "Timeline of " (view.policies[*policy]) } {
@@ -268,6 +271,7 @@ fn slowest(group: &CellGroup) -> Markup {
         Ok(charts) => charts,
         Err(why) => return html! { p.hint { "No picture of the slowest job: " (prose(&why)) "." } },
     };
+    let (charts, legend) = Picture::apart(charts);
     html! {
         @if !charts.is_empty() {
             details.more {
@@ -276,6 +280,7 @@ fn slowest(group: &CellGroup) -> Markup {
                     "A row is a task on a core, from the arrival of the job on. " code { "volary plot --what job" }
                     " draws any recorded job."
                 }
+                (legend_of(&legend))
                 @for chart in &charts {
                     div.card.scroll tabindex="0" role="group" aria-label="The slowest job" { (chart.in_page()) }
                 }

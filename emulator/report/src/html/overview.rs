@@ -9,7 +9,7 @@ use volary_experiment::number::{self, count, plural};
 use volary_experiment::storage::study::{CellGroup, Study};
 
 use super::table::policy_row;
-use super::view::{anchor, prose, short_title};
+use super::view::{anchor, grid, prose, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
@@ -189,7 +189,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
             } @else {
                 (all_cells(study, policies))
             }
-            @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart.in_page()) } } } }
+            @if !charts.is_empty() { (grid(charts)) }
             @if left_out > 0 {
                 p.hint { (plural(left_out as u64, "more chart")) " of this kind: " code { "volary plot RUN --what sweep --number NUMBER" } "." }
             }

@@ -8,7 +8,7 @@ use volary_experiment::storage::run_record::RunRecord;
 use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 use super::table::{PolicyColumn, PolicyRow, class_row, number_tables, table};
-use super::view::View;
+use super::view::{View, grid};
 use crate::figures::over_time;
 
 /// The sections of a cell; empty if no policy has one of these metrics.
@@ -232,11 +232,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                 summary { "All measures: definitions, means and percentiles" }
                 @for measure in &CACHES { (spread_table(measure, &policies, view)) }
             }
-            div.grid {
-                @for chart in over_time::cell_caches(group, "", view.policies, (520.0, 250.0)) {
-                    div.card { (chart.in_page()) }
-                }
-            }
+            (grid(over_time::cell_caches(group, "", view.policies, (520.0, 250.0))))
             p.hint { "Charts show the first replication, as means over the receivers; more than a hundred \
             observations are averaged over equal windows." }
         }

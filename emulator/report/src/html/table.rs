@@ -586,18 +586,26 @@ const HOSTS: [HostColumn; 11] = [
     ("clock known to", |host| html! { (number::seconds(host.clock.bound_s)) }),
 ];
 
-/// The hosts of every run.
+/// Number of columns of hosts in the first of two tables, after the name of the host.
+const HOSTS_FIRST: usize = 6;
+
+/// The hosts of every run: what they did, then what they missed.
 fn hosts(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
-    let mut headings = vec!["policy", "seed"];
-    headings.extend(HOSTS.map(|(heading, _)| heading));
-    let hosts =
-        certified.iter().flat_map(|(run, certificate)| certificate.hosts.iter().map(move |host| (run, host)));
-    let rows = html! {
-        @for (run, host) in hosts {
-            (row(run, policies, &html! { @for (_, entry) in HOSTS { td { (entry(host)) } } }))
+    let hosts = || certified.iter().flat_map(|(run, found)| found.hosts.iter().map(move |host| (run, host)));
+    let (name, others) = HOSTS.split_at(1);
+    let (first, second) = others.split_at(HOSTS_FIRST);
+    html! {
+        h3 { "Hosts" }
+        @for columns in [first, second] {
+            @let shown = || name.iter().chain(columns);
+            @let headings: Vec<&str> = ["policy", "seed"].into_iter().chain(shown().map(|column| column.0)).collect();
+            (table("Hosts", &headings, &[], &html! {
+                @for (run, host) in hosts() {
+                    (row(run, policies, &html! { @for (_, entry) in shown() { td { (entry(host)) } } }))
+                }
+            }))
         }
-    };
-    html! { h3 { "Hosts" } (table("Hosts", &headings, &[], &rows)) }
+    }
 }
 
 fn lateness(late: &Late) -> Markup {

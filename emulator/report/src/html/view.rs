@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use volary_experiment::storage::study::CellGroup;
 
+use crate::chart::svg::Picture;
 use crate::figures::distribution::colour;
 use crate::figures::sweep::named;
 
@@ -25,6 +26,20 @@ impl View<'_> {
     pub(super) fn colour(&self, policy: &str) -> usize {
         colour(self.policies, policy)
     }
+}
+
+/// Charts, each in a box, with one legend below them.
+pub(super) fn grid(charts: Vec<Picture>) -> Markup {
+    let (charts, legend) = Picture::apart(charts);
+    html! {
+        div.grid { @for chart in charts { div.card { (chart.in_page()) } } }
+        (legend_of(&legend))
+    }
+}
+
+/// A legend that breaks between its entries.
+pub(super) fn legend_of(entries: &[Picture]) -> Markup {
+    html! { @if !entries.is_empty() { div.legend { @for entry in entries { (entry.in_page()) } } } }
 }
 
 /// The id of a cell's section.
