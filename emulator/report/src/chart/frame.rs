@@ -1,7 +1,9 @@
 //! The common frame of all charts: the title, the horizontal axis, and the legend.
 
 use super::scale::{Scale, TickUnit};
-use super::svg::{Anchor, BOLD, LEGEND_LEFT, LegendItem, Mark, Picture, Point, fitted, line, text, width};
+use super::svg::{
+    Anchor, BOLD, LEGEND_LEFT, LegendItem, Mark, Picture, Point, fitted, line, rect, text, width,
+};
 use super::theme::{self, Hue};
 
 /// Minimum space between two labels of an axis, px.
@@ -76,16 +78,16 @@ impl LegendEntry<'_> {
         let is_line = self.mark == "curve";
         let size = if is_line { 26.0 } else { 11.0 };
         let name = fitted(self.name, most - size - 8.0);
+        if self.mark == "burst" {
+            return self.slowdowns(size);
+        }
         let sign = if self.mark == "arrow" {
             text("", (0.0, 10.0), Anchor::Start, "→")
         } else if is_line {
             let (points, title) = (vec![(0.0, 6.0), (size, 6.0)], String::new());
             Mark::Path { class: "curve", points, closed: false, title }
         } else {
-            // The legend shows the opacity of a typical burst.
-            let opacity = (self.mark == "burst").then_some(0.4);
-            let title = String::new();
-            Mark::Rect { class: self.mark, hue: None, at: (0.0, 0.0), size: (size, size), opacity, title }
+            rect(self.mark, (0.0, 0.0), (size, size), "")
         };
         let dot = match self.hue {
             Some(Hue::Policy(i)) if is_line => Some(dot(i, (size / 2.0, 6.0), String::new())),
@@ -98,6 +100,26 @@ impl LegendEntry<'_> {
             self.hue.map_or_else(|| marks.clone(), |hue| vec![Mark::Group { hue, marks: marks.clone() }]);
         LegendItem { name: self.name.to_owned(), wide, marks }
     }
+
+    /// The name with a box for each of several slowdowns, `size` px wide.
+    fn slowdowns(&self, size: f64) -> LegendItem {
+        const SHOWN: [(f64, &str); 3] = [(2.0, "×2"), (4.5, "×4.5"), (10.0, "×10 or more")];
+        let mut marks = vec![text("name", (0.0, 10.0), Anchor::Start, self.name)];
+        let mut wide = width(self.name) * 1.06;
+        for (factor, name) in SHOWN {
+            let (at, opacity) = ((wide + 8.0, 0.0), Some(burst_opacity(factor)));
+            let (size, title) = ((size, size), String::new());
+            marks.push(Mark::Rect { class: "burst", hue: None, at, size, opacity, title });
+            marks.push(text("name", (at.0 + size.0 + 4.0, 10.0), Anchor::Start, name));
+            wide = at.0 + size.0 + 4.0 + width(name) * 1.06;
+        }
+        LegendItem { name: self.name.to_owned(), wide, marks }
+    }
+}
+
+/// The opacity of the shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
+pub(super) fn burst_opacity(factor: f64) -> f64 {
+    0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
 }
 
 #[cfg(test)]

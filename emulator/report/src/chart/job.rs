@@ -7,10 +7,10 @@ use volary_engine::results::{CopyEnd, CopyRow, SlowRow};
 use volary_experiment::number;
 use volary_experiment::storage::tables::end_name;
 
-use super::frame::{Frame, LegendEntry, framed};
+use super::frame::{Frame, LegendEntry, burst_opacity, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, line, rect, text};
-use super::timeline::{burst_opacity, during, says, words};
+use super::timeline::{bars, during, says, words};
 
 /// Limit on the tasks drawn; the tasks that end last are drawn.
 const TASKS: usize = 30;
@@ -62,12 +62,12 @@ impl JobCourse<'_> {
 pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
     let rows = course.rows();
     let tasks = course.copies.iter().map(|copy| copy.task).collect::<BTreeSet<u32>>().len();
-    let of = if tasks > TASKS { format!(", its last {TASKS} of {tasks} tasks") } else { String::new() };
+    let of = if tasks > TASKS { format!(", last {TASKS} of {tasks} tasks") } else { String::new() };
     let bottom = TOP + ROW * rows.len() as f64;
     let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
     let x = Scale::new(AxisScale::Linear, (0.0, end), (frame.left, frame.right));
     let at = |time: f64| x.at((time - course.arrival).clamp(0.0, end));
-    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 70.0);
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 60.0);
     for ((&(task, core), copies), y) in rows.iter().zip((0..).map(|row| TOP + ROW * f64::from(row))) {
         let label = format!("task {task}, core {core}");
         marks.push(text("", (LEFT - 7.0, y + 11.0), Anchor::End, &label));
@@ -85,10 +85,9 @@ pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
             opacity: Some(burst_opacity(slow.slowdown)),
             title: format!("slowed down ×{} {}", number::short(slow.slowdown), during(slow.start, slow.end)),
         }));
-        marks.extend(copies.iter().map(|copy| {
-            let (from, until) = (at(copy.start), at(copy.end));
-            rect(end_name(copy.end_kind), (from, y + 4.0), ((until - from).max(0.6), ROW - 8.0), &says(copy))
-        }));
+        let stretches =
+            copies.iter().map(|copy| (at(copy.start), at(copy.end), end_name(copy.end_kind), says(copy)));
+        marks.extend(bars(stretches, (y + 4.0, ROW - 8.0)));
     }
     let (said, place) = if course.response.is_finite() {
         (format!("response {}", number::seconds(course.response)), x.at(course.response))
@@ -136,8 +135,8 @@ mod tests {
         let svg = job("t", course, 10.0, 1_140.0).in_page().into_string();
         for mark in [
             "class=\"idle\" x=\"126\" y=\"58.5\" width=\"200\"",
-            "class=\"first\" x=\"326\" y=\"56\" width=\"300\"",
-            "class=\"first\" x=\"126\" y=\"71\" width=\"1000\"",
+            "class=\"first\" x=\"326\" y=\"56\" width=\"299.4\"",
+            "class=\"first\" x=\"126\" y=\"71\" width=\"999.4\"",
             "class=\"burst\" x=\"626\" y=\"67\" width=\"500\" height=\"15\" fill-opacity=\"0.50\"",
             "task 1, core 9",
         ] {

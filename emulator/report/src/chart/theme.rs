@@ -2,7 +2,7 @@
 //! meaning.
 //!
 //! Policies have saturated colours (after Okabe and Ito); kinds of messages and of work have pale colours (after Tol).
-//! Ends of copies are grey or brown; crimson marks slow parts. Pages use the colours as CSS variables. Files have the
+//! Ends of copies are grey or brown; red marks slow parts. Pages use the colours as CSS variables. Files have the
 //! colours of a light page as attributes of every mark, because other programs know neither the page's style sheet nor
 //! its variables.
 
@@ -68,11 +68,11 @@ const PALETTE: [Colour; 35] = [
     ("good-bg", "#e3f5ec", "#143024"),
     ("bad-bg", "#fdeae8", "#3a1d1b"),
     ("warn-bg", "#fdf3dd", "#352a12"),
-    ("slow", "#c2185b", "#ff6f9f"),
+    ("slow", "#d7191c", "#ff6b6b"),
     ("c0", "#0072b2", "#5ab4f0"),
     ("c1", "#d55e00", "#ff8a3d"),
     ("c2", "#009e73", "#3fd0a0"),
-    ("c3", "#b5528a", "#e79ac6"),
+    ("c3", "#a64d9b", "#dc94d2"),
     ("c4", "#b88200", "#f0c040"),
     ("c5", "#3a9bd5", "#9ad4ff"),
     ("c6", "#6b5bb0", "#b0a2f0"),
@@ -211,15 +211,19 @@ pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'
         "dot" => vec![("fill", own), ("stroke", light("paper")), ("stroke-width", "1.2")],
         "ring" => vec![("fill", light("paper")), ("stroke", own), ("stroke-width", "1.6")],
         "band" => vec![("fill", own), ("fill-opacity", "0.16")],
+        "fill" if matches!(hue, Some(Hue::Kind(_) | Hue::Message { .. })) => {
+            vec![("fill", own), ("stroke", light("soft")), ("stroke-width", "0.6")]
+        }
         "fill" => fill(own),
-        "progress" => vec![("fill", own), ("fill-opacity", "0.7")],
-        "waste" => vec![("fill", own), ("fill-opacity", "0.4")],
-        "idle" => fill(light("rule")),
+        "progress" => vec![("fill", own), ("fill-opacity", "0.7"), ("stroke", own), ("stroke-width", "0.8")],
+        "waste" => vec![("fill", own), ("fill-opacity", "0.4"), ("stroke", own), ("stroke-width", "0.8")],
+        "idle" => vec![("fill", light("rule")), ("stroke", light("soft")), ("stroke-width", "0.6")],
         "burst" | "shade" => fill(light("slow")),
         "head" => vec![("fill", light("ink")), ("font-weight", "bold")],
         "name" => fill(light("ink")),
         "" => fill(light("soft")),
-        end => vec![("fill", light(end)), ("stroke", light("paper")), ("stroke-width", "0.6")],
+        "first" | "preempted" | "lost" => fill(light(class)),
+        pale => vec![("fill", light(pale)), ("stroke", light("soft")), ("stroke-width", "0.6")],
     };
     match class {
         "curve" | "running" => {

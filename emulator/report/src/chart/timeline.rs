@@ -8,7 +8,7 @@ use volary_experiment::number;
 use volary_experiment::storage::run_record::Slice;
 use volary_experiment::storage::tables::end_name;
 
-use super::frame::{Frame, LegendEntry, framed};
+use super::frame::{Frame, LegendEntry, burst_opacity, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, rect, text};
 use super::theme::Hue;
@@ -18,8 +18,10 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline. Callers shorten the window to keep it.
 pub const BLOCKS: usize = 700;
 
-/// Limit on the length of the window, as a multiple of the start of the last execution.
+/// Limit on the length of the window, as a multiple of the start of the last execution: in a run that ends with its
+/// record, and in a longer one, of which the rest would be empty.
 const FAR: f64 = 3.0;
+const NEAR: f64 = 1.1;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
@@ -51,7 +53,7 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, window: Windo
     let bottom = TOP + ROW * cores.len() as f64;
     let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
     let x = Scale::new(AxisScale::Linear, time, (frame.left, frame.right));
-    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 80.0);
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 60.0);
     marks.extend(cores.iter().enumerate().map(|(row, core)| {
         text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
     }));
@@ -101,9 +103,16 @@ fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -
         let (at, size) = ((left, y), (wide, ROW));
         Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
     });
-    let copies = slices.iter().map(|slice| &slice.0).filter_map(|copy| {
-        let (y, (left, wide)) = (top_of(copy.core, copy.start, copy.end)?, span(copy.start, copy.end));
-        Some(rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), &says(copy)))
+    let of_core = slices.chunk_by(|a, b| a.0.core == b.0.core);
+    let copies = of_core.flat_map(|slices| {
+        let shown = slices.iter().map(|slice| &slice.0);
+        let shown = shown.filter(|copy| top_of(copy.core, copy.start, copy.end).is_some());
+        let y = slices.first().and_then(|slice| top_of(slice.0.core, begin, end)).unwrap_or_default();
+        let stretches = shown.map(|copy| {
+            let (left, wide) = span(copy.start, copy.end);
+            (left, left + wide, end_name(copy.end_kind), says(copy))
+        });
+        bars(stretches, (y + 5.0, ROW - 10.0))
     });
     let cut = slices.iter().map(|slice| &slice.0).filter(|copy| end < copy.end);
     let arrows = cut.filter_map(|copy| {
@@ -118,9 +127,29 @@ fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -
     bursts.chain(copies).chain(arrows).chain(injected).collect()
 }
 
-/// The opacity of the shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
-pub(super) fn burst_opacity(factor: f64) -> f64 {
-    0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
+/// Bars of stretches of a core's work, in order: begin and end in px, class, and tooltip. Stretches of a class that are
+/// shorter than a pixel are one bar with what precedes them, unless a pixel is between them.
+pub(super) fn bars(
+    stretches: impl Iterator<Item = (f64, f64, &'static str, String)>,
+    (y, high): (f64, f64),
+) -> Vec<Mark> {
+    let mut all: Vec<(f64, f64, &'static str, String)> = Vec::new();
+    for (from, until, class, title) in stretches {
+        match all.last_mut() {
+            Some(last)
+                if last.2 == class && from - last.1 < 1.0 && (until - from).min(last.1 - last.0) < 1.0 =>
+            {
+                (last.1, last.3) = (until.max(last.1), String::new());
+            }
+            Some(_) | None => all.push((from, until, class, title)),
+        }
+    }
+    let bar = |(from, until, class, title): (f64, f64, &'static str, String)| {
+        // Bars that touch each other have a gap.
+        let wide = if until - from > 2.0 { until - from - 0.6 } else { (until - from).max(0.6) };
+        rect(class, (from, y), (wide, high), &title)
+    };
+    all.into_iter().map(bar).collect()
 }
 
 pub(super) fn during(from: f64, until: f64) -> String {
@@ -149,11 +178,20 @@ pub struct Extent {
     pub begun: f64,
     /// Time at which the number of blocks exceeds the limit, s; infinite if the number stays within the limit.
     pub fits: f64,
+    /// Whether the run ends with its record.
+    pub whole: bool,
+    /// Median end of the executions, s, which is beyond the start of the last one if executions are long.
+    pub middle: f64,
 }
 
 impl Extent {
-    /// The extent of a timeline of `cores` with a limit of `blocks` on the drawn blocks.
-    pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], cores: &[u32], blocks: usize) -> Self {
+    /// The extent of a timeline of `cores` in a run of a length in s, with a limit of `blocks` on the drawn blocks.
+    pub fn of(
+        slices: &[Slice],
+        bursts: &[(u32, f64, f64, f64)],
+        cores: &[u32],
+        (length, blocks): (f64, usize),
+    ) -> Self {
         let drawn = |core: u32| cores.binary_search(&core).is_ok();
         let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
         let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
@@ -161,19 +199,29 @@ impl Extent {
         starts.extend(bursts.iter().filter(|burst| drawn(burst.0)).map(|burst| burst.1));
         starts.sort_by(f64::total_cmp);
         let last = slices().map(|slice| slice.0.end).fold(0.0, f64::max);
-        Self { last, begun, fits: starts.get(blocks).copied().unwrap_or(f64::INFINITY) }
+        let fits = starts.get(blocks).copied().unwrap_or(f64::INFINITY);
+        let mut ends: Vec<f64> = slices().map(|slice| slice.0.end).collect();
+        ends.sort_by(f64::total_cmp);
+        let middle = ends.get(ends.len() / 2).copied().unwrap_or(0.0);
+        Self { last, begun, fits, whole: length < NEAR * last, middle }
     }
 
     /// The end of the common window of several timelines: the latest end of an execution. The window is shorter if this
     /// end is far beyond the start of the last execution, or if there would be too many blocks.
     pub fn common(extents: impl Iterator<Item = Self>) -> f64 {
-        let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY };
+        let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY, whole: true, middle: 0.0 };
         let all = extents.fold(none, |a, b| Self {
             last: a.last.max(b.last),
             begun: a.begun.max(b.begun),
             fits: a.fits.min(b.fits),
+            whole: a.whole && b.whole,
+            middle: a.middle.max(b.middle),
         });
-        let far = if all.begun > 0.0 { FAR * all.begun } else { all.last };
+        let far = match all.whole {
+            _ if all.begun == 0.0 => all.last,
+            true => FAR * all.begun,
+            false => all.middle.max(NEAR * all.begun),
+        };
         all.last.min(far).min(all.fits)
     }
 }
@@ -183,7 +231,7 @@ pub(super) const fn words(end: CopyEnd) -> &'static str {
         CopyEnd::First => "finished first",
         CopyEnd::Second => "finished second",
         CopyEnd::Preempted => "stopped",
-        CopyEnd::Suspended => "suspended",
+        CopyEnd::Suspended => "ran until suspended",
         CopyEnd::Lost => "lost",
         CopyEnd::InProgress => "in progress",
     }
@@ -271,8 +319,8 @@ mod tests {
         let svg = drawn(&slices, shades, (0.0, 10.0));
         // 984 px show 10 s; the second row begins 20 px lower.
         for block in [
-            "class=\"first\" x=\"62\" y=\"33\" width=\"492\"",
-            "class=\"first\" x=\"554\" y=\"53\" width=\"492\"",
+            "class=\"first\" x=\"62\" y=\"33\" width=\"491.4\"",
+            "class=\"first\" x=\"554\" y=\"53\" width=\"491.4\"",
             "class=\"burst\" x=\"62\" y=\"48\" width=\"492\" height=\"20\" fill-opacity=\"0.50\"",
             "class=\"injected\" x=\"308\" y=\"29\" width=\"738\" height=\"18\"",
         ] {
@@ -281,10 +329,25 @@ mod tests {
         assert!(!svg.contains("core 9"), "a core without work has no row");
         let late = drawn(&slices, shades, (4.0, 8.0));
         assert!(
-            late.contains("class=\"first\" x=\"62\" y=\"33\" width=\"246\""),
+            late.contains("class=\"first\" x=\"62\" y=\"33\" width=\"245.4\""),
             "cut at both edges: {late}"
         );
-        assert!(late.contains("class=\"first\" x=\"308\" y=\"53\" width=\"738\""), "{late}");
+        assert!(late.contains("class=\"first\" x=\"308\" y=\"53\" width=\"737.4\""), "{late}");
+    }
+
+    #[test]
+    fn stretches_shorter_than_a_pixel_are_one_bar() {
+        let stretch = |from: f64, until: f64, class| (from, until, class, "t".to_owned());
+        let many = (0..1_000).map(|at| f64::from(at) * 0.5).map(|at| stretch(at, at + 0.2, "suspended"));
+        let all = many.chain([stretch(499.7, 510.0, "first"), stretch(510.0, 520.0, "first")]);
+        let widths = bars(all, (0.0, 7.0)).into_iter().map(|bar| match bar {
+            Mark::Rect { at, size, class, .. } => (class, at.0.round(), (size.0 + 0.6).round()),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(
+            widths.collect::<Vec<_>>(),
+            [("suspended", 0.0, 500.0), ("first", 500.0, 10.0), ("first", 510.0, 10.0)]
+        );
     }
 
     #[test]
@@ -312,13 +375,15 @@ mod tests {
 
     #[test]
     fn the_window_ends_with_the_last_execution_of_all_timelines() {
-        let common = |slices: &[&[Slice]]| {
-            Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], &[0], BLOCKS)))
+        let common = |length: f64, slices: &[&[Slice]]| {
+            Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], &[0], (length, BLOCKS))))
         };
         let (short, long) = (&[slice(0, 9.0, 11.5)][..], &[slice(0, 9.0, 15.0)][..]);
-        assert_eq!(common(&[short, long]), 15.0);
+        assert_eq!(common(11.0, &[short, long]), 15.0);
+        let early = &[slice(0, 1.0, 2.0), slice(0, 2.0, 3.0), slice(0, 9.0, 15.0)][..];
+        assert_eq!(common(900.0, &[early]), NEAR * 9.0, "the rest of the run is not recorded");
         let longest = [slice(0, 9.0, 1_000.0)];
-        assert_eq!(common(&[short, &longest]), 27.0);
+        assert_eq!(common(11.0, &[short, &longest]), 27.0);
         let drawn = |slices| drawn(slices, Shades::default(), (0.0, 27.0));
         assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
         assert!(drawn(&longest).contains(">goes on</text>") && !drawn(long).contains("goes on"));
@@ -328,7 +393,8 @@ mod tests {
     #[test]
     fn the_window_is_shortened_to_the_limit_of_blocks() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
-        let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], &[0], BLOCKS)].into_iter());
+        let end =
+            Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], &[0], (5_000.0, BLOCKS))].into_iter());
         let svg = drawn(&slices, Shades::default(), (0.0, end));
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks, and the legend");
     }

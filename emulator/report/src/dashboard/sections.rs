@@ -52,15 +52,20 @@ pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
     let Snapshot { header, cell, .. } = snapshot;
     let run = cell.as_ref().and_then(|cell| cell.run.as_ref());
     let of_run = |section: fn(&PageHeader, &RunView) -> Markup| run.map(|run| section(header, run));
+    let named = |section: fn(&PageHeader, &RunView) -> Markup| {
+        let whose = cell.as_ref().zip(run).map(|(cell, run)| run_name(&run.policy, &cell.cell, run.seed));
+        let found = of_run(section).filter(|found| !found.0.is_empty())?;
+        Some(html! { @if let Some(whose) = whose { p.hint { (whose) } } (found) })
+    };
     let sections = [
         Some(progress(snapshot)),
         Some(failures(snapshot)),
         Some(section(snapshot)),
         cell.as_ref().map(|cell| responses(header, cell)),
         of_run(disturbances),
-        of_run(cores),
-        of_run(load),
-        of_run(caches_of_run),
+        named(cores),
+        named(load),
+        named(caches_of_run),
         of_run(shards),
     ];
     let text = |html: Markup| sanitize::document(html.into_string());

@@ -85,8 +85,8 @@ pub(crate) fn courses(group: &CellGroup, choice: JobChoice, wide: f64) -> Result
         runs.iter().map(|run| JobRows::read(run, number)).collect::<Result<_, _>>().map_err(said)?;
     let end = rows.iter().map(|rows| rows.course(arrival).length()).fold(0.0, f64::max);
     let pictures = rows.iter().enumerate().map(|(i, rows)| {
-        let chosen = if i == 0 { format!(", seed {seed}{chosen}") } else { String::new() };
-        let cut = if rows.is_cut { ", without slow stretches that were not recorded" } else { "" };
+        let chosen = if i == 0 { format!("{chosen}, seed {seed}") } else { String::new() };
+        let cut = if rows.is_cut { ", slow stretches cut" } else { "" };
         job(&format!("{}: job {number}{chosen}{cut}", rows.policy), rows.course(arrival), end, wide)
     });
     Ok(pictures.collect())
@@ -124,7 +124,7 @@ fn choose(
     };
     let row =
         finished.get(place).ok_or_else(|| format!("no finished job has recorded executions; {REMEDY}"))?;
-    Ok((row.job, format!(", the {word} of {} recorded here", finished.len())))
+    Ok((row.job, format!(", {word} of {}", finished.len())))
 }
 
 #[cfg(test)]

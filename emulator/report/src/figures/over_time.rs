@@ -104,7 +104,9 @@ pub(crate) fn timelines(
     };
     let shared = shared_bursts(first());
     let cores = cores(first().map(|run| &run.timeline[..]));
-    let extent = |run: &RunRecord| Extent::of(&run.timeline, bursts(run, &shared), &cores, blocks);
+    let extent = |run: &RunRecord| {
+        Extent::of(&run.timeline, bursts(run, &shared), &cores, (run.summary.makespan_s, blocks))
+    };
     let time = match window {
         // Copies that began later than all of these were not recorded.
         Some((from, until)) => (from, first().map(|run| extent(run).begun).fold(0.0, f64::max).min(until)),

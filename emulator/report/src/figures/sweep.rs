@@ -119,6 +119,25 @@ fn in_prose(key: &str) -> &str {
     KEYS.iter().find(|(known, _)| *known == key).map_or(key, |(_, name)| name)
 }
 
+/// The heading of a swept key among others: its last part, or its meaning if that part is the mean of a distribution.
+pub(crate) fn heading<'a>(key: &'a str, keys: &[&str]) -> &'a str {
+    match short_key(key, keys) {
+        "mean" => in_prose(key),
+        short => short,
+    }
+}
+
+/// The swept keys, from the one that changes least from cell to cell.
+pub(crate) fn outer_first(study: &Study) -> Vec<&str> {
+    let changes = |key: &&str| {
+        let pairs = study.cells.iter().zip(study.cells.iter().skip(1));
+        pairs.filter(|(a, b)| a.cell.get(*key) != b.cell.get(*key)).count()
+    };
+    let mut names: Vec<&str> = study.swept().into_keys().collect();
+    names.sort_by_key(changes);
+    names
+}
+
 /// Titles of axes in place of the usual ones.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AxisTitles {
@@ -238,7 +257,7 @@ fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> P
 /// Swept values as text, with the last part of each key.
 pub(crate) fn named(cell: &Cell) -> String {
     let keys: Vec<&str> = cell.keys().map(String::as_str).collect();
-    let words = cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
+    let words = cell.iter().map(|(key, value)| format!("{} = {}", heading(key, &keys), in_words(value)));
     words.collect::<Vec<_>>().join(", ")
 }
 
@@ -258,7 +277,7 @@ pub(crate) fn heat(
     numbers: &[ChartNumber],
     link: impl Fn(usize) -> String,
 ) -> Heat {
-    let names: Vec<&str> = study.swept().into_keys().collect();
+    let names = outer_first(study);
     let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
     let columns: Vec<(String, String)> = columns.collect();
     let shaded: Vec<ShadedNumber<'_>> =
@@ -274,7 +293,7 @@ pub(crate) fn heat(
         (format!("{}{of}", number.number.title()), columns.clone())
     };
     Heat {
-        keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        keys: names.iter().map(|key| (heading(key, &names).to_owned(), (*key).to_owned())).collect(),
         groups: shaded.iter().map(group).collect(),
         rows: study.cells.iter().enumerate().map(row).collect(),
     }

@@ -15,8 +15,7 @@ use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
 use crate::claims::{changed, check, finding, on_generated};
 use crate::columns::ChartNumber;
-use crate::figures::sweep::{AxisTitles, Sweep, heat};
-use crate::selection::short_key;
+use crate::figures::sweep::{AxisTitles, Sweep, heading, heat, outer_first};
 use crate::table::PARTIAL;
 
 /// Limit on the charts over swept keys, which keeps the cells below visible.
@@ -330,7 +329,7 @@ type Place<'a> = Option<(usize, &'a CellGroup)>;
 /// The cells of the sweep as a table: the key with the most values in columns, the other keys in rows.
 fn map(study: &Study, policies: &[&str]) -> Markup {
     let swept = study.swept();
-    let names: Vec<&str> = swept.keys().copied().collect();
+    let names = outer_first(study);
     let across = if names.len() < 2 { None } else { names.iter().max_by_key(|key| swept[**key].len()) };
     let values = across.map_or_else(|| vec![&Value::Null], |key| swept[key].clone());
     let down: Vec<&str> = names.iter().copied().filter(|name| Some(name) != across).collect();
@@ -345,13 +344,13 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
         });
         rows[at].1[column] = Some((number, group));
     }
-    let heading = |value: &Value| {
+    let column = |value: &Value| {
         across.map_or_else(
             || "best policy".to_owned(),
-            |key| format!("{} = {}", short_key(key, &names), in_words(value)),
+            |key| format!("{} = {}", heading(key, &names), in_words(value)),
         )
     };
-    let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
+    let columns: Vec<_> = values.iter().map(|value| (String::new(), column(value))).collect();
     let cell = |place: &Place<'_>, metric| {
         let (number, group) = (*place)?;
         let choice = choose(group, policies, metric)?;
@@ -363,7 +362,7 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
         cells: AIMS.iter().flat_map(|(_, metric)| places.iter().map(|place| cell(place, *metric))).collect(),
     };
     Heat {
-        keys: down.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        keys: down.iter().map(|key| (heading(key, &names).to_owned(), (*key).to_owned())).collect(),
         groups: AIMS.iter().map(|(aim, _)| ((*aim).to_owned(), columns.clone())).collect(),
         rows: rows.iter().map(row).collect(),
     }

@@ -140,7 +140,7 @@ fn title(study: &Study) -> &str {
 fn contents(study: &Study, policies: &[&str], bodies: &Bodies) -> Markup {
     let listed = study.cells.len() <= LISTED;
     html! {
-        nav {
+        nav id="contents" {
             div.brand { "volary" }
             button type="button" id="theme" aria-label="dark or light" title="dark or light" { "◐" }
             @if policies.len() > 1 {
@@ -207,6 +207,7 @@ fn header(study: &Study) -> Markup {
     ];
     html! {
         header id="top" {
+            a.to-nav href="#contents" { "Contents and policies" }
             h1 { (title(study)) }
             @if let Some(source) = &manifest.source { p.source { "source: " (source) } }
             dl.facts {
@@ -281,7 +282,7 @@ fn placed(hosts: &[HostRecord]) -> Markup {
         &html! {
             @for (host, held) in held {
                 tr {
-                    td { (host.name) }
+                    th scope="row" { (host.name) }
                     td { (host.address.to_string()) }
                     td { (number::short(host.weight)) }
                     td { (held.nodes) }

@@ -181,7 +181,7 @@ fn the_map_names_the_best_policy_and_the_cost_of_the_worst() {
     let page = html(&study(&[0.5, 0.9], 4, 500));
     assert_balanced(&page);
     let map = &page[page.find("id=\"choice\"").unwrap()..page.find("id=\"sweep\"").unwrap()];
-    assert!(map.contains("load = 0.5</th>") && map.contains("load = 0.9</th>"), "{map}");
+    assert!(map.contains("correlated = false</th>") && map.contains(">0.9</a></th>"), "{map}");
     assert_eq!(
         map.matches("\">latin-square</a> <small>×2.50</small></td>").count(),
         8,
