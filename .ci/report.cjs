@@ -56,9 +56,17 @@ yaq-d = {}
 eagle = {}
 `;
 
+// Runs without jobs, and runs in real time, whose reports have other tables.
+const OF_TREE = { quickstart: 'experiments/quickstart.toml', gossip: 'experiments/gossip/alone.toml' };
+const REAL = `title = "Fidelity and hosts"
+${COMMON.replace('jobs = 200', 'jobs = 20').replace('nodes = 100', 'nodes = 10').replace('tasks = 10', 'tasks = 1')}[[policy]]
+sparrow = {}
+`;
+
 const run = (name) => {
-  const file = name === 'quickstart' ? path.resolve('experiments/quickstart.toml') : path.join(folder, `${name}.toml`);
-  execFileSync(VOLARY, ['run', file, '--quiet', '--out', path.join(folder, name)], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const file = OF_TREE[name] ? path.resolve(OF_TREE[name]) : path.join(folder, `${name}.toml`);
+  const hosts = name === 'hosts' ? ['--runtime', 'hosts', '--spawn', '2'] : [];
+  execFileSync(VOLARY, ['run', file, '--quiet', ...hosts, '--out', path.join(folder, name)], { stdio: ['ignore', 'ignore', 'inherit'] });
   return `file://${path.join(folder, name, 'report.html')}`;
 };
 
@@ -77,6 +85,12 @@ const look = async (browser, name, url, width, colorScheme) => {
   wrong.push(...(await violations(page)));
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   if (wide > width) wrong.push(`it is ${wide} px wide on a screen of ${width}`);
+  if (width > 1000) {
+    const scrolls = await page.evaluate(() => [...document.querySelectorAll('.scroll')]
+      .filter((box) => box.scrollWidth > box.clientWidth + 1)
+      .map((box) => `${box.getAttribute('aria-label')} is ${box.scrollWidth} px wide in ${box.clientWidth}`));
+    wrong.push(...scrolls);
+  }
   await page.screenshot({ path: path.join(SHOTS, `${name}-${width}-${colorScheme}.png`) });
   if (width > 1000) {
     await page.emulateMedia({ media: 'print' });
@@ -91,9 +105,10 @@ const look = async (browser, name, url, width, colorScheme) => {
 const main = async () => {
   fs.writeFileSync(path.join(folder, 'sweep.toml'), SWEEP);
   fs.writeFileSync(path.join(folder, 'staleness.toml'), STALENESS);
+  fs.writeFileSync(path.join(folder, 'hosts.toml'), REAL);
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
   try {
-    for (const name of ['quickstart', 'sweep', 'staleness']) {
+    for (const name of ['quickstart', 'sweep', 'staleness', 'gossip', 'hosts']) {
       const url = run(name);
       for (const width of [1280, 390]) {
         for (const colorScheme of ['light', 'dark']) {

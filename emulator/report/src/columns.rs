@@ -105,8 +105,16 @@ impl SummaryColumn {
             .filter(|(runs, class, _)| is_best(runs, *class))
             .map(|(_, class, text)| (class, text))
             .collect();
-        let marks = written()
-            .map(|(_, class, text)| (!of_class[&class].is_empty()).then(|| best.contains(&(class, text))));
+        // Where all numbers are written alike, none is the best.
+        let is_alike = |class| {
+            let mut texts = written().filter(|found| found.1 == class).map(|found| found.2);
+            let first = texts.next();
+            texts.all(|text| Some(text) == first)
+        };
+        let marks = written().map(|(_, class, text)| {
+            let found = !of_class[&class].is_empty() && !is_alike(class);
+            found.then(|| best.contains(&(class, text)))
+        });
         let marks = marks.collect();
         (column, marks)
     }

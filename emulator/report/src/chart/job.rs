@@ -67,7 +67,7 @@ pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
     let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
     let x = Scale::new(AxisScale::Linear, (0.0, end), (frame.left, frame.right));
     let at = |time: f64| x.at((time - course.arrival).clamp(0.0, end));
-    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 60.0);
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, ((frame.right - frame.left) / 6.0).min(80.0));
     for ((&(task, core), copies), y) in rows.iter().zip((0..).map(|row| TOP + ROW * f64::from(row))) {
         let label = format!("task {task}, core {core}");
         marks.push(text("", (LEFT - 7.0, y + 11.0), Anchor::End, &label));

@@ -53,7 +53,7 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, window: Windo
     let bottom = TOP + ROW * cores.len() as f64;
     let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
     let x = Scale::new(AxisScale::Linear, time, (frame.left, frame.right));
-    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 60.0);
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, ((frame.right - frame.left) / 6.0).min(80.0));
     marks.extend(cores.iter().enumerate().map(|(row, core)| {
         text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
     }));

@@ -36,11 +36,10 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
             div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
         }
         @if view.has_jobs {
-            (grid(distributions(group, view)))
-            div.grid {
+            (grid(distributions(group, view), &html! {
                 div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
                 @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
-            }
+            }))
             (bands(group))
             (table::differences(group, view.policies))
         }

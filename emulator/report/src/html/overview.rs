@@ -188,7 +188,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
             } @else {
                 (all_cells(study, policies))
             }
-            @if !charts.is_empty() { (grid(charts)) }
+            @if !charts.is_empty() { (grid(charts, &Markup::default())) }
             @if left_out > 0 {
                 p.hint { (plural(left_out as u64, "more chart")) " of this kind: " code { "volary plot RUN --what sweep --number NUMBER" } "." }
             }

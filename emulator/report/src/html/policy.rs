@@ -232,7 +232,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                 summary { "All measures: definitions, means and percentiles" }
                 @for measure in &CACHES { (spread_table(measure, &policies, view)) }
             }
-            (grid(over_time::cell_caches(group, "", view.policies, (520.0, 250.0))))
+            (grid(over_time::cell_caches(group, "", view.policies, (520.0, 250.0)), &Markup::default()))
             p.hint { "Charts show the first replication, as means over the receivers; more than a hundred \
             observations are averaged over equal windows." }
         }

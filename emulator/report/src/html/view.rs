@@ -28,11 +28,11 @@ impl View<'_> {
     }
 }
 
-/// Charts, each in a box, with one legend below them.
-pub(super) fn grid(charts: Vec<Picture>) -> Markup {
+/// Charts, each in a box, further boxes, and one legend of the charts below them.
+pub(super) fn grid(charts: Vec<Picture>, others: &Markup) -> Markup {
     let (charts, legend) = Picture::apart(charts);
     html! {
-        div.grid { @for chart in charts { div.card { (chart.in_page()) } } }
+        div.grid { @for chart in charts { div.card { (chart.in_page()) } } (others) }
         (legend_of(&legend))
     }
 }
