@@ -74,7 +74,7 @@ volary_report::columns:
 volary_report::dashboard: chart figures
 volary_report::fidelity:
 volary_report::figures: chart columns selection
-volary_report::html: chart choice claims columns figures selection shell table
+volary_report::html: chart choice claims columns figures shell table
 volary_report::selection:
 volary_report::shell:
 volary_report::style: columns

@@ -10,12 +10,14 @@
 //! | [`mod@job`] | the executions of one job |
 //! | `frame` | title, axis and legend |
 //! | [`scale`], [`svg`], [`theme`] | axes and ticks; marks, text and files of a picture; colours |
+//! | [`export`] | pictures as PDF and PNG |
 //!
 //! In a page, colours are CSS variables ([`theme::css`]), with which a chart follows the page's dark mode; in a file,
 //! they are attributes. A policy has the same colour and dash in every chart. Values are shown as tooltips (`<title>`).
 
 pub mod bars;
 pub mod cdf;
+pub mod export;
 mod frame;
 pub mod heat;
 pub mod job;

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use volary_engine::results::{Cell, cell_name, point_name, run_name};
+use volary_engine::results::{Cell, Unit, cell_name, point_name, run_name};
 use volary_experiment::control::LateSoFar;
-use volary_experiment::number::{self, count, percent, plural, rough, seconds};
+use volary_experiment::number::{self, UnitText, count, percent, plural, rough, seconds};
 use volary_experiment::sanitize;
 
 use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, ShardView, Snapshot};
@@ -174,25 +174,26 @@ fn label(view: &CurveView) -> String {
 }
 
 fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
+    const SHOWN: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
     let mean = |view: &CurveView, p: f64| {
         let values: Vec<f64> = view.runs.iter().filter_map(|(sketch, _)| sketch.quantile(p)).collect();
-        if values.is_empty() {
-            "–".to_owned()
-        } else {
-            seconds(values.iter().sum::<f64>() / values.len() as f64)
-        }
+        (values.iter().sum::<f64>() / values.len() as f64, None)
     };
+    let columns = SHOWN.map(|(_, p)| {
+        let numbers: Vec<_> = curves.iter().map(|view| mean(view, p)).collect();
+        Unit::Seconds.column(&numbers).texts().collect::<Vec<_>>()
+    });
     html! {
         table {
-            thead { tr { th scope="col" { "policy" } th scope="col" { "jobs" } th scope="col" { "p50" }
-                th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "max" } } }
+            thead { tr { th scope="col" { "policy" } th scope="col" { "jobs" }
+                @for (name, _) in SHOWN { th scope="col" { (name) } } } }
             tbody {
-                @for (view, (label, colour)) in curves.iter().zip(names) {
+                @for (at, (view, (label, colour))) in curves.iter().zip(names).enumerate() {
                     @let jobs: u64 = view.runs.iter().map(|(sketch, _)| sketch.count * u64::from(view.each)).sum();
                     tr {
                         th scope="row" class=(theme::series(*colour)) { i.swatch {} (label) }
                         td { (count(jobs)) }
-                        @for p in [0.5, 0.9, 0.99, 1.0] { td { (mean(view, p)) } }
+                        @for column in &columns { td { (column[at]) } }
                     }
                 }
             }
@@ -306,7 +307,7 @@ fn messages(run: &RunView) -> Picture {
 
 fn caches_of_run(header: &PageHeader, run: &RunView) -> Markup {
     let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.looks[..])];
-    let charts = caches(&looks, SMALL);
+    let (charts, _) = Picture::apart(caches(&looks, SMALL));
     html! {
         @if run.looks.len() > 1 && !charts.is_empty() {
             div.pair { @for chart in charts { (card(&[chart])) } }
