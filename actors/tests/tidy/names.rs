@@ -146,7 +146,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_engine", 18_735),
     ("volary_experiment", 13_749),
     ("volary_hosts", 8_022),
-    ("volary_report", 7_790),
+    ("volary_report", 7_798),
     ("volary", 5_309),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is

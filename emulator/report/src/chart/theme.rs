@@ -188,7 +188,7 @@ pub fn css() -> String {
         let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--k:var(--k{i});--c:var(--k)}}");
     }
     for shade in 1..SHADES {
-        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 18 * shade);
+        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 14 * shade);
     }
     out.push_str(include_str!("theme.css"));
     out

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use volary_engine::results::{
-    Certificate, ColumnGroup, HostVitals, Late, Proportion, RealWork, Summary, Unit,
+    Certificate, ColumnGroup, Engine, HostVitals, Late, Proportion, RealWork, Summary, Unit,
 };
 use volary_experiment::number::{self, NumberColumn, UnitText};
 use volary_experiment::stats::Interval;
@@ -386,27 +386,38 @@ fn is_balanced(summary: &Summary) -> bool {
 
 /// The cost of the runs of a study, by policy.
 pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
-    let row = |policy: &str| {
-        let engines = || study.records().filter(|r| r.summary.policy == policy).map(|r| &r.summary.engine);
+    let engines = |policy: &str| {
+        let of_policy = study.records().filter(move |record| record.summary.policy == policy);
+        of_policy.map(|record| &record.summary.engine).collect::<Vec<_>>()
+    };
+    let runs: Vec<Vec<&Engine>> = policies.iter().map(|policy| engines(policy)).collect();
+    let sum = |of: fn(&Engine) -> f64| -> Vec<String> {
+        let sums = runs.iter().map(|engines| (engines.iter().map(|engine| of(engine)).sum::<f64>(), None));
+        Unit::Seconds.column(&sums.collect::<Vec<_>>()).texts().collect()
+    };
+    let (cpu, wall) = (sum(|engine| engine.cpu_s), sum(|engine| engine.wall_s));
+    let row = |at: usize| {
+        let engines = &runs[at];
         // Results of equal runs are copies, which took no time.
-        let events: u64 = engines().filter(|engine| engine.cpu_s > 0.0).map(|engine| engine.events).sum();
-        let cpu: f64 = engines().map(|engine| engine.cpu_s).sum();
-        let rate = number::count((events as f64 / cpu).round() as u64);
+        let events: u64 =
+            engines.iter().filter(|engine| engine.cpu_s > 0.0).map(|engine| engine.events).sum();
+        let cpu_s: f64 = engines.iter().map(|engine| engine.cpu_s).sum();
+        let rate = number::count((events as f64 / cpu_s).round() as u64);
         policy_row(
             policies,
-            policy,
+            policies[at],
             &html! {
-                td { (engines().count()) }
+                td { (engines.len()) }
                 td { (number::count(events)) }
-                td { (number::seconds(cpu)) }
-                td { (number::seconds(engines().map(|engine| engine.wall_s).sum())) }
-                td { @if cpu > 0.0 { (rate) } @else { "–" } }
-                td { (number::bytes(engines().map(|engine| engine.peak_rss_bytes).max().unwrap_or(0))) }
+                td { (cpu[at]) }
+                td { (wall[at]) }
+                td { @if cpu_s > 0.0 { (rate) } @else { "–" } }
+                td { (number::bytes(engines.iter().map(|engine| engine.peak_rss_bytes).max().unwrap_or(0))) }
             },
         )
     };
     let headings = ["policy", "runs", "events", "CPU", "wall", "events per CPU-second", "peak memory"];
-    table("Cost of the runs", &headings, &[], &html! { @for policy in policies { (row(policy)) } })
+    table("Cost of the runs", &headings, &[], &html! { @for at in 0..policies.len() { (row(at)) } })
 }
 
 /// A column of certificates: heading, meaning, and entry.
