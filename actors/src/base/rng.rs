@@ -51,6 +51,8 @@ pub enum Purpose {
     Handling = 16,
     /// The graph of the members of a gossip group.
     Topology = 17,
+    /// The gap before an update of a gossip group.
+    Update = 18,
 }
 
 /// Folds a seed, a purpose and ids into the state of a [`Draw`].
@@ -141,6 +143,22 @@ impl Rng {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// Up to `count` different numbers below `end` that are not among those `left_out`, which are in order; each set is
+    /// equally likely (Floyd's algorithm).
+    pub fn different(&mut self, count: u32, end: u32, left_out: &[u32]) -> Vec<u32> {
+        let there = end - left_out.len() as u32;
+        let nth = |i: u32| left_out.iter().fold(i, |i, &out| i + u32::from(i >= out));
+        if count >= there {
+            return (0..there).map(nth).collect();
+        }
+        let mut drawn: Vec<u32> = Vec::with_capacity(count as usize);
+        for most in there - count..there {
+            let i = self.below(most + 1);
+            drawn.push(if drawn.contains(&i) { most } else { i });
+        }
+        drawn.into_iter().map(nth).collect()
+    }
+
     /// The next number of SplitMix64.
     #[inline]
     const fn next(&mut self) -> u64 {
@@ -211,5 +229,20 @@ mod tests {
             seen[rng.below(7) as usize] += 1;
         }
         assert!(seen.iter().all(|&n| (9_600..10_400).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn different_numbers_are_drawn_evenly_among_those_not_left_out() {
+        let mut rng = Rng::new(3, 9, 0);
+        let mut seen = [0u32; 8];
+        for _ in 0..50_000 {
+            let drawn = rng.different(2, 8, &[0, 3, 4]);
+            assert!(drawn.len() == 2 && drawn[0] != drawn[1]);
+            drawn.iter().for_each(|&i| seen[i as usize] += 1);
+        }
+        assert!((0..8).all(|i| [0, 3, 4].contains(&i) || (19_600..20_400).contains(&seen[i])), "{seen:?}");
+        assert_eq!((seen[0], seen[3], seen[4]), (0, 0, 0));
+        assert_eq!(rng.different(9, 5, &[1, 2]), [0, 3, 4]);
+        assert!(rng.different(9, 2, &[0, 1]).is_empty());
     }
 }

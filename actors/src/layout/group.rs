@@ -19,6 +19,8 @@ pub struct GossipGroup {
     pub until: Time,
     /// Bytes of a message with an update on the wire; `None` for those of other messages.
     pub bytes: Option<u32>,
+    /// The draws of gaps: updates of a seed arise at the same times whatever members do with them.
+    gaps: Address,
 }
 
 /// The actors at which updates arise.
@@ -174,15 +176,17 @@ fn shuffled(members: u32, address: Address) -> Vec<u32> {
 }
 
 impl GossipGroup {
-    /// A group of `members` members.
+    /// A group of `members` members, in which updates arise until a time.
     pub const fn new(
         members: u32,
         neighbours: Neighbours,
         every: DistributionSpec<Span>,
         origin: Origin,
         until: Time,
+        seed: u64,
     ) -> Self {
-        Self { members, neighbours, every, origin, until, bytes: None }
+        let gaps = Address::new(seed, Purpose::Update);
+        Self { members, neighbours, every, origin, until, bytes: None, gaps }
     }
 
     /// Number of members.
@@ -217,6 +221,11 @@ impl GossipGroup {
             Origin::Member(_) | Origin::Source => 1,
             Origin::Nowhere => 0,
         }
+    }
+
+    /// The gap of the group before the `number`-th update of an origin.
+    pub fn gap(&self, origin: u32, number: u32) -> Span {
+        self.every.sample(&mut self.gaps.at(origin.into()).at(number.into()).draw())
     }
 
     /// Number of members that lack an update of an actor when it arises.
@@ -275,7 +284,7 @@ mod tests {
 
     fn group(members: u32, neighbours: Neighbours) -> GossipGroup {
         let every = DistributionSpec::Constant(Span::from_secs(1));
-        GossipGroup::new(members, neighbours, every, Origin::Source, Time::MAX)
+        GossipGroup::new(members, neighbours, every, Origin::Source, Time::MAX, 1)
     }
 
     fn neighbours(group: &GossipGroup, member: u32) -> Vec<u32> {

@@ -153,7 +153,7 @@ impl Gossiper {
 
     /// Waits for `turns` gaps between updates of the group, until an update arises here.
     fn arm_update(&self, turns: u32, fx: &mut Effects<'_>) {
-        let gap = self.group.every.sample(&mut fx.rng().draw()).scale(f64::from(turns));
+        let gap = self.group.gap(self.number, self.own + 1).scale(f64::from(turns));
         if fx.now() + gap < self.group.until {
             fx.arm(ARISE, gap);
         }
@@ -223,28 +223,18 @@ impl Gossiper {
         }
         if let Exchange::Flood { fan_out, .. } = *self.exchange {
             let count = if fan_out == 0 { u32::MAX } else { fan_out };
-            for peer in self.peers(count, Some(from), fx.rng()) {
+            let from = self.group.place_of(self.number, from);
+            for peer in self.peers(count, from, fx.rng()) {
                 fx.send(fx.layout().node(peer), Spread::Push { update, more: false });
             }
         }
     }
 
-    /// Draws `count` different neighbours, or all if there are no more; never `except`.
+    /// Draws `count` different neighbours, or all if there are no more; never the one at the place `except`.
     fn peers(&self, count: u32, except: Option<u32>, rng: &mut Rng) -> Vec<u32> {
         let (group, me) = (&self.group, self.number);
-        let skipped = except.and_then(|except| group.place_of(me, except));
-        let degree = group.degree(me) - u32::from(skipped.is_some());
-        let peer = |i: u32| group.neighbour(me, i + u32::from(skipped.is_some_and(|skipped| i >= skipped)));
-        if count >= degree {
-            return (0..degree).map(peer).collect();
-        }
-        // Floyd's algorithm: each set is equally likely.
-        let mut drawn: Vec<u32> = Vec::with_capacity(count as usize);
-        for most in degree - count..degree {
-            let i = rng.below(most + 1);
-            drawn.push(if drawn.contains(&i) { most } else { i });
-        }
-        drawn.into_iter().map(peer).collect()
+        let drawn = rng.different(count, group.degree(me), except.as_slice());
+        drawn.into_iter().map(|i| group.neighbour(me, i)).collect()
     }
 
     /// Turns to the neighbours of this period.

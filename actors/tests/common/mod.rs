@@ -104,6 +104,6 @@ pub fn group(policy: &PolicySpec, members: u32) -> Layout {
     let detects = policy.traits().gossips == Some(Gossips::Failures);
     let origin = if detects { Origin::Nowhere } else { Origin::Member(0) };
     let every = DistributionSpec::Constant(Span::from_secs(2));
-    let group = GossipGroup::new(members, Neighbours::Complete, every, origin, Time::MAX);
+    let group = GossipGroup::new(members, Neighbours::Complete, every, origin, Time::MAX, 1);
     Layout::new(1, 0, vec![0; members as usize]).with_gossip(group)
 }

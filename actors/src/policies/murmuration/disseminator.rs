@@ -9,6 +9,7 @@ use super::cache::changes;
 use super::config::{Copying, Murmuration, MurmurationSpread};
 use super::timers::SPREAD;
 use crate::base::{ActorId, Span};
+use crate::layout::Role;
 use crate::machine::{CacheNote, Effects};
 use crate::message::{Gossip, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
@@ -103,19 +104,24 @@ impl Disseminator {
         }
     }
 
-    /// Sends or forwards an update to `fan_out` random schedulers, except the one that it came from.
+    /// Sends or forwards an update to `fan_out` random schedulers, except the one that it came from, or to all others
+    /// that are up if there are no more. Without epidemic spread it sends none.
     pub(super) fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
-        let (me, layout, mut sample) = (fx.me(), fx.layout(), Vec::new());
-        // Few schedulers are drawn among many, so unsuitable draws are repeated, a bounded number of times.
-        for _ in 0..4 * self.fan_out {
-            let other = layout.scheduler(fx.rng().below(layout.schedulers()));
-            if other != me && other != from && self.is_up(other) && !sample.contains(&other) {
-                sample.push(other);
-                fx.send_as(recovery, other, update);
-                if sample.len() == self.fan_out as usize {
-                    break;
-                }
-            }
+        if self.fan_out == 0 {
+            return; // The receiver of a broadcast has no random numbers.
+        }
+        let layout = fx.layout();
+        let ends = [fx.me(), from].into_iter().chain(self.down.iter().map(|&(who, _)| who));
+        let mut left_out: Vec<u32> = ends
+            .filter_map(|who| match layout.role(who) {
+                Role::Scheduler(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        left_out.sort_unstable();
+        left_out.dedup();
+        for other in fx.rng().different(self.fan_out, layout.schedulers(), &left_out) {
+            fx.send_as(recovery, layout.scheduler(other), update);
         }
     }
 

@@ -23,7 +23,7 @@ const PLAIN: Lifeguard = Lifeguard {
 
 fn layout() -> Layout {
     let every = DistributionSpec::Constant(Span::ZERO);
-    let group = GossipGroup::new(5, Neighbours::Complete, every, Origin::Nowhere, Time::MAX);
+    let group = GossipGroup::new(5, Neighbours::Complete, every, Origin::Nowhere, Time::MAX, 1);
     Layout::new(1, 0, [0; 5]).with_gossip(group)
 }
 

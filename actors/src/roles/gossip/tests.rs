@@ -11,7 +11,7 @@ const AT_ONCE: DistributionSpec<Span> = DistributionSpec::Constant(Span::ZERO);
 
 fn layout(members: u32, origin: Origin) -> Layout {
     let until = Time::ZERO + Span::from_secs(10);
-    let group = GossipGroup::new(members, Neighbours::Complete, SECOND, origin, until);
+    let group = GossipGroup::new(members, Neighbours::Complete, SECOND, origin, until, 1);
     Layout::new(1, 0, vec![0; members as usize]).with_gossip(group)
 }
 
@@ -63,6 +63,38 @@ fn a_member_pushes_an_update_to_different_neighbours_for_some_periods() {
         assert!(messages.len() == pushed && messages.iter().all(|(_, msg)| *msg == push(0, 1)));
         assert!(pushed == 0 || messages[0].0 != messages[1].0 && messages.iter().all(|(to, _)| *to > 0));
     }
+}
+
+#[test]
+fn updates_arise_after_the_same_gaps_whatever_members_do_with_them() {
+    let gaps = |exchange: Exchange, seed| {
+        let every: DistributionSpec<Span> = toml::from_str("uniform = { low = '1s', high = '2s' }").unwrap();
+        let group = GossipGroup::new(5, Neighbours::Complete, every, Origin::Members, Time::MAX, seed);
+        let layout = Layout::new(1, 0, [0; 5]).with_gossip(group);
+        let (me, role) = (layout.node(1), Role::Node(1));
+        let machine = Gossiper::boxed(exchange.clone(), role, &layout);
+        let mut member = Harness::new(layout, me, 1, machine);
+        let mut gaps = Vec::new();
+        let mut last = member.step(Input::Start { epoch: 0 });
+        for _ in 0..5 {
+            gaps.extend(last.iter().filter_map(|effect| match effect {
+                Effect::Arm { timer: ARISE, after } => Some(*after),
+                _ => None,
+            }));
+            if matches!(exchange, Exchange::Periodic(_)) {
+                member.step(Input::Fire(PERIOD));
+            }
+            last = member.step(Input::Fire(ARISE));
+        }
+        assert_eq!(gaps.len(), 5);
+        gaps
+    };
+    let pushed = gaps(periodic(Some(0), None), 1);
+    for exchange in [periodic(None, Some(true)), periodic(Some(2), Some(true)), flood(SECOND)] {
+        assert_eq!(gaps(exchange, 1), pushed);
+    }
+    assert_ne!(gaps(flood(AT_ONCE), 2), pushed);
+    assert!(pushed.windows(2).all(|two| two[0] != two[1]));
 }
 
 #[test]

@@ -188,7 +188,7 @@ mod tests {
     /// What a run of an hour with four members has, given its faults and notes: second, who, of which member, what.
     fn found(faults: &str, notes: &[(u64, u32, u32, Standing)]) -> Detection {
         let every = DistributionSpec::Constant(Span::ZERO);
-        let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Nowhere, Time::MAX);
+        let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Nowhere, Time::MAX, 1);
         let layout = Layout::new(1, 0, [0; 4]).with_gossip(group);
         let specs: Vec<FaultSpec> = serde_json::from_str(faults).unwrap();
         let mut groups = Groups::new(layout.endpoints());

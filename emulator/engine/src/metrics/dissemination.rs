@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn ages_are_integrated_over_the_measured_part() {
         let every = DistributionSpec::Constant(Span::from_secs(1));
-        let group = GossipGroup::new(2, Neighbours::Complete, every, Origin::Member(0), Time::MAX);
+        let group = GossipGroup::new(2, Neighbours::Complete, every, Origin::Member(0), Time::MAX, 1);
         let layout = Layout::new(1, 0, [0; 2]).with_gossip(group);
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let mut tracker = SpreadTracker::new(&layout, Some(MeasuredPart { from: at(1), until: at(9) }));

@@ -183,7 +183,8 @@ impl Gossip {
                 "write for example bytes = 10_000",
             );
         }
-        let mut group = GossipGroup::new(members, neighbours, every.clone(), origin, self.measured().until);
+        let until = self.measured().until;
+        let mut group = GossipGroup::new(members, neighbours, every.clone(), origin, until, seed);
         group.bytes = *bytes;
         Ok(group)
     }
