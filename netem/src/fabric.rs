@@ -109,6 +109,7 @@ impl Fabric {
         });
         let counts = self.stats.of_mut(class);
         counts.sent += 1;
+        counts.bytes += u64::from(bytes);
         counts.delivered += 1;
         counts.propagation_ns += after.0;
         Verdict::Deliver { after, retransmissions: 0 }
@@ -122,11 +123,12 @@ impl Fabric {
         (world.calm && world.models.iter().all(alike)).then_some(first)
     }
 
-    /// Counts `count` messages that take the [`common_delay`](Self::common_delay).
+    /// Counts `count` messages of this number of bytes that take the [`common_delay`](Self::common_delay).
     #[inline]
-    pub fn count_delivered(&mut self, class: Class, count: u64, after: Span) {
+    pub fn count_delivered(&mut self, class: Class, count: u64, after: Span, bytes: u32) {
         let counts = self.stats.of_mut(class);
         counts.sent += count;
+        counts.bytes += count * u64::from(bytes);
         counts.delivered += count;
         counts.propagation_ns += count * after.0;
     }
@@ -135,7 +137,9 @@ impl Fabric {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
         let link = self.states.next(src, dst);
-        self.stats.of_mut(class).sent += 1;
+        let counts = self.stats.of_mut(class);
+        counts.sent += 1;
+        counts.bytes += u64::from(bytes);
         let now = model.uplink.map_or(sent, |uplink| {
             let leaves = &mut self.leaves[src.index()];
             *leaves = sent.max(*leaves) + uplink.transmission(bytes.into());
@@ -332,7 +336,10 @@ impl Transmission<'_> {
             }
             timeout = timeout + timeout;
             attempt += 1;
-            self.counts().retransmissions += 1;
+            let repeated = u64::from(self.bytes);
+            let counts = self.counts();
+            counts.retransmissions += 1;
+            counts.bytes += repeated;
         }
     }
 

@@ -63,6 +63,8 @@ impl Cause {
 pub struct ClassStats {
     /// Number of messages sent.
     pub sent: u64,
+    /// Bytes sent, headers and repeated transmissions included.
+    pub bytes: u64,
     /// Number of messages delivered at least once.
     pub delivered: u64,
     /// Number of messages that never arrive, by [`Cause`], in the order of [`Cause::ALL`].
@@ -108,6 +110,7 @@ impl ClassStats {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| add(mine, *theirs));
         };
         add(&mut self.sent, other.sent);
+        add(&mut self.bytes, other.bytes);
         add(&mut self.delivered, other.delivered);
         causes(&mut self.dropped, &other.dropped);
         causes(&mut self.unreachable, &other.unreachable);
@@ -146,6 +149,11 @@ impl Stats {
             Class::Datagram => &mut self.datagram,
             Class::Stream => &mut self.stream,
         }
+    }
+
+    /// Bytes sent in both classes, headers and repeated transmissions included.
+    pub const fn bytes(&self) -> u64 {
+        self.datagram.bytes.saturating_add(self.stream.bytes)
     }
 
     /// Number of transmissions of both classes that failed for a cause.

@@ -69,12 +69,12 @@ impl Core {
 
 protocol! {
     Core in _run;
-    Run = "core.run", Stream, Node -> Worker: Self::Run { copy, .. } => copy.task.job,
-    Resume = "core.resume", Stream, Node -> Worker: Self::Resume { copy, .. } => copy.task.job,
-    Stop = "core.stop", Stream, Node -> Worker: Self::Stop { copy, .. } => copy.task.job,
-    Suspend = "core.suspend", Stream, Node -> Worker: Self::Suspend { copy, .. } => copy.task.job,
-    Ended = "core.ended", Stream, Worker -> Node: Self::Ended { copy, .. } => copy.task.job,
-    Suspended = "core.suspended", Stream, Worker -> Node: Self::Suspended { copy, .. } => copy.task.job,
-    Ask = "core.ask", Stream, Node -> Worker: Self::Ask { copy, .. } => copy.task.job,
-    Score = "core.score", Stream, Worker -> Node: Self::Score { copy, .. } => copy.task.job,
+    Run = "core.run", Stream, 0, Node -> Worker: Self::Run { copy, .. } => copy.task.job,
+    Resume = "core.resume", Stream, 0, Node -> Worker: Self::Resume { copy, .. } => copy.task.job,
+    Stop = "core.stop", Stream, 0, Node -> Worker: Self::Stop { copy, .. } => copy.task.job,
+    Suspend = "core.suspend", Stream, 0, Node -> Worker: Self::Suspend { copy, .. } => copy.task.job,
+    Ended = "core.ended", Stream, 0, Worker -> Node: Self::Ended { copy, .. } => copy.task.job,
+    Suspended = "core.suspended", Stream, 0, Worker -> Node: Self::Suspended { copy, .. } => copy.task.job,
+    Ask = "core.ask", Stream, 0, Node -> Worker: Self::Ask { copy, .. } => copy.task.job,
+    Score = "core.score", Stream, 0, Worker -> Node: Self::Score { copy, .. } => copy.task.job,
 }

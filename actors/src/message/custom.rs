@@ -74,6 +74,8 @@ pub struct CustomKind {
     pub name: &'static str,
     /// Delivery class of the kind.
     pub class: Class,
+    /// Length of an encoded message, without the part of the payload that its fields leave empty, bytes.
+    pub bytes: u32,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
     /// The job that a message concerns, if any: the first job that its fields name.
@@ -103,6 +105,8 @@ impl Protocol for Custom {
         }
         kinds
     };
+
+    const BYTES: &'static [u32] = &[HEAD + PAYLOAD as u32; 2 * NUMBERS];
 
     #[inline]
     fn kind(&self) -> u8 {
@@ -162,6 +166,9 @@ pub(crate) fn install(kinds: &[(u8, CustomKind)]) -> Result<(), String> {
 
 /// Bytes of a payload.
 pub const PAYLOAD: usize = 24;
+
+/// Bytes of an encoded message before its payload: that it is one of another crate, and its kind.
+pub const HEAD: u32 = 5;
 
 /// A value that a custom message can contain: little endian, of a fixed length.
 pub trait Field: Copy {

@@ -61,12 +61,12 @@ pub enum Detect {
 
 protocol! {
     Detect in run (fragments: Self::News { .. });
-    Ping = "swim.ping", Datagram, Node -> Node: Self::Ping { by, .. } if run.has_node(by),
-    Ask = "swim.ask", Datagram, Node -> Node:
+    Ping = "swim.ping", Datagram, 16, Node -> Node: Self::Ping { by, .. } if run.has_node(by),
+    Ask = "swim.ask", Datagram, 16, Node -> Node:
         Self::Ask { member, .. } if run.has_node(member) && run.to != Role::Node(member),
-    Ack = "swim.ack", Datagram, Node -> Node:
+    Ack = "swim.ack", Datagram, 20, Node -> Node:
         Self::Ack { member, by, .. } if run.has_node(member) && run.has_node(by),
-    Nack = "swim.nack", Datagram, Node -> Node: Self::Nack { .. },
-    News = "swim.news", Datagram, Node -> Node:
+    Nack = "swim.nack", Datagram, 12, Node -> Node: Self::Nack { .. },
+    News = "swim.news", Datagram, 24, Node -> Node:
         Self::News { member, by, .. } if run.has_node(member) && run.has_node(by),
 }

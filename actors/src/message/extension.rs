@@ -68,7 +68,9 @@ macro_rules! custom_messages {
         const _: () = {
             use $crate::base::Class;
             use $crate::layout::Role;
-            use $crate::message::{Custom, CustomKind, CustomProtocol, Field, Message, PAYLOAD, PayloadWriter};
+            use $crate::message::{
+                Custom, CustomKind, CustomProtocol, Field, HEAD, Message, PAYLOAD, PayloadWriter,
+            };
 
             enum KindNumber { $($label),+ }
 
@@ -100,6 +102,7 @@ macro_rules! custom_messages {
                 const KINDS: &'static [CustomKind] = &[$(CustomKind {
                     name: $wire,
                     class: Class::$class,
+                    bytes: HEAD + (0 $(+ <$type as Field>::BYTES)*) as u32,
                     check: |custom, run| {
                         matches!((run.from, run.to), $((Role::$from { .. }, Role::$to { .. }))|+)
                             && $name::decode(custom).is_some_and(|msg| msg.is_within(run))

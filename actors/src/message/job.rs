@@ -26,6 +26,6 @@ pub enum Job {
 
 protocol! {
     Job in run;
-    Submit = "job.submit", Stream, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job) => job,
-    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job, .. } if run.has_job(job) => job,
+    Submit = "job.submit", Stream, 16, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job) => job,
+    Finished = "job.finished", Stream, 13, Scheduler -> Client: Self::Finished { job, .. } if run.has_job(job) => job,
 }

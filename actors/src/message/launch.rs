@@ -146,12 +146,12 @@ impl Launch {
 
 protocol! {
     Launch in run;
-    Row = "launch.row", Stream, Scheduler -> Node:
+    Row = "launch.row", Stream, 28, Scheduler -> Node:
         launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| row.fits(run))
             => launch.row().map(|row| row.job),
-    Completed = "launch.completed", Stream, Node -> Scheduler:
+    Completed = "launch.completed", Stream, 20, Node -> Scheduler:
         Self::Completed { copy } if run.has_task(copy.task) => copy.task.job,
-    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if tasks.fits(run) => tasks.job,
+    Drop = "launch.drop", Stream, 24, Scheduler -> Node: Self::Drop(tasks) if tasks.fits(run) => tasks.job,
 }
 #[cfg(test)]
 mod tests {

@@ -73,19 +73,19 @@ pub enum Probe {
 // A count of zero would be decremented.
 protocol! {
     Probe in run;
-    Reserve = "probe.reserve", Datagram, Scheduler -> Node:
+    Reserve = "probe.reserve", Datagram, 21, Scheduler -> Node:
         Self::Reserve { job, count, .. } if count > 0 && run.has_job(job) => job,
-    Claim = "probe.claim", Stream, Node -> Scheduler:
+    Claim = "probe.claim", Stream, 17, Node -> Scheduler:
         Self::Claim { job, .. } if run.has_job(job) => job,
-    Grant = "probe.grant", Stream, Scheduler -> Node:
+    Grant = "probe.grant", Stream, 31, Scheduler -> Node:
         Self::Grant { row, .. } if row.fits(run) => row.job,
-    Nothing = "probe.nothing", Stream, Scheduler -> Node:
+    Nothing = "probe.nothing", Stream, 16, Scheduler -> Node:
         Self::Nothing { job, .. } if run.has_job(job) => job,
-    Cancel = "probe.cancel", Datagram, Scheduler -> Node:
+    Cancel = "probe.cancel", Datagram, 16, Scheduler -> Node:
         Self::Cancel { job, .. } if run.has_job(job) => job,
-    Sample = "probe.sample", Datagram, Scheduler -> Node:
+    Sample = "probe.sample", Datagram, 17, Scheduler -> Node:
         Self::Sample { task, .. } if run.has_task(task) => task.job,
-    Length = "probe.length", Datagram, Node -> Scheduler:
+    Length = "probe.length", Datagram, 20, Node -> Scheduler:
         Self::Length { task, .. } if run.has_task(task) => task.job,
 }
 
@@ -111,10 +111,10 @@ pub enum Steal {
 
 protocol! {
     Steal in run;
-    Ask = "steal.ask", Datagram, Node -> Node: Self::Ask,
-    Loot = "steal.loot", Datagram, Node -> Node: Self::Loot { scheduler, job, count, .. }
+    Ask = "steal.ask", Datagram, 8, Node -> Node: Self::Ask,
+    Loot = "steal.loot", Datagram, 21, Node -> Node: Self::Loot { scheduler, job, count, .. }
         if count > 0 && run.has_scheduler(scheduler) && run.has_job(job) => job,
-    Nothing = "steal.nothing", Datagram, Node -> Node: Self::Nothing,
+    Nothing = "steal.nothing", Datagram, 8, Node -> Node: Self::Nothing,
 }
 
 /// A time in a compact form, which leaves room in a message.
@@ -192,12 +192,12 @@ pub enum Share {
 
 protocol! {
     Share in run (fragments: Self::Bits(_));
-    Probe = "share.probe", Datagram, Scheduler -> Node:
+    Probe = "share.probe", Datagram, 28, Scheduler -> Node:
         Self::Probe { job, count, .. } if count > 0 && run.has_job(job) => job,
-    Accepted = "share.accepted", Datagram, Node -> Scheduler:
+    Accepted = "share.accepted", Datagram, 12, Node -> Scheduler:
         Self::Accepted { job } if run.has_job(job) => job,
-    Rejected = "share.rejected", Datagram, Node -> Scheduler:
+    Rejected = "share.rejected", Datagram, 19, Node -> Scheduler:
         Self::Rejected { job, .. } if run.has_job(job) => job,
-    Bits = "share.bits", Datagram, Scheduler -> Node | Node -> Scheduler: Self::Bits(Blocks { first, len, .. })
+    Bits = "share.bits", Datagram, 32, Scheduler -> Node | Node -> Scheduler: Self::Bits(Blocks { first, len, .. })
         if len > 0 && u32::from(first) + u32::from(len) <= run.layout.nodes().div_ceil(Blocks::NODES),
 }

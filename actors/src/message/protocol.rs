@@ -8,6 +8,8 @@ use crate::layout::{Layout, Role};
 pub(super) trait Protocol {
     /// Name and class of each kind.
     const KINDS: &'static [(&'static str, Class)];
+    /// Length of the longest message of each kind, bytes, in the encoding of messages between hosts.
+    const BYTES: &'static [u32];
     /// The index of this message in [`KINDS`](Self::KINDS).
     fn kind(&self) -> u8;
     /// True for continuation fragments.
@@ -21,23 +23,24 @@ pub(super) trait Protocol {
 /// Implements [`Protocol`] for a message type from a table with one row a kind:
 ///
 /// ```text
-/// label = "wire name", class, Role -> Role | Role -> Role: pattern if bounds => job,
+/// label = "wire name", class, bytes, Role -> Role | Role -> Role: pattern if bounds => job,
 /// ```
 ///
-/// The order of the rows numbers the kinds. The patterns must be exhaustive and disjoint. The bounds, an optional
-/// expression over `run` and the names of the pattern, keep an index within the table it is used with; they do not
-/// check whether a message is plausible. The job is the one that the message concerns, if any. `(fragments: pattern)`
-/// names the messages that continue the message before them.
+/// The order of the rows numbers the kinds. The bytes are those of [`Protocol::BYTES`]. The patterns must be exhaustive
+/// and disjoint. The bounds, an optional expression over `run` and the names of the pattern, keep an index within the
+/// table it is used with; they do not check whether a message is plausible. The job is the one that the message
+/// concerns, if any. `(fragments: pattern)` names the messages that continue the message before them.
 macro_rules! protocol {
     (
         $message:ident in $run:ident
         $((fragments: $fragment:pat))?;
-        $($label:ident = $name:literal, $class:ident,
+        $($label:ident = $name:literal, $class:ident, $bytes:literal,
             $($from:ident -> $to:ident)|+ : $pattern:pat $(if $bounds:expr)? $(=> $job:expr)?),+ $(,)?
     ) => {
         impl $crate::message::protocol::Protocol for $message {
             const KINDS: &'static [(&'static str, $crate::base::Class)] =
                 &[$(($name, $crate::base::Class::$class)),+];
+            const BYTES: &'static [u32] = &[$($bytes),+];
 
             #[inline]
             fn kind(&self) -> u8 {

@@ -44,6 +44,22 @@ macro_rules! messages {
             assert!(at == COUNT);
             all
         };
+        /// Length of the longest message of every kind in the encoding of messages between hosts, bytes, in the order
+        /// of [`KINDS`].
+        const ENCODED: [u32; COUNT] = {
+            let mut all = [0; COUNT];
+            let mut at = 0;
+            $({
+                let part = <$message as Protocol>::BYTES;
+                let mut i = 0;
+                while i < part.len() {
+                    all[at] = part[i];
+                    at += 1;
+                    i += 1;
+                }
+            })*
+            all
+        };
         const COUNT: usize = 0 $(+ <$message as Protocol>::KINDS.len())*;
 
         impl Message {
@@ -147,20 +163,36 @@ impl Message {
         kind_name(self.kind())
     }
 
-    /// Bytes on the wire, headers included, for links with a rate. A message is a QUIC packet of its own: IPv4, UDP,
-    /// short header and tag are 53 bytes, the frame header 4, the payload `size_of::<Message>()`. The payload has the
-    /// size of the largest message.
-    pub const WIRE_BYTES: u32 = 57 + size_of::<Self>() as u32;
-}
-
-impl Message {
-    /// Bytes of this message on the wire: those of an update, if the experiment states them, or else
-    /// [`WIRE_BYTES`](Self::WIRE_BYTES).
+    /// Bytes of this message on the wire: those of an update, if the experiment states them, or else those of its kind.
     #[inline]
     pub fn wire_bytes(&self, layout: &Layout) -> u32 {
         let update = matches!(self, Self::Spread(Spread::Push { .. } | Spread::Answer { .. }));
-        layout.gossip().filter(|_| update).and_then(|group| group.bytes).unwrap_or(Self::WIRE_BYTES)
+        let stated = layout.gossip().filter(|_| update).and_then(|group| group.bytes);
+        stated.unwrap_or_else(|| wire_bytes(self.kind()))
     }
+}
+
+/// Bytes of the headers of a message on the wire: it is a QUIC packet of its own, in which IPv4, UDP, short header and
+/// tag take 53 bytes, and the frame header 4.
+pub const HEADERS: u32 = 57;
+
+/// The most bytes of a message on the wire whose size is that of its kind.
+pub const MOST_WIRE_BYTES: u32 = {
+    let (mut most, mut at) = (0, 0);
+    while at < COUNT {
+        most = if ENCODED[at] > most { ENCODED[at] } else { most };
+        at += 1;
+    }
+    HEADERS + most
+};
+
+/// Bytes of a message of a kind on the wire: headers, and the length of the longest message of the kind as it is
+/// encoded between hosts. A message of a policy in another crate has the bytes of its fields instead of a whole
+/// payload.
+#[inline]
+pub fn wire_bytes(kind: u8) -> u32 {
+    let custom = usize::from(kind).checked_sub(CLOSED).and_then(|at| installed()[at]);
+    HEADERS + custom.map_or_else(|| ENCODED[usize::from(kind)], |kind| kind.bytes)
 }
 
 /// Number of kinds of this crate's messages.

@@ -23,7 +23,7 @@ pub enum Heartbeat {
 
 protocol! {
     Heartbeat in run;
-    Wait = "heartbeat.wait", Datagram, Node -> Scheduler: Self::Wait { .. },
+    Wait = "heartbeat.wait", Datagram, 32, Node -> Scheduler: Self::Wait { .. },
 }
 
 /// The state of a node for a central scheduler. The newest report wins; a lost report is superseded by the next.
@@ -51,8 +51,8 @@ pub enum NodeReport {
 
 protocol! {
     NodeReport in run;
-    Service = "heartbeat.service", Datagram, Node -> Scheduler: Self::Service { .. },
-    Room = "heartbeat.room", Datagram, Node -> Scheduler: Self::Room { .. },
+    Service = "heartbeat.service", Datagram, 28, Node -> Scheduler: Self::Service { .. },
+    Room = "heartbeat.room", Datagram, 20, Node -> Scheduler: Self::Room { .. },
 }
 
 /// Progress at a given time. The newest report wins; a lost report is superseded by the next.
@@ -73,7 +73,7 @@ pub enum Progress {
 
 protocol! {
     Progress in run;
-    Report = "progress.report", Datagram, Node -> Scheduler:
+    Report = "progress.report", Datagram, 36, Node -> Scheduler:
         Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }
 
@@ -96,7 +96,7 @@ pub enum UsageReport {
 
 protocol! {
     UsageReport in run;
-    Report = "usage.report", Datagram, Node -> Scheduler:
+    Report = "usage.report", Datagram, 36, Node -> Scheduler:
         Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }
 
@@ -132,8 +132,8 @@ impl Contention {
 
 protocol! {
     Contention in run;
-    Throttled = "usage.throttled", Stream, Node -> Scheduler:
+    Throttled = "usage.throttled", Stream, 32, Node -> Scheduler:
         Self::Throttled { copy, rate, .. } if rate <= Self::ALL && run.has_task(copy.task) => copy.task.job,
-    Evicted = "usage.evicted", Stream, Node -> Scheduler:
+    Evicted = "usage.evicted", Stream, 25, Node -> Scheduler:
         Self::Evicted { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }

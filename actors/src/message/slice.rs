@@ -49,7 +49,7 @@ pub enum Slice {
 
 protocol! {
     Slice in run;
-    Switch = "gang.switch", Stream, Scheduler -> Node: Self::Switch { core, work, .. }
+    Switch = "gang.switch", Stream, 36, Scheduler -> Node: Self::Switch { core, work, .. }
         if matches!(run.to, Role::Node(node) if u32::from(core) < run.layout.cores(node))
             && work.copy().is_none_or(|copy| run.has_task(copy.task)) => work.copy().map(|copy| copy.task.job),
 }
@@ -121,8 +121,8 @@ impl SuspendableCopy {
 
 protocol! {
     Preemption in run;
-    Suspend = "preempt.suspend", Stream, Scheduler -> Node:
+    Suspend = "preempt.suspend", Stream, 24, Scheduler -> Node:
         Self::Suspend { copy, .. } if run.has_task(copy.task) => copy.task.job,
-    Resume = "preempt.resume", Stream, Scheduler -> Node:
+    Resume = "preempt.resume", Stream, 24, Scheduler -> Node:
         Self::Resume { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }

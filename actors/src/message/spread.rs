@@ -39,9 +39,9 @@ pub enum Spread {
 
 protocol! {
     Spread in run (fragments: Self::Push { more: true, .. } | Self::Answer { more: true, .. });
-    Push = "spread.push", Datagram, Node -> Node | Scheduler -> Node:
+    Push = "spread.push", Datagram, 17, Node -> Node | Scheduler -> Node:
         Self::Push { update, .. } if update.origin <= run.layout.nodes(),
-    Ask = "spread.ask", Datagram, Node -> Node: Self::Ask { .. },
-    Answer = "spread.answer", Datagram, Node -> Node:
+    Ask = "spread.ask", Datagram, 16, Node -> Node: Self::Ask { .. },
+    Answer = "spread.answer", Datagram, 17, Node -> Node:
         Self::Answer { update, .. } if update.origin <= run.layout.nodes(),
 }

@@ -19,7 +19,7 @@ use volary_engine::parcel::Parcel;
 
 /// Version of the encodings in this module and of the order of messages between peers; both peers need the same
 /// version.
-pub const PROTOCOL: u32 = 17;
+pub const PROTOCOL: u32 = 18;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
 /// Limit of any frame, bytes. The largest frame holds an experiment with its traces.
@@ -240,13 +240,20 @@ impl Writer for VecWriter<'_> {
 }
 
 #[cfg(test)]
+#[path = "../../../actors/tests/common/forged.rs"]
+mod forged;
+
+#[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::collection::vec;
     use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
-    use volary_actors::base::{ActorId, JobId, Time};
-    use volary_actors::message::{Job, Launch, Message, Probe, Row, TaskRange};
+    use volary_actors::base::{ActorId, JobId, Rng, Time};
+    use volary_actors::message::{HEADERS, Job, Launch, Message, Probe, Row, TaskRange, kinds, wire_bytes};
 
+    use super::forged::Forger;
     use super::*;
 
     #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -404,6 +411,22 @@ mod tests {
         assert_eq!(error, CodecError::Version(VERSION + 1));
         assert!(error.to_string().contains("install the same version"));
         assert_eq!(encode_batch(9, &[parcel], 10, &mut bytes), 0, "no room for a parcel");
+    }
+
+    #[test]
+    fn the_bytes_of_a_kind_are_those_of_its_longest_encoded_message_and_headers() {
+        let mut forger = Forger { dice: Rng::new(1, 0, 0), now: Time::ZERO, jobs: 3, tasks: 3 };
+        let mut longest = BTreeMap::new();
+        for _ in 0..100_000 {
+            let (msg, mut bytes) = (forger.nonsense(), Vec::new());
+            write(&msg, PARCEL, &mut bytes).unwrap();
+            let most = longest.entry(msg.kind()).or_insert(0);
+            *most = bytes.len().max(*most);
+        }
+        let stated: BTreeMap<_, _> =
+            longest.keys().map(|&kind| (kind, (wire_bytes(kind) - HEADERS) as usize)).collect();
+        assert_eq!(stated, longest);
+        assert_eq!(longest.len(), kinds().filter(|(name, _)| !name.starts_with("core.")).count());
     }
 
     /// Compares the encoded bytes: changing them requires a new version of [`PROTOCOL`].

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use volary_actors::message::{HEAD, HEADERS, PAYLOAD, kinds, wire_bytes};
+
 use crate::common::binary::expect;
 
 pub(crate) fn root() -> PathBuf {
@@ -79,7 +81,31 @@ fn references() -> Vec<(&'static str, String)> {
         policies.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", card.trim_end()));
     }
     pages.push(("policies", policies));
+    pages.push(("messages", messages()));
     pages
+}
+
+/// The page of the kinds of messages that cross the network, with their class and bytes.
+fn messages() -> String {
+    let about = format!(
+        "# Messages\n\n\
+        <!-- Generated: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs -->\n\n\
+        Bytes of each kind of message on the emulated network: {HEADERS} bytes of headers, since each message is a QUIC\n\
+        packet of its own (IPv4 20, UDP 8, QUIC 25, frame 4), and the longest message of the kind as it is encoded between\n\
+        hosts. Links and uplinks with a rate take this long for a message, and `messages.bytes` of the results is their sum.\n\
+        A message of several datagrams, such as a batch, is a row for each. `workload.gossip.updates.bytes` replaces the\n\
+        bytes of `spread.push` and `spread.answer`. A message of a policy in another crate has {} bytes and those of its\n\
+        fields, one of a program in another language {}.\n\n\
+        | kind | class | bytes |\n|---|---|--:|\n",
+        HEADERS + HEAD,
+        HEADERS + HEAD + PAYLOAD as u32,
+    );
+    let crossing = (0..).zip(kinds()).filter(|(_, (name, _))| !name.starts_with("core."));
+    let rows = crossing.map(|(kind, (name, class))| {
+        let class = format!("{class:?}").to_lowercase();
+        format!("| `{name}` | {class} | {} |\n", wire_bytes(kind))
+    });
+    about + &rows.collect::<String>()
 }
 
 #[test]

@@ -141,8 +141,8 @@ fn canonical(value: &Value, out: &mut String) {
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
                 // The interference that cores met follows from the profile, the share of slow jobs and the drift of
-                // response times from their times, and the results of graphs from times and stages; earlier versions
-                // did not count them.
+                // response times from their times, the results of graphs from times and stages, and the bytes from
+                // the kinds of messages; earlier versions did not count them.
                 let besides = [
                     "cpu_s",
                     "planning_cpu_s",
@@ -156,6 +156,7 @@ fn canonical(value: &Value, out: &mut String) {
                     "bounded_slowdown",
                     "graphs",
                     "unsettled",
+                    "bytes",
                 ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();

@@ -165,31 +165,31 @@ impl Gossip {
 protocol! {
     Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
         | Self::Entry { .. } | Self::Heard { .. });
-    Placed = "gossip.placed", Stream, Scheduler -> Scheduler:
+    Placed = "gossip.placed", Stream, 41, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run) => update.job,
-    Batch = "gossip.batch", Stream, Scheduler -> Scheduler:
+    Batch = "gossip.batch", Stream, 41, Scheduler -> Scheduler:
         Self::Placed(
             update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: false, .. }
         ) if update.fits(run) => update.job,
-    Withdrawn = "gossip.withdrawn", Stream, Scheduler -> Scheduler:
+    Withdrawn = "gossip.withdrawn", Stream, 41, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: false, .. })
         if update.fits(run) => update.job,
-    Ended = "gossip.ended", Stream, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
-    RumourPlaced = "rumour.placed", Datagram, Scheduler -> Scheduler:
+    Ended = "gossip.ended", Stream, 32, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
+    RumourPlaced = "rumour.placed", Datagram, 41, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run) => update.job,
-    RumourBatch = "rumour.batch", Datagram, Scheduler -> Scheduler:
+    RumourBatch = "rumour.batch", Datagram, 41, Scheduler -> Scheduler:
         Self::Placed(
             update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: true, .. }
         ) if update.fits(run) => update.job,
-    RumourWithdrawn = "rumour.withdrawn", Datagram, Scheduler -> Scheduler:
+    RumourWithdrawn = "rumour.withdrawn", Datagram, 41, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: true, .. })
         if update.fits(run) => update.job,
-    RumourEnded = "rumour.ended", Datagram, Node -> Scheduler | Scheduler -> Scheduler:
+    RumourEnded = "rumour.ended", Datagram, 32, Node -> Scheduler | Scheduler -> Scheduler:
         Self::EndedRumour(update) if run.has_node(update.node),
-    Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },
-    Answer = "cache.answer", Stream, Scheduler -> Scheduler: Self::Answer { .. },
-    Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
-    Heard = "cache.heard", Stream, Scheduler -> Scheduler: Self::Heard { origin, .. }
+    Ask = "cache.ask", Stream, 12, Scheduler -> Scheduler: Self::Ask { .. },
+    Answer = "cache.answer", Stream, 16, Scheduler -> Scheduler: Self::Answer { .. },
+    Entry = "cache.entry", Stream, 32, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
+    Heard = "cache.heard", Stream, 20, Scheduler -> Scheduler: Self::Heard { origin, .. }
         if origin < run.layout.schedulers() + run.layout.nodes(),
-    Backlog = "gossip.backlog", Datagram, Node -> Scheduler: Self::Backlog(_),
+    Backlog = "gossip.backlog", Datagram, 32, Node -> Scheduler: Self::Backlog(_),
 }

@@ -51,13 +51,13 @@ pub enum Ring {
 
 protocol! {
     RingProbe in run;
-    Probe = "ring.visit", Stream, Scheduler -> Node | Node -> Node:
+    Probe = "ring.visit", Stream, 26, Scheduler -> Node | Node -> Node:
         Self { task, scheduler, .. } if run.has_scheduler(u32::from(scheduler)) && run.has_task(task)
             => task.job,
 }
 
 protocol! {
     Ring in run;
-    State = "ring.state", Datagram, Scheduler -> Node | Node -> Node: Self::State { .. },
-    Load = "ring.load", Datagram, Scheduler -> Scheduler: Self::Load { .. },
+    State = "ring.state", Datagram, 28, Scheduler -> Node | Node -> Node: Self::State { .. },
+    Load = "ring.load", Datagram, 28, Scheduler -> Scheduler: Self::Load { .. },
 }

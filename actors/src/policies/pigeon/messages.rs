@@ -159,26 +159,26 @@ pub enum Group {
 
 protocol! {
     Group in run;
-    Tasks = "group.tasks", Stream,
+    Tasks = "group.tasks", Stream, 32,
         Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
         Self::Tasks(tasks) if tasks.fits(run) => tasks.batch.job,
-    Run = "group.run", Stream, Auxiliary -> Node | Node -> Node: Self::Run { core, next }
+    Run = "group.run", Stream, 28, Auxiliary -> Node | Node -> Node: Self::Run { core, next }
         if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
             && next.fits(run) => next.copy.task.job,
-    Idle = "group.idle", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
+    Idle = "group.idle", Stream, 18, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
         Self::Idle { core, .. } if run.has_core(core),
-    Status = "group.status", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
+    Status = "group.status", Stream, 34, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
         Self::Status { core, running, .. } if run.has_core(core) && running.fits(run) => running.copy.task.job,
-    Ask = "group.ask", Stream, Auxiliary -> Scheduler | Node -> Scheduler: Self::Ask,
-    Watch = "group.watch", Stream, Node -> Node: Self::Watch,
-    Open = "group.open", Stream,
+    Ask = "group.ask", Stream, 8, Auxiliary -> Scheduler | Node -> Scheduler: Self::Ask,
+    Watch = "group.watch", Stream, 8, Node -> Node: Self::Watch,
+    Open = "group.open", Stream, 32,
         Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
         Self::Open(tasks) if tasks.fits(run) => tasks.batch.job,
-    Takes = "group.takes", Stream, Auxiliary -> Node | Auxiliary -> Scheduler | Node -> Node | Node -> Scheduler:
+    Takes = "group.takes", Stream, 20, Auxiliary -> Node | Auxiliary -> Scheduler | Node -> Node | Node -> Scheduler:
         Self::Takes { .. },
-    Mirror = "group.mirror", Stream, Auxiliary -> Auxiliary:
+    Mirror = "group.mirror", Stream, 16, Auxiliary -> Auxiliary:
         Self::Mirror { job, head, .. } if run.has_job(job) && run.has_job(head),
-    Lengths = "group.lengths", Datagram, Auxiliary -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
+    Lengths = "group.lengths", Datagram, 24, Auxiliary -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
 }
 
 #[cfg(test)]

@@ -243,7 +243,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 102] = [
+pub static METRICS: [Metric; 103] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -363,6 +363,8 @@ pub static METRICS: [Metric; 102] = [
         .means("suspensions of copies per task").column(Cost, "suspended/task").ranked(19),
     Metric::new("messages.total / tasks", Plain, Less, Summary::messages_per_task)
         .means("the policy's own messages per task").censored().column(Cost, "msgs/task").ranked(6).compared(),
+    Metric::new("messages.bytes / tasks", Plain, Less, |s| per_task(s, s.messages.bytes))
+        .means("bytes of all messages per task, headers and repeated transmissions included").censored().column(Cost, "bytes/task"),
     Metric::new("messages.recovery / tasks", Plain, Neither, |s| per_task(s, s.messages.recovery))
         .means("messages per task that repair losses or report state, not among the policy's own")
         .column(Cost, "repairs/task").ranked(20).shown_if(|s| per_task(s, s.messages.recovery)),

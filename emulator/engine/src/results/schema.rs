@@ -385,6 +385,10 @@ pub struct Messages {
     /// Messages that actors send to repair losses, and transmissions repeated by streams of the emulated network.
     /// Retransmissions of QUIC between hosts are not counted.
     pub recovery: u64,
+    /// Bytes of all these messages and repeated transmissions on the emulated network, with 57 bytes of headers each. A
+    /// message of several datagrams has the headers of each. 0 in studies of earlier versions.
+    #[serde(default)]
+    pub bytes: u64,
     /// Messages by kind, recovery included.
     pub by_kind: BTreeMap<String, u64>,
 }

@@ -2,7 +2,7 @@
 
 use volary_actors::base::{JobId, Span};
 use volary_actors::catalog::Catalog;
-use volary_actors::message::Message;
+use volary_actors::message::MOST_WIRE_BYTES;
 use volary_actors::roles::LONGEST_WAIT;
 use volary_netem::{Faults, Worst};
 
@@ -49,7 +49,7 @@ pub(crate) fn longest(
     let worst = Worst::of(network, &machines.links, faults).ok()?;
     let tasks = || (0..workload.jobs()).map(|job| workload.job(JobId(job)).tasks);
     let messages: u64 = tasks().map(|tasks| u64::from(tasks) * u64::from(IN_TURN)).sum();
-    let delay = worst.longest_delay(messages.saturating_mul(Message::WIRE_BYTES.into()));
+    let delay = worst.longest_delay(messages.saturating_mul(MOST_WIRE_BYTES.into()));
     let round = policy.longest_wait() + network.peer_timeout + LONGEST_WAIT + delay + delay;
     let reservations = policy.traits().reservations;
     let claims: u64 = tasks().map(|tasks| reservations.reserved_for(tasks)).sum();

@@ -141,7 +141,8 @@ impl<O: Observer> Shard<'_, O> {
         let receivers = u64::from(layout.schedulers() - u32::from(is_scheduler));
         let kind = msg.kind();
         self.traffic.by_kind[kind as usize] += if msg.is_fragment() { 0 } else { receivers };
-        self.parts.fabric.count_delivered(KINDS[kind as usize].1, receivers, after);
+        let bytes = msg.wire_bytes(layout);
+        self.parts.fabric.count_delivered(KINDS[kind as usize].1, receivers, after, bytes);
         if receivers > 0 {
             let kind = EventKind::Broadcast(msg);
             self.push(self.now + after, me, Event { to: me, stamp: Stamp::NONE, kind });

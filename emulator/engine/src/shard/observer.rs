@@ -151,6 +151,8 @@ impl Traffic {
 pub struct WindowTally {
     /// Counters of messages.
     pub traffic: Traffic,
+    /// Bytes sent over the network, headers and repeated transmissions included.
+    pub bytes: u64,
     /// The load of actors that take time, in the order of [`ROLES`](crate::handling::ROLES); empty if they take none.
     pub loads: Vec<RoleLoad>,
     /// Use of shared nodes; `None` if nodes are not shared.

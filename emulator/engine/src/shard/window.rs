@@ -26,6 +26,7 @@ impl<O: Observer> Shard<'_, O> {
     fn tally(&self, at: Time) -> WindowTally {
         WindowTally {
             traffic: self.traffic.clone(),
+            bytes: self.parts.fabric.stats().bytes(),
             loads: self
                 .servers
                 .as_ref()
@@ -45,6 +46,7 @@ impl<O: Observer> Shard<'_, O> {
             tally.loads = vec![RoleLoad::default(); tally.loads.len()];
         }
         tally.traffic.subtract(&begin.traffic);
+        tally.bytes -= begin.bytes;
         if let (Some(shared), Some(begin)) = (&mut tally.shared, &begin.shared) {
             shared.subtract(begin);
         }

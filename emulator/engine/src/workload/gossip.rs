@@ -42,8 +42,8 @@ pub struct Updates {
     /// Where updates arise.
     #[serde(default)]
     pub at: UpdateOrigin,
-    /// Bytes of a message with an update, headers included, for links and uplinks with a rate. Default: 89, those of
-    /// every other message.
+    /// Bytes of a message with an update, headers included, on links and uplinks with a rate and in the results. If
+    /// absent, those of its kind: 74.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub bytes: Option<u32>,

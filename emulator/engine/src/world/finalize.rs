@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::Role;
-use volary_actors::message::{KINDS, Message, kind_name};
+use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Burst, Cores, Injection, RunLength, SharedUse};
@@ -36,6 +36,8 @@ pub struct Counters {
     pub dropped: u64,
     /// Retransmissions by streams.
     pub retransmissions: u64,
+    /// Bytes sent over the network, headers and repeated transmissions included.
+    pub bytes: u64,
     /// Counters of the network.
     pub network: Stats,
     /// CPU time of planning, in nanoseconds.
@@ -49,7 +51,7 @@ pub struct Counters {
 impl Counters {
     /// Returns the counters of a shard so far.
     pub fn of<O: Observer>(shard: &Shard<'_, O>) -> Self {
-        let WindowTally { traffic, loads, shared } = shard.measured();
+        let WindowTally { traffic, bytes, loads, shared } = shard.measured();
         Self {
             events: shard.events(),
             hash: shard.order_hash(),
@@ -57,6 +59,7 @@ impl Counters {
             recovery: traffic.recovery,
             dropped: traffic.dropped,
             retransmissions: traffic.retransmissions,
+            bytes,
             network: shard.fabric().stats().clone(),
             planning: shard.planning(),
             loads,
@@ -75,6 +78,7 @@ impl Counters {
         add(&mut self.recovery, other.recovery);
         add(&mut self.dropped, other.dropped);
         add(&mut self.retransmissions, other.retransmissions);
+        add(&mut self.bytes, other.bytes);
         self.network.add(&other.network);
         add(&mut self.planning, other.planning);
         self.loads.resize(self.loads.len().max(other.loads.len()), RoleLoad::default());
@@ -91,6 +95,7 @@ impl Counters {
             total: sent.saturating_sub(self.recovery),
             dropped: self.dropped,
             recovery: self.recovery.saturating_add(self.retransmissions),
+            bytes: self.bytes,
             by_kind: named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect(),
         }
     }
@@ -230,13 +235,8 @@ impl FinishedRun<'_> {
         let (all, layout) = ((sent.total + sent.recovery) as f64, self.world.layout());
         if let Some(gossip) = &mut sections.gossip {
             let each = gossip.updates as f64 * f64::from(layout.nodes());
-            // Questions hold no update; every other datagram holds one.
-            let asks = sent.by_kind.get("spread.ask").map_or(0.0, |asks| *asks as f64);
-            let pushes = self.counters.network.datagram.sent as f64 - asks;
-            let plain = Message::WIRE_BYTES;
-            let of_update = layout.gossip().and_then(|group| group.bytes).unwrap_or(plain);
             gossip.messages = all / each;
-            gossip.sent_bytes = (asks * f64::from(plain) + pushes * f64::from(of_update)) / each;
+            gossip.sent_bytes = sent.bytes as f64 / each;
         }
         if let Some(detection) = &mut sections.detection {
             detection.messages = all / now.as_secs_f64() / f64::from(layout.nodes());

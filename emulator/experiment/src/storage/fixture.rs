@@ -137,6 +137,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             total: 64 * submitted,
             dropped: 3,
             recovery: 1,
+            bytes: 80 * 64 * submitted,
             by_kind: by_kind.map(|(kind, each)| (kind.to_owned(), each * submitted)).into(),
         },
         sections: PolicySections::default(),

@@ -226,6 +226,8 @@ fn counted(counters: &Counters) -> bool {
         recovery,
         dropped,
         retransmissions,
+        // A saturating sum that is converted to floating point.
+        bytes: _,
         network: Stats { datagram, stream },
         planning,
         loads,
@@ -248,6 +250,7 @@ fn counted(counters: &Counters) -> bool {
             queueing_ns: _,
             retransmission_ns: _,
             paused_ns: _,
+            bytes: _,
         } = stats;
         in_range(&[*sent, *delivered, *duplicated, *reordered, *retransmissions, *held, *degraded])
             && [dropped, unreachable, lost].iter().all(|causes| in_range(*causes))
