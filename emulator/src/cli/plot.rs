@@ -51,7 +51,8 @@ pub(super) struct Options {
     /// Title of the vertical axis of a sweep of one number; if absent, the number.
     #[arg(long, value_name = "TEXT")]
     y_title: Option<String>,
-    /// The swept key along the axis of a sweep; if absent, the key with the most values.
+    /// The swept key along the axis of a sweep, or a number of the results, in whose means each cell is a point; if
+    /// absent, the key with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
     /// The job drawn by `--what job`: its number, or `slowest` or `median` by response time under the first policy,

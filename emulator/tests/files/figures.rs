@@ -63,6 +63,12 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
         distributions.contains(">exponential 100ms</text>") && distributions.contains(">50ms</text>"),
         "{distributions}"
     );
+    let against = svg("--over mean --number p99 --policy sparrow");
+    assert!(against.contains(">response time, p99 against response time, mean</text>"), "{against}");
+    assert_eq!(
+        against.matches("<circle").count(),
+        svg("--number p99 --policy sparrow").matches("<circle").count()
+    );
     let alone = svg("--policy sparrow --width double --number wait-p99");
     assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
     assert!(!alone.contains("random"), "{alone}");
@@ -147,7 +153,13 @@ fn coverage_is_drawn_with_measured_times_beside_it() {
         assert_eq!(svg.matches("stroke-linejoin=\"round\"").count(), 2 * curves.len(), "each has a key");
         assert!(curves.iter().all(|curve| svg.contains(&format!(">{curve}</text>"))), "{args}");
     }
+    expect(here, "plot g --what staleness --out f.svg", 0);
+    let svg = fs::read_to_string(here.join("f.svg")).unwrap();
+    let ages = ["Age of synchronisation", "Version age", "Age of information"];
+    assert!(ages.iter().all(|age| svg.contains(&format!(">{age}</text>"))) && !svg.contains("NaN"));
+    assert!(!svg.contains("Error of the caches"), "gossip has no errors");
     let report = fs::read_to_string(here.join("g/report.html")).unwrap();
+    assert!(ages.iter().all(|age| report.contains(age)));
     assert!(report.contains("time since the update") && !report.contains("The slowest jobs"));
     fs::write(here.join("wrong.txt"), "5ms\n20\n").unwrap();
     fs::write(here.join("empty.txt"), "").unwrap();

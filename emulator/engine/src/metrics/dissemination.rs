@@ -15,8 +15,11 @@ use volary_actors::machine::Note;
 use volary_actors::message::Update;
 
 use super::PolicyMetric;
+use super::ages::{Lack, observed};
 use super::gauge::Gauge;
-use crate::results::{Dissemination, PolicyResults};
+use super::instants::{CacheSamples, Instants};
+use super::recording::Recording;
+use crate::results::{CacheRow, Dissemination, PolicyResults};
 use crate::workload::MeasuredPart;
 
 /// Folds notes about updates.
@@ -26,6 +29,8 @@ pub struct SpreadTracker<'a> {
     part: Option<MeasuredPart>,
     origins: BTreeMap<u32, OriginTrack>,
     members: Vec<MemberAges>,
+    /// Observations of some members over time; `None` if there are none.
+    samples: Option<CacheSamples>,
     delivery: Gauge,
     full: Gauge,
     half: Gauge,
@@ -69,6 +74,9 @@ struct MemberAges {
     informed_s: f64,
 }
 
+/// Most members that are observed over time.
+const OBSERVED: u32 = 32;
+
 impl MeasuredPart {
     fn clip(self, at: Time) -> Time {
         at.clamp(self.from, self.until)
@@ -100,6 +108,12 @@ impl OriginTrack {
         self.updates.push(Spreading { arose: now, reached: 0 });
     }
 
+    /// What a member lacks at an instant.
+    fn lack(&self, member: u32, at: Time) -> Lack {
+        let (had, missed) = self.updates.split_at(self.held[member as usize].number as usize);
+        Lack::of(missed.iter().map(|update| update.arose), had.last().map(|update| update.arose), at)
+    }
+
     /// Adds the ages of a member up to a time.
     fn age(&mut self, part: MeasuredPart, member: usize, now: Time, ages: &mut MemberAges) {
         let Held { number, since, versions } = self.held[member];
@@ -124,14 +138,19 @@ impl OriginTrack {
 }
 
 impl<'a> SpreadTracker<'a> {
-    /// A tracker of the group of a layout; without a group or a measured part it does nothing.
-    pub fn new(layout: &'a Layout, part: Option<MeasuredPart>) -> Self {
+    /// A tracker of the group of a layout, in the measured part of a run with a seed; without a group or a measured part
+    /// it does nothing.
+    pub fn new(layout: &'a Layout, recording: Recording, seed: u64) -> Self {
+        let part = recording.gossip;
         let members = if part.is_some() { layout.nodes() } else { 0 };
+        let samples =
+            |part: MeasuredPart| CacheSamples::new(Instants::new(seed, part.from, recording.cache_interval));
         Self {
             layout,
             part,
             origins: BTreeMap::new(),
             members: vec![MemberAges::default(); members as usize],
+            samples: part.filter(|_| recording.observes_caches()).map(samples),
             delivery: Gauge::new(),
             full: Gauge::new(),
             half: Gauge::new(),
@@ -162,8 +181,29 @@ impl<'a> SpreadTracker<'a> {
         Ok(())
     }
 
+    /// The observations so far.
+    pub(super) fn samples(&self) -> &[CacheRow] {
+        self.samples.as_ref().map_or(&[], |samples| &samples.rows)
+    }
+
+    /// Observes members at the instants that are due.
+    fn look(&mut self, now: Time) {
+        let (Some(part), Some(samples)) = (self.part, &mut self.samples) else { return };
+        let members = self.members.len() as u32;
+        let step = members.div_ceil(OBSERVED) as usize;
+        while let Some(at) = samples.due(now) {
+            for member in (0..members).step_by(step).filter(|_| part.contains(at)) {
+                let others = self.origins.iter().filter(|(origin, _)| **origin != member);
+                let lacks: Vec<Lack> = others.map(|(_, track)| track.lack(member, at)).collect();
+                samples.rows.extend((!lacks.is_empty()).then(|| observed(at, member, &lacks)));
+            }
+            samples.advance(members.min(OBSERVED) as usize);
+        }
+    }
+
     fn informed(&mut self, now: Time, who: ActorId, update: Update) {
         let (Some(part), Some(group)) = (self.part, self.layout.gossip()) else { return };
+        self.look(now);
         let Some(member) = self.number(group, who) else { return };
         let members = group.members();
         let track = self.origins.entry(update.origin).or_insert_with(|| OriginTrack::new(members));
@@ -204,6 +244,7 @@ impl PolicyMetric for SpreadTracker<'_> {
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         let (Some(part), Some(group)) = (self.part, self.layout.gossip()) else { return };
+        self.look(part.clip(end));
         let (mut all, mut measured, mut expected, mut reached) = (0u64, 0u64, 0u64, 0u64);
         for (&origin, track) in &mut self.origins {
             for (member, ages) in self.members.iter_mut().enumerate().filter(|(at, _)| *at as u32 != origin) {
@@ -230,6 +271,7 @@ impl PolicyMetric for SpreadTracker<'_> {
             }
         }
         results.deliveries = self.delivery.counts();
+        results.looks = self.samples.map_or_else(Vec::new, |samples| samples.rows);
         results.sections.gossip = Some(Dissemination {
             updates: all,
             measured,
@@ -260,7 +302,9 @@ mod tests {
         let group = GossipGroup::new(2, Neighbours::Complete, every, Origin::Member(0), Time::MAX, 1);
         let layout = Layout::new(1, 0, [0; 2]).with_gossip(group);
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-        let mut tracker = SpreadTracker::new(&layout, Some(MeasuredPart { from: at(1), until: at(9) }));
+        let part = MeasuredPart { from: at(1), until: at(9) };
+        let recording = Recording { gossip: Some(part), ..Recording::default() };
+        let mut tracker = SpreadTracker::new(&layout, recording, 1);
         let (origin, member) = (layout.node(0), layout.node(1));
         let of = |number| Update { origin: 0, number };
         for (seconds, who, number) in [(1, origin, 1), (2, origin, 2), (4, member, 2), (4, member, 1)] {
@@ -285,5 +329,17 @@ mod tests {
         assert_eq!(found.age_of_synchronisation_s.mean, 4.5 / 8.0);
         // The age grows from 2 s at 4 s to 7 s at 9 s.
         assert_eq!(found.age_of_information_s.mean, 4.5);
+        // An instant of each second is observed; member 0 is the only origin.
+        assert_eq!(results.looks.len(), 8);
+        for (second, look) in (1_u32..).zip(&results.looks) {
+            assert_eq!((look.receiver, look.time.floor()), (1, f64::from(second)));
+            let versions = [1, 2, 2].get(second as usize - 1).copied().unwrap_or(0);
+            let age = if versions > 0 { look.time - 1.0 } else { 0.0 };
+            assert_eq!((look.in_flight, look.versions), (versions, f64::from(versions as u32)));
+            assert!((look.age - age).abs() < 1e-9 && look.error.is_nan(), "{look:?}");
+            let informed = (second >= 4).then_some(look.time - 2.0);
+            assert!(informed.is_none_or(|age| (look.information - age).abs() < 1e-9));
+            assert_eq!(look.information.is_nan(), informed.is_none());
+        }
     }
 }

@@ -6,6 +6,8 @@
 //! | `recording` | the data kept beyond the totals |
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
+//! | `ages` | ages of copies: of caches, and of what members have |
+//! | `instants` | the instants at which copies are observed |
 //! | `staleness` | staleness of the caches of schedulers |
 //! | `dissemination` | deliveries, coverage and ages of updates that spread among members |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
@@ -13,10 +15,12 @@
 //! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
 //! | `values` | values that the programs of policies in other languages record |
 
+mod ages;
 pub mod aggregator;
 mod detection;
 mod dissemination;
 mod gauge;
+mod instants;
 pub mod placements;
 pub mod planning;
 mod policy_metric;

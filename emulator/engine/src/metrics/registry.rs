@@ -29,7 +29,8 @@ pub fn policy_metrics<'a>(
 ) -> PolicyMetrics<'a> {
     let caches = CacheTracker::new(layout, workload, faults, recording, seed);
     let detects = layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere);
-    let spread = SpreadTracker::new(layout, recording.gossip.filter(|_| !detects));
+    let spreads = Recording { gossip: recording.gossip.filter(|_| !detects), ..recording };
+    let spread = SpreadTracker::new(layout, spreads, seed);
     let detection = DetectionTracker::new(layout, faults, recording.gossip.filter(|_| detects));
     let plans = Within(recording.measured(), Default::default());
     (caches, (Binder::new(workload, recording.measured()), (plans, (spread, detection))))

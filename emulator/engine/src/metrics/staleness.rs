@@ -29,13 +29,9 @@
 //! | `decisions` | updates that schedulers lacked in decisions, and the cost of their choices |
 //! | `waits` | the wait of a task at each node |
 //! | `copies` | copies of a state that a whole run shares |
-//! | `ages` | ages over time |
-//! | `instants` | the instants at which caches and copies are observed |
 
-mod ages;
 mod copies;
 mod decisions;
-mod instants;
 mod view;
 mod waits;
 
@@ -46,13 +42,13 @@ use volary_actors::machine::{CacheNote, Note, ServiceOrder};
 use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
-use self::ages::Ages;
 use self::copies::CopyTracker;
 use self::decisions::{Decision, Decisions};
-use self::instants::{CacheSamples, Instants};
 use self::view::{Received, View, Views, seconds, step};
 use super::PolicyMetric;
+use super::ages::Ages;
 use super::gauge::Gauge;
+use super::instants::{CacheSamples, Instants};
 use super::recording::Recording;
 use crate::results::{CacheRow, PolicyResults, Spread, Staleness};
 use crate::workload::{Window, Workload};

@@ -245,9 +245,9 @@ pub struct Record {
     /// Number of messages on the timeline: the first messages from and to the nodes of the timeline's cores; 0 for
     /// none.
     pub timeline_messages: u32,
-    /// Interval between observations of the caches of schedulers, for policies with caches: a few schedulers and nodes
-    /// are observed at a random instant of each interval, at most a thousand times. With zero, staleness is not
-    /// measured.
+    /// Interval between observations of the caches of schedulers, for policies with caches, and of what members of a
+    /// gossip group have: a few schedulers and nodes, or members, are observed at a random instant of each interval, at
+    /// most a thousand times. With zero, staleness of caches is not measured, and no ages are drawn over time.
     pub staleness: Span,
     /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
     /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.

@@ -137,7 +137,7 @@ impl RunHead {
 /// A sample of the receivers' caches, serialized as a short JSON array in this order. A measure that the policy does
 /// not have is NaN, and null in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]
+#[serde(from = "Vec<Option<f64>>", into = "[Option<f64>; 6]")]
 pub struct Look {
     /// Time of the sample, s.
     pub time: f64,
@@ -145,33 +145,46 @@ pub struct Look {
     pub age: f64,
     /// Mean size of the error, s of work.
     pub error: f64,
-    /// Number of updates that a scheduler lacks.
+    /// Number of updates that a receiver lacks.
     pub in_flight: f64,
+    /// Mean version age.
+    pub versions: f64,
+    /// Mean age of information, s.
+    pub information: f64,
 }
 
-impl From<[Option<f64>; 4]> for Look {
-    fn from(numbers: [Option<f64>; 4]) -> Self {
-        let [time, age, error, in_flight] = numbers.map(|number| number.unwrap_or(f64::NAN));
-        Self { time, age, error, in_flight }
+/// Studies of earlier versions have the first four numbers.
+impl From<Vec<Option<f64>>> for Look {
+    fn from(numbers: Vec<Option<f64>>) -> Self {
+        let number = |at: usize| numbers.get(at).copied().flatten().unwrap_or(f64::NAN);
+        let [time, age, error, in_flight, versions, information] = [0, 1, 2, 3, 4, 5].map(number);
+        Self { time, age, error, in_flight, versions, information }
     }
 }
 
-impl From<Look> for [Option<f64>; 4] {
+impl From<Look> for [Option<f64>; 6] {
     fn from(look: Look) -> Self {
-        [look.time, look.age, look.error, look.in_flight].map(|number| Some(number).filter(|n| n.is_finite()))
+        [look.time, look.age, look.error, look.in_flight, look.versions, look.information]
+            .map(|number| Some(number).filter(|n| n.is_finite()))
     }
 }
 
-/// The means over the schedulers that were sampled at the same time.
+/// The means over the receivers that were sampled at the same time.
 pub fn looks(rows: &[CacheRow]) -> Vec<Look> {
     let at_once = rows.chunk_by(|a, b| a.time == b.time);
     let mean =
         |looks: &[CacheRow], of: fn(&CacheRow) -> f64| looks.iter().map(of).sum::<f64>() / looks.len() as f64;
+    let informed = |looks: &[CacheRow]| {
+        let ages = || looks.iter().map(|look| look.information).filter(|age| age.is_finite());
+        ages().sum::<f64>() / ages().count() as f64
+    };
     let look = |looks: &[CacheRow]| Look {
         time: looks[0].time,
         age: mean(looks, |look| look.age),
         error: mean(looks, |look| look.error),
         in_flight: mean(looks, |look| look.in_flight as f64),
+        versions: mean(looks, |look| look.versions),
+        information: informed(looks),
     };
     at_once.map(look).collect()
 }

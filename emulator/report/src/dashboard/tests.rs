@@ -34,7 +34,16 @@ fn snapshot(name: &str) -> Snapshot {
         counts: Counts { jobs: 100, jobs_finished: 25, ..Counts::default() },
         history: vec![point(0.0), point(5.0)],
         messages: (0..10).map(|kind| (format!("{name}{kind}"), 1000 - kind)).collect(),
-        looks: (1..4).map(|at| Look { time: f64::from(at), age: 0.5, error: 1.0, in_flight: 2.0 }).collect(),
+        looks: (1..4)
+            .map(|at| Look {
+                time: f64::from(at),
+                age: 0.5,
+                error: 1.0,
+                in_flight: 2.0,
+                versions: 0.1,
+                information: f64::NAN,
+            })
+            .collect(),
         cores: CoresView {
             total: 30,
             step: 10,

@@ -14,21 +14,23 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::timeline::{Extent, Shades, Window, cores, timeline};
 
-/// A measure of caches over time: title, label of the axis, unit, and value.
+/// A measure of copies over time: title, label of the axis, unit, and value.
 type LookMeasure = (&'static str, &'static str, TickUnit, fn(&Look) -> f64);
 
-const MEASURES: [LookMeasure; 3] = [
+const MEASURES: [LookMeasure; 5] = [
     ("Age of synchronisation", "mean age", TickUnit::Seconds, |look| look.age),
     ("Error of the caches", "mean size of the error", TickUnit::Seconds, |look| look.error),
-    ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
+    ("Updates in flight", "updates that a receiver lacks", TickUnit::Number, |look| look.in_flight),
+    ("Version age", "updates that it lacks of a source", TickUnit::Number, |look| look.versions),
+    ("Age of information", "mean age", TickUnit::Seconds, |look| look.information),
 ];
 
 /// Name of figures of caches: id and heading of their section on the live page.
 pub(crate) const CACHES: (&str, &str) = ("staleness", "Staleness");
 
 /// The reason why a study has no figure of caches.
-pub(super) const NO_CACHES: &str = "no policy of the run has observed caches; `run.record.staleness` sets how \
-    often they are observed, and `volary policies` states which policies have caches";
+pub(super) const NO_CACHES: &str = "no policy of the run has observed caches, and no member has updates; \
+    `run.record.staleness` sets how often they are observed, and `volary policies` states which policies have caches";
 
 /// The charts of a cell's caches, from the first replication of each policy; `at` follows their titles. Empty if no
 /// policy has caches.

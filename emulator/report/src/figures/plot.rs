@@ -28,7 +28,7 @@ pub enum FigureKind {
     Heat,
     /// Share of members that had an update within a time.
     Coverage,
-    /// Ages and errors of caches over time.
+    /// Ages of copies, and errors of caches, over time.
     Caches,
     /// Executions on the first cores.
     Timeline,
@@ -64,7 +64,7 @@ pub struct FigureOptions {
     pub by_policy: bool,
     /// Titles of the axes of a sweep, in place of the key and the number.
     pub titles: AxisTitles,
-    /// The swept key along the axis of a sweep; `None` for the key with the most values.
+    /// The swept key along the axis of a sweep, or a number; `None` for the key with the most values.
     pub over: Option<String>,
     /// The job of a picture of one job; `None` for the slowest.
     pub job: Option<JobChoice>,
@@ -274,7 +274,10 @@ impl Request<'_> {
             keys.max_by_key(|(_, values)| values.len()).map(|(key, _)| (*key).to_owned())
         };
         let key = match &self.options.over {
-            Some(key) => Some(swept_key(self.study, "--over", key)?),
+            Some(key) => match (swept_key(self.study, "--over", key), key.parse::<ChartNumber>()) {
+                (Err(_), Ok(other)) => return self.against(&other),
+                (key, _) => Some(key?),
+            },
             None => longest(),
         };
         let key = key.ok_or_else(|| {
@@ -295,6 +298,22 @@ impl Request<'_> {
             };
             if found.is_empty() {
                 return Err(self.unmeasured(number));
+            }
+            pictures.extend(found);
+        }
+        Ok(pictures)
+    }
+
+    /// A panel for each number against another.
+    fn against(&self, other: &ChartNumber) -> Result<Vec<Picture>, FigureError> {
+        let size = self.size(self.room(self.numbers.len())?);
+        let key = &other.title();
+        let mut pictures = Vec::new();
+        for number in &self.numbers {
+            let chart = Sweep { key, number, size, titles: &self.options.titles };
+            let found = chart.against(other, self.study, self.policies);
+            if found.is_empty() {
+                return Err(self.lacks(format!("no run has both `{}` and `{key}`", number.title())));
             }
             pictures.extend(found);
         }

@@ -184,20 +184,35 @@ impl Sweep<'_> {
         if at.is_empty() { self.number.title() } else { format!("{}: {}", self.number.title(), named(at)) }
     }
 
+    /// A chart of the number against the means of another, in which each cell is a point, with a line per policy.
+    pub(super) fn against(&self, other: &ChartNumber, study: &Study, policies: &[&str]) -> Vec<Picture> {
+        let cells: Vec<&CellGroup> = study.cells.iter().collect();
+        let mean = |group: &CellGroup, policy: &str| Some(group.of(policy)?.interval(other.of())?.mean);
+        let line = |policy: &&str| {
+            self.means(&cells, policy, (policy, colour(policies, policy)), |group| mean(group, policy))
+        };
+        let title = format!("{} against {}", self.number.title(), other.title());
+        let charts = vec![policies.iter().map(line).collect()];
+        self.pictures(&SweptAxis::Numbers(unit(other)), charts, std::iter::once(title))
+    }
+
     /// The line of a policy: its means over the key, with intervals over replications.
-    fn line(
+    fn line(&self, axis: &SweptAxis, cells: &[&CellGroup], policy: &str, name: (&str, usize)) -> Series {
+        self.means(cells, policy, name, |group| axis.at(group.cell.get(self.key)?))
+    }
+
+    /// The line of a policy: its means in cells at these places, with intervals over replications.
+    fn means(
         &self,
-        axis: &SweptAxis,
         cells: &[&CellGroup],
         policy: &str,
         (label, colour): (&str, usize),
+        at: impl Fn(&CellGroup) -> Option<f64>,
     ) -> Series {
         let is_injected = |group: &&CellGroup| group.of(policy).is_some_and(PolicyRuns::is_injected);
         let mark = if cells.iter().any(is_injected) { INJECTED } else { "" };
         let mut series = Series { label: format!("{label}{mark}"), colour, dots: true, ..Series::default() };
-        let point = |group: &&CellGroup| {
-            Some((axis.at(group.cell.get(self.key)?)?, group.of(policy)?.interval(self.number.of())?))
-        };
+        let point = |group: &&CellGroup| Some((at(group)?, group.of(policy)?.interval(self.number.of())?));
         let mut points: Vec<_> = cells.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.iter().for_each(|(at, interval)| series.push(*at, interval));

@@ -33,7 +33,12 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         @if let Some(central) = group.central() { p.hint { (central) } }
         @if let Some(binding) = view.binding { p.hint { (binding) } }
         @if has_deliveries(group) {
-            div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
+            div.grid {
+                div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
+                @for chart in over_time::cell_caches(group, "", view.policies, CHART) {
+                    div.card { (chart.in_page()) }
+                }
+            }
         }
         @if view.has_jobs {
             (grid(distributions(group, view), &html! {

@@ -65,9 +65,9 @@ impl Recorder<'_> {
         self.running[core as usize].is_some()
     }
 
-    /// The samples of caches, or of copies of a shared state, so far; empty if the policy has neither.
+    /// The samples of caches, of copies of a shared state, or of members so far; empty if the policy has none.
     pub fn cache_samples(&self) -> &[CacheRow] {
-        let (caches, _) = &self.metrics;
-        caches.cache_samples()
+        let (caches, (_, (_, (spread, _)))) = &self.metrics;
+        Some(caches.cache_samples()).filter(|rows| !rows.is_empty()).unwrap_or_else(|| spread.samples())
     }
 }

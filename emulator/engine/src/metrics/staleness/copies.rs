@@ -9,9 +9,8 @@ use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_netem::Faults;
 
-use super::ages::Ages;
-use super::instants::{CacheSamples, Instants};
-use super::view::Lack;
+use super::super::ages::{Ages, Lack, observed};
+use super::super::instants::{CacheSamples, Instants};
 use crate::results::{CacheRow, PolicyResults, Staleness};
 use crate::workload::Window;
 
@@ -110,12 +109,7 @@ impl<'a> CopyTracker<'a> {
 /// The changes that a copy of the state, made at `made`, lacks at `at`.
 fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
     let missed = &changes[changes.partition_point(|change| *change <= made)..];
-    Lack {
-        age: missed.first().map_or(0.0, |oldest| at.since(*oldest).as_secs_f64()),
-        versions: missed.len() as u64,
-        placement: false,
-        information: Some(at.since(made).as_secs_f64()),
-    }
+    Lack::of(missed.iter().copied(), Some(made), at)
 }
 
 fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> CacheRow {
@@ -123,17 +117,5 @@ fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> CacheRow {
         Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Auxiliary(index) => index,
         Role::Worker { node, .. } => node,
     };
-    CacheRow {
-        time: at.as_secs_f64(),
-        receiver,
-        age: lack.age,
-        age_max: lack.age,
-        out_of_sync: f64::from(u8::from(lack.versions > 0)),
-        versions: lack.versions as f64,
-        information: lack.information.unwrap_or(f64::NAN),
-        error: f64::NAN,
-        bias: f64::NAN,
-        error_max: f64::NAN,
-        in_flight: lack.versions,
-    }
+    observed(at, receiver, &[lack])
 }

@@ -3,7 +3,7 @@
 use volary_actors::base::Endpoint;
 use volary_netem::{FaultSpec, Groups};
 
-use super::view::Lack;
+use super::super::ages::Lack;
 use super::*;
 use crate::workload::{NoTraces, Service, Synthetic, WorkloadSpec};
 

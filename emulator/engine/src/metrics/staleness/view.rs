@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use volary_actors::base::{CopyId, TaskId, Time};
 use volary_actors::policies::is_watched;
 
+use super::super::ages::{Lack, observed};
 use crate::results::CacheRow;
 
 /// A span in seconds, from ns.
@@ -110,19 +111,6 @@ pub(super) struct Views {
     logs: Vec<Vec<Update>>,
     /// The datagrams of each scheduler.
     datagrams: Vec<Datagrams>,
-}
-
-/// The updates that an entry of a cache lacks.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Lack {
-    /// Age of the oldest pending update, s; zero if there is none.
-    pub(super) age: f64,
-    /// Number of pending updates.
-    pub(super) versions: u64,
-    /// Whether a pending update is a task that another scheduler placed.
-    pub(super) placement: bool,
-    /// Age of information of the entry, s; `None` if the entry is not a snapshot.
-    pub(super) information: Option<f64>,
 }
 
 impl View {
@@ -345,31 +333,22 @@ impl Views {
         mut each: impl FnMut(Lack, f64),
     ) -> CacheRow {
         let view = &self.all[by];
+        let lacks: Vec<Lack> = self.observed().map(|node| self.lack(by, node, at)).collect();
         let mut row = CacheRow {
-            time: at.as_secs_f64(),
-            receiver: view.scheduler,
             in_flight: view.in_flight,
-            ..CacheRow::default()
+            error: 0.0,
+            bias: 0.0,
+            error_max: 0.0,
+            ..observed(at, view.scheduler, &lacks)
         };
-        let count = self.observed().len() as f64;
-        let (mut information, mut informed) = (0.0, 0.0);
-        for (node, work) in self.observed().zip(&view.work) {
-            let lack = self.lack(by, node, at);
+        let count = lacks.len() as f64;
+        for ((node, work), lack) in self.observed().zip(&view.work).zip(lacks) {
             let error = seconds(work.saturating_sub(truth[node as usize]));
             each(lack, error);
-            row.age += lack.age / count;
-            row.versions += lack.versions as f64 / count;
-            row.out_of_sync += f64::from(u8::from(lack.versions > 0)) / count;
             row.error += error.abs() / count;
             row.bias += error / count;
-            row.age_max = row.age_max.max(lack.age);
             row.error_max = row.error_max.max(error.abs());
-            if let Some(age) = lack.information {
-                information += age;
-                informed += 1.0;
-            }
         }
-        row.information = information / informed;
         row
     }
 }
