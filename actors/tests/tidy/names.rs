@@ -144,10 +144,10 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 19_807),
     ("volary_netem", 3_027),
     ("volary_engine", 18_784),
-    ("volary_experiment", 13_759),
-    ("volary_hosts", 8_022),
-    ("volary_report", 7_833),
-    ("volary", 5_309),
+    ("volary_experiment", 13_783),
+    ("volary_hosts", 8_047),
+    ("volary_report", 7_907),
+    ("volary", 5_330),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.
