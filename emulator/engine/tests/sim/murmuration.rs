@@ -247,8 +247,10 @@ fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
 /// cache is exact to the nanosecond. Without reports many caches are wrong.
 #[test]
 fn reports_repair_lost_updates_exactly() {
-    for spread in ["spread = \"datagrams\"", "spread = \"epidemic\", batch = false, update_delay = \"200ms\""]
-    {
+    for spread in [
+        "spread = \"datagrams\"",
+        "spread = \"epidemic\", fan_out = 2, batch = false, update_delay = \"200ms\"",
+    ] {
         let lossy = [SPREAD_DELAY, "network.loss=0.1"];
         let drifted = at_rest(&file(spread, &lossy), 60);
         let wrong = drifted.iter().filter(|(work, ..)| *work != 0).count();
