@@ -138,8 +138,8 @@ impl OriginTrack {
 }
 
 impl<'a> SpreadTracker<'a> {
-    /// A tracker of the group of a layout, in the measured part of a run with a seed; without a group or a measured part
-    /// it does nothing.
+    /// A tracker of the group of a layout, in the measured part of a run with a seed; without a group or a measured
+    /// part it does nothing.
     pub fn new(layout: &'a Layout, recording: Recording, seed: u64) -> Self {
         let part = recording.gossip;
         let members = if part.is_some() { layout.nodes() } else { 0 };
