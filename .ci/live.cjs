@@ -192,9 +192,9 @@ const injected = async (browser) => {
   ok('an injection appears, and the cores change their shade');
   check((await page.locator('#shards tbody tr').count()) === 2, 'both hosts report');
   await shot(page, 'injected-1280');
-  // The agents are children of the run; one of them is killed.
+  // The agents are children of the run. Without any of them it cannot begin again.
   const agents = execFileSync('pgrep', ['-P', String(run.child.pid)], { encoding: 'utf8' }).trim().split('\n');
-  process.kill(Number(agents[agents.length - 1]), 'SIGKILL');
+  agents.forEach((agent) => process.kill(Number(agent), 'SIGKILL'));
   check((await run.done) === 3, 'the run fails');
   await until(page, () => /was lost/.test(document.getElementById('failures').innerText));
   check((await page.locator('#grid td.bad').count()) === 1, 'the grid shows the failure');

@@ -111,9 +111,9 @@ impl SummaryColumn {
             let first = texts.next();
             texts.all(|text| Some(text) == first)
         };
-        let marks = written().map(|(_, class, text)| {
+        let marks = written().map(|(runs, class, text)| {
             let found = !of_class[&class].is_empty() && !is_alike(class);
-            found.then(|| best.contains(&(class, text)))
+            found.then(|| self.is_comparable(runs) && best.contains(&(class, text)))
         });
         let marks = marks.collect();
         (column, marks)

@@ -115,7 +115,14 @@ impl Pool<'_> {
             return measured;
         }
         tracing::warn!("{why}: the run begins again on the hosts that are left");
-        self.attempt(run, false)
+        match self.attempt(run, false) {
+            // The measurements until then are kept.
+            Err(RunError::Refused(now)) => {
+                let Err(RunError::Broken { why, measured }) = measured else { return measured };
+                Err(RunError::Broken { why: format!("{why}; on the hosts that are left: {now}"), measured })
+            }
+            again => again,
+        }
     }
 
     fn attempt(&self, run: &Run, is_first: bool) -> Result<Measured, RunError> {

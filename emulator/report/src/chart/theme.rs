@@ -37,16 +37,20 @@ const FAMILIES: [&[&str]; COLOURS - 1] = [
     &["job", "core"],
 ];
 
-/// Number of shades of a family of messages.
-const SHADES: usize = 5;
+/// Number of shades of a family of messages; no family has more kinds.
+const SHADES: usize = 16;
 
-/// The place of a kind of message among the kinds of its family, and the number of the family.
+/// The number of the family of a kind of message, and the place of the kind in it. Kinds of a policy of one's own have
+/// places by their letters.
 pub fn message(kind: &str) -> (usize, usize) {
     let family = |kind: &str| {
         let first = kind.split('.').next().unwrap_or_default();
         FAMILIES.iter().position(|members| members.contains(&first)).unwrap_or(FAMILIES.len())
     };
     let own = family(kind);
+    if own == FAMILIES.len() {
+        return (own, kind.bytes().map(usize::from).sum());
+    }
     let members = (0..KINDS.len()).map(|at| kind_name(at as u8)).filter(|other| family(other) == own);
     (own, members.take_while(|other| *other != kind).count())
 }
@@ -188,7 +192,7 @@ pub fn css() -> String {
         let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--k:var(--k{i});--c:var(--k)}}");
     }
     for shade in 1..SHADES {
-        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 14 * shade);
+        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 5 * shade);
     }
     out.push_str(include_str!("theme.css"));
     out
@@ -276,13 +280,13 @@ mod tests {
 
     #[test]
     fn messages_of_a_protocol_have_one_colour_and_different_shades() {
-        let kinds = ["launch.row", "launch.completed", "launch.drop"];
-        let mut hues: Vec<String> = kinds.iter().map(|kind| Hue::of_message(kind).classes()).collect();
-        hues.dedup();
-        assert_eq!(hues.len(), 3, "{hues:?}");
-        assert!(hues.iter().all(|hue| hue.starts_with("k0 ")), "{hues:?}");
-        assert_eq!(Hue::of_message("launch.row"), Hue::of_message("launch.row"));
-        assert!(Hue::of_message("mine.ask").classes().starts_with("k7 "));
+        let kinds = || (0..KINDS.len()).map(|at| kind_name(at as u8));
+        let hues: BTreeSet<String> = kinds().map(|kind| Hue::of_message(kind).classes()).collect();
+        assert_eq!(hues.len(), KINDS.len(), "two kinds look alike: {hues:?}");
+        assert!(hues.iter().all(|hue| !hue.starts_with("k7 ")), "every kind has a family: {hues:?}");
+        assert!(kinds().filter(|kind| kind.starts_with("launch.")).all(|kind| message(kind).0 == 0));
+        let own = ["mine.ask", "mine.tell"].map(|kind| Hue::of_message(kind).classes());
+        assert!(own[0] != own[1] && own.iter().all(|hue| hue.starts_with("k7 ")), "{own:?}");
         let families = FAMILIES.concat();
         assert!(families.iter().all(|family| KINDS.iter().any(|(kind, _)| kind.starts_with(family))));
     }

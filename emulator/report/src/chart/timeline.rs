@@ -139,7 +139,13 @@ pub(super) fn bars(
             Some(last)
                 if last.2 == class && from - last.1 < 1.0 && (until - from).min(last.1 - last.0) < 1.0 =>
             {
-                (last.1, last.3) = (until.max(last.1), String::new());
+                // A long execution keeps its title beside the short ones that are merged into it.
+                if until - from > 1.0 {
+                    last.3 = title;
+                } else if last.1 - last.0 < 1.0 {
+                    last.3.clear();
+                }
+                last.1 = until.max(last.1);
             }
             Some(_) | None => all.push((from, until, class, title)),
         }

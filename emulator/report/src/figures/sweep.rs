@@ -260,7 +260,7 @@ fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> P
     let range = match spread {
         AxisScale::Log => (bounds(values.iter().copied().filter(|value| *value > 0.0)).0 / 1.2, reach * 1.2),
         // Shares near 100 % would coincide on an axis from zero.
-        AxisScale::Linear if unit == TickUnit::Share && low > 0.9 && high <= 1.0 => {
+        AxisScale::Linear if unit == TickUnit::Share && low > 0.9 && low < 1.0 && high <= 1.0 => {
             let from = lowest.clamp(2.0 * low - 1.0, low);
             (from - 0.06 * (1.0 - from), 1.0 + 0.06 * (1.0 - from))
         }
