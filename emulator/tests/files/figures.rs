@@ -63,12 +63,6 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
         distributions.contains(">exponential 100ms</text>") && distributions.contains(">50ms</text>"),
         "{distributions}"
     );
-    let against = svg("--over mean --number p99 --policy sparrow");
-    assert!(against.contains(">response time, p99 against response time, mean</text>"), "{against}");
-    assert_eq!(
-        against.matches("<circle").count(),
-        svg("--number p99 --policy sparrow").matches("<circle").count()
-    );
     let alone = svg("--policy sparrow --width double --number wait-p99");
     assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
     assert!(!alone.contains("random"), "{alone}");
@@ -153,6 +147,13 @@ fn coverage_is_drawn_with_measured_times_beside_it() {
         assert_eq!(svg.matches("stroke-linejoin=\"round\"").count(), 2 * curves.len(), "each has a key");
         assert!(curves.iter().all(|curve| svg.contains(&format!(">{curve}</text>"))), "{args}");
     }
+    expect(
+        here,
+        "plot g --what sweep --number gossip.delivery_s.p50 --over gossip.version_age.mean --out f.svg",
+        0,
+    );
+    let svg = fs::read_to_string(here.join("f.svg")).unwrap();
+    assert!(svg.contains(" against ") && svg.matches("<circle").count() == policies.len(), "{svg}");
     expect(here, "plot g --what staleness --out f.svg", 0);
     let svg = fs::read_to_string(here.join("f.svg")).unwrap();
     let ages = ["Age of synchronisation", "Version age", "Age of information"];
