@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::base::{ActorId, Address, DistributionSpec, Purpose, Rng, Span, check_period};
+use crate::base::{ActorId, Address, DistributionSpec, Purpose, Rng, Span, Time, check_period};
 use crate::layout::{GossipGroup, Layout, Origin, Role};
 use crate::machine::{Effects, Input, Machine, Note, Stored, Timer};
 use crate::message::{Message, Spread, Update};
@@ -104,6 +104,8 @@ pub struct Gossiper {
     number: u32,
     /// The number of its own last update.
     own: u32,
+    /// The time at which its last or next update is due.
+    due: Time,
     /// In order of origins.
     entries: Vec<Known>,
     /// Updates that wait to be handled, the oldest first, each with its sender.
@@ -125,13 +127,14 @@ impl Gossiper {
             exchange: Arc::new(exchange),
             number,
             own: 0,
+            due: Time::ZERO,
             entries: Vec::new(),
             waiting: VecDeque::new(),
             waited: BTreeMap::new(),
         })
     }
 
-    fn start(&self, fx: &mut Effects<'_>) {
+    fn start(&mut self, fx: &mut Effects<'_>) {
         let exchange = Arc::clone(&self.exchange);
         if let Exchange::Periodic(periodic) = &*exchange
             && (self.number != self.group.source() || periodic.push.is_some())
@@ -142,6 +145,7 @@ impl Gossiper {
             fx.arm(PERIOD, whole.scale(share));
         }
         if self.group.makes_updates(self.number) {
+            self.due = fx.now();
             // Members take turns where the gap is constant.
             let turns = match self.group.every {
                 DistributionSpec::Constant(_) if self.group.origin == Origin::Members => self.number + 1,
@@ -151,11 +155,12 @@ impl Gossiper {
         }
     }
 
-    /// Waits for `turns` gaps between updates of the group, until an update arises here.
-    fn arm_update(&self, turns: u32, fx: &mut Effects<'_>) {
-        let gap = self.group.gap(self.number, self.own + 1).scale(f64::from(turns));
-        if fx.now() + gap < self.group.until {
-            fx.arm(ARISE, gap);
+    /// Waits for `turns` gaps between updates of the group, until an update arises here. They count from the time at
+    /// which the last update was due: a member that is late delays no later update.
+    fn arm_update(&mut self, turns: u32, fx: &mut Effects<'_>) {
+        self.due += self.group.gap(self.number, self.own + 1).scale(f64::from(turns));
+        if self.due < self.group.until {
+            fx.arm(ARISE, self.due.since(fx.now()));
         }
     }
 

@@ -55,6 +55,7 @@ fn a_member_pushes_an_update_to_different_neighbours_for_some_periods() {
     let mut member = actor(periodic(Some(2), None), Role::Node(0));
     assert!(sent(&member.step(Input::Start { epoch: 0 })).is_empty());
     assert_eq!(sent(&member.step(Input::Fire(PERIOD))), [], "nothing is known");
+    member.now = Time::ZERO + Span::from_secs(1);
     let arisen = member.step(Input::Fire(ARISE));
     assert!(arisen.contains(&Effect::Note(Note::Informed { update: update(0, 1) })));
     assert!(arisen.contains(&Effect::Arm { timer: ARISE, after: Span::from_secs(1) }));
@@ -98,11 +99,22 @@ fn updates_arise_after_the_same_gaps_whatever_members_do_with_them() {
 }
 
 #[test]
-fn updates_stop_at_the_end_of_the_measured_part() {
+fn updates_arise_when_they_are_due_and_stop_at_the_end_of_the_measured_part() {
     let mut member = actor(periodic(Some(0), None), Role::Node(0));
+    let arms = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Arm { timer: ARISE, after } => Some(*after),
+            _ => None,
+        })
+    };
+    assert_eq!(arms(&member.step(Input::Start { epoch: 0 })), Some(Span::from_secs(1)));
+    for second in 1..9 {
+        // The member is late, and the next update is not.
+        member.now = Time::ZERO + Span::from_secs(second) + Span::from_millis(300);
+        assert_eq!(arms(&member.step(Input::Fire(ARISE))), Some(Span::from_millis(700)));
+    }
     member.now = Time::ZERO + Span::from_secs(9);
-    let last = member.step(Input::Fire(ARISE));
-    assert!(!last.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "{last:?}");
+    assert_eq!(arms(&member.step(Input::Fire(ARISE))), None, "10 s is the end");
 }
 
 #[test]
