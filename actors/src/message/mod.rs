@@ -17,6 +17,8 @@ mod report;
 mod slice;
 mod spread;
 
+#[path = "../policies/hopper/messages.rs"]
+mod hopper;
 #[path = "../policies/murmuration/messages.rs"]
 mod murmuration;
 #[path = "../policies/peacock/messages.rs"]
@@ -30,6 +32,7 @@ pub(crate) use self::custom::install;
 pub use self::custom::{Custom, CustomKind, Field, HEAD, PAYLOAD, PayloadReader, PayloadWriter};
 pub use self::detect::{Detect, Standing};
 pub use self::extension::CustomProtocol;
+pub use self::hopper::{Offer, SizedJob};
 pub use self::job::Job;
 pub use self::launch::{Launch, Row, TaskRange};
 pub use self::murmuration::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};

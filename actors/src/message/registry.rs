@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::core::Core;
 use super::custom::{Custom, installed};
 use super::detect::Detect;
+use super::hopper::Offer;
 use super::job::Job;
 use super::launch::Launch;
 use super::murmuration::Gossip;
@@ -146,6 +147,8 @@ messages! {
     Spread(Spread),
     /// Member ↔ member: probes, and what members hold of each other.
     Detect(Detect),
+    /// Scheduler ↔ node: reservations with virtual sizes, and offers that can be refused.
+    Offer(Offer),
     /// The messages of policies in other crates.
     Custom(Custom),
 }

@@ -55,7 +55,7 @@ impl Policy for LatePolicy {
 }
 
 #[derive(Clone, Debug)]
-struct Longest {
+pub(super) struct Longest {
     terms: LatePolicy,
     running: Span,
     /// Work that each node has done on finished and running copies, in billionths of a copy.
@@ -65,7 +65,7 @@ struct Longest {
 }
 
 impl Longest {
-    fn new(terms: &LatePolicy, nodes: u32) -> Self {
+    pub(super) fn new(terms: &LatePolicy, nodes: u32) -> Self {
         let running = terms.running.scale(terms.scale);
         Self { terms: terms.clone(), running, done: vec![0; nodes as usize], least: 0.0 }
     }

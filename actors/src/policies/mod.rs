@@ -23,6 +23,7 @@ pub mod gossip;
 pub mod hadoop2;
 pub mod hawk;
 pub mod hedged;
+pub mod hopper;
 pub mod kairos;
 pub mod kubernetes;
 pub mod las_sparrow;

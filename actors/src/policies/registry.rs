@@ -238,6 +238,7 @@ ours! {
     "mantri" => super::mantri::Mantri,
     "dolly" => super::dolly::Dolly,
     "hedged" => super::hedged::Hedged,
+    "hopper" => super::hopper::Hopper,
     "push" => super::gossip::Push,
     "pull" => super::gossip::Pull,
     "push-pull" => super::gossip::PushPull,

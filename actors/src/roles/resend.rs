@@ -2,7 +2,7 @@
 
 use crate::base::{ActorId, Span};
 use crate::machine::Effects;
-use crate::message::{Launch, Message, Probe, Row};
+use crate::message::{Launch, Message, Offer, Probe, Row};
 
 /// Pause before a node that could not be reached is tried again.
 pub const RETRY_AFTER: Span = Span::from_secs(1);
@@ -27,12 +27,12 @@ pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
             fx.recover(to, Probe::Nothing { job: row.job, group });
             Some(row)
         }
-        Message::Probe(nothing @ Probe::Nothing { .. }) => {
-            fx.recover(to, nothing);
-            None
+        Message::Offer(Offer::Grant { copy, group, .. }) => {
+            fx.recover(to, Probe::Nothing { job: copy.task.job, group });
+            Some(Row::single(copy))
         }
-        Message::Job(finished) => {
-            fx.recover(to, finished);
+        Message::Probe(Probe::Nothing { .. }) | Message::Offer(Offer::Refuse { .. }) | Message::Job(_) => {
+            fx.recover(to, msg);
             None
         }
         // A lost drop only costs work.

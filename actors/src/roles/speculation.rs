@@ -5,16 +5,18 @@
 //! its other copies are stopped.
 
 pub mod binding;
+pub mod reservations;
 pub mod rule;
 
-use binding::{BackupPlace, LaunchReason, NodeBinding, WantedCopy};
-pub use binding::{CopyBinding, FreeCores, RandomNodes, Reservations};
+use binding::{BackupPlace, CoreClaim, LaunchReason, NodeBinding, WantedCopy};
+pub use binding::{CopyBinding, FreeCores, RandomNodes};
+pub use reservations::Reservations;
 pub use rule::{Action, Attempt, Attempts, Cluster, JobView, NoBackups, Rule};
 
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, Probe, Progress, TaskRange};
+use crate::message::{Job, Launch, Message, Offer, Probe, Progress, Row, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::resend::resend;
 
@@ -94,12 +96,12 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
     /// Sends the queued copies that have a node.
     fn dispatch(&mut self, fx: &mut Effects<'_>) {
         while let Some((wanted, node)) = self.binding.next(needed(&mut self.jobs), fx) {
-            self.launch(wanted, node, 0, fx);
+            self.launch(wanted, node, Launch::Row(Row::single(wanted.copy)), fx);
         }
     }
 
     /// Sends a copy to its node.
-    fn launch(&mut self, wanted: WantedCopy, node: ActorId, group: u32, fx: &mut Effects<'_>) {
+    fn launch(&mut self, wanted: WantedCopy, node: ActorId, msg: impl Into<Message>, fx: &mut Effects<'_>) {
         let WantedCopy { copy, reason } = wanted;
         let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let (task, backup) = (copy.task.index, reason == LaunchReason::Backup);
@@ -109,14 +111,25 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         let mut attempt = Attempt::new(task, copy.attempt, Some(node), fx.now(), backup);
         attempt.waits = self.starts;
         placed.attempts.add(attempt);
-        fx.send_as(reason == LaunchReason::Lost, node, B::launch(copy, group));
+        fx.send_as(reason == LaunchReason::Lost, node, msg);
     }
 
     /// Answers a node that holds a core for a claim.
-    fn claim(&mut self, node: ActorId, job: JobId, group: u32, repair: bool, fx: &mut Effects<'_>) {
-        match self.binding.claimed(node, job, group, needed(&mut self.jobs), fx) {
-            Some(wanted) => self.launch(wanted, node, group, fx),
-            None => fx.send_as(repair, node, Probe::Nothing { job, group }),
+    fn claim(&mut self, node: ActorId, claim: CoreClaim, fx: &mut Effects<'_>) {
+        let CoreClaim { job, group, refusable, repair } = claim;
+        let (jobs, serves) = (&mut self.jobs, self.rule.serves(number_of(node, fx)));
+        let needed = |task: TaskId| match jobs.get_mut(task.job) {
+            Some(placed) if !placed.open.is_done(task.index) => {
+                (true, serves && placed.attempts.of(task.index).all(|attempt| attempt.node != Some(node)))
+            }
+            _ => (false, false),
+        };
+        if let Some((wanted, msg)) = self.binding.claimed(node, claim, needed, fx) {
+            self.launch(wanted, node, msg, fx);
+        } else if let Some(refusal) = self.binding.refusal(node, serves, job, group).filter(|_| refusable) {
+            fx.send_as(repair, node, refusal);
+        } else {
+            fx.send_as(repair, node, Probe::Nothing { job, group });
         }
     }
 
@@ -134,9 +147,10 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
             let first = sent.map(|other| other.since).fold(ended.since, Time::min);
             self.rule.finished(placed.open.spec.class, fx.now().since(first));
             self.rule.progressed(number_of(from, fx), gain(ended.score, Score::ALL));
-            self.release(ended);
+            self.release(job, ended);
         }
         if completion != Completion::Duplicate {
+            self.binding.finished(job);
             self.stop(copy.task, |_| true, fx);
         }
         if completion == Completion::Job
@@ -162,16 +176,17 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
                 }
                 None => self.binding.withdrawn(task.copy(gone.number), fx),
             }
-            self.release(gone);
+            self.release(task.job, gone);
         }
         any
     }
 
     /// Records that an attempt is over and its core is free.
-    fn release(&mut self, gone: Attempt) {
+    fn release(&mut self, job: JobId, gone: Attempt) {
         self.backups -= u32::from(gone.backup);
         if let Some(node) = gone.node {
             self.sent -= 1;
+            self.binding.left(job);
             self.binding.freed(node);
         }
     }
@@ -181,7 +196,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         let Some(placed) = self.jobs.get_mut(job).filter(|placed| placed.next_look == number) else {
             return;
         };
-        let cluster = self.binding.cluster(self.sent, self.backups);
+        let cluster = self.binding.cluster(job, self.sent, self.backups);
         let mut actions = std::mem::take(&mut self.actions);
         self.rule.look(&placed.view(fx.now(), cluster), &mut actions);
         let mut sent = false;
@@ -220,7 +235,8 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
         placed.open.attempts(1);
         match place {
             BackupPlace::Node(node) => {
-                self.launch(WantedCopy { copy, reason: LaunchReason::Backup }, node, 0, fx);
+                let wanted = WantedCopy { copy, reason: LaunchReason::Backup };
+                self.launch(wanted, node, Launch::Row(Row::single(copy)), fx);
             }
             BackupPlace::Reserved => {
                 placed.attempts.add(Attempt::new(task.index, copy.attempt, None, fx.now(), true));
@@ -275,6 +291,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
                 let Some(gone) = placed.attempts.take(task, which) else { continue };
                 any = true;
                 self.sent -= 1;
+                self.binding.left(job);
                 self.backups -= u32::from(gone.backup);
                 self.rule.progressed(number_of(node, fx), gain(gone.score, Score::NONE));
                 if placed.attempts.copies(task) == 0 {
@@ -319,7 +336,10 @@ impl<B: NodeBinding> Machine for SpeculatingScheduler<B> {
                 Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
                 Message::Progress(report) => self.progress(report, fx),
                 Message::Probe(Probe::Claim { job, group, repair }) => {
-                    self.claim(from, job, group, repair, fx);
+                    self.claim(from, CoreClaim { job, group, refusable: false, repair }, fx);
+                }
+                Message::Offer(Offer::Core { job, group, repair }) => {
+                    self.claim(from, CoreClaim { job, group, refusable: true, repair }, fx);
                 }
                 _ => fx.unexpected(&msg),
             },

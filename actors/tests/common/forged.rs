@@ -3,9 +3,9 @@
 use volary_actors::base::{CopyId, JobId, Rng, Score, Span, Time};
 use volary_actors::message::{
     Assignment, BacklogReport, Batch, Blocks, Contention, Detect, EndUpdate, Gossip, Group, Heartbeat, Job,
-    Launch, Message, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring,
-    RingProbe, Row, Share, Slice, SliceWork, Spread, Standing, Steal, TaskRange, Update, UsageReport,
-    Waiting,
+    Launch, Message, NodeReport, Offer, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring,
+    RingProbe, Row, Share, SizedJob, Slice, SliceWork, Spread, Standing, Steal, TaskRange, Update,
+    UsageReport, Waiting,
 };
 
 /// A source of random messages, for a system with these jobs and tasks.
@@ -44,7 +44,7 @@ impl Forger {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(64) {
+        match self.below(68) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job, killed: false }.into(),
             2 => Launch::Row(row).into(),
@@ -89,11 +89,23 @@ impl Forger {
             39..51 => self.group(copy, any).into(),
             51..56 => self.usage(copy, any),
             56..63 => self.gossiped(group, any),
+            63..67 => self.offer(copy, any).into(),
             _ => {
                 let core = self.below(3) as u16;
                 let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
                 Slice::Switch { core, work, epoch: any as u16, order: any, open: JobId(any) }.into()
             }
+        }
+    }
+
+    fn offer(&mut self, copy: CopyId, any: u32) -> Offer {
+        let (job, group, repair) = (copy.task.job, copy.task.index, self.below(2) == 0);
+        let of = SizedJob { job, group, size: any };
+        match self.below(4) {
+            0 => Offer::Reserve { of, count: any, repair },
+            1 => Offer::Core { job, group, repair },
+            2 => Offer::Grant { copy, group, size: any },
+            _ => Offer::Refuse { job: of, smallest: SizedJob { job: JobId(self.dice.below(3)), ..of } },
         }
     }
 

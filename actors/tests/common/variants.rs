@@ -174,6 +174,15 @@ const VARIANTS: &[(&str, &[&str])] = &[
             r#"{ quantile = 0.6, window = 20, binding = "random" }"#,
         ],
     ),
+    (
+        "hopper",
+        &[
+            "{ scale = 0.01 }",
+            r#"{ running = "0s", report = "200ms", slow_task = 1.0, slow_node = 0.0, beta = 2.0, probes = 2.0 }"#,
+            r#"{ running = "0s", report = "200ms", slow_task = 1.0, refusals = 0, beta = 1.0 }"#,
+            r#"{ scale = 0.01, refusals = 1, beta = 2.0, progress = { phases = [4, 1, 1], delay = "3s" } }"#,
+        ],
+    ),
     ("reserved", &["{}", "{ probes = 1 }", "{ expiry = \"1s\" }"]),
 ];
 

@@ -33,6 +33,7 @@ kairos = { pass = "eager", queue = 1000000, quantum = "1s", guard = "none" } | 1
 kairos = { pass = "eager", queue = 1000000, quantum = "10s" } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
 kairos = { pass = "eager", queue = 1000000, quantum = "500ms", attained = "work" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
 murmuration = { order = "las", quantum = "500ms" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
+hopper = {} | 1 150000 1 2.0 | | response_s 2.0 0.02 | M/M/1 at load 0.5: jobs of equal size in the order of arrival
 round-robin = {} | 2 200000 2 2.0 | | response_s 2.875 0.02 | fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5
 "#;
 
@@ -144,6 +145,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("mantri = {}", 2, "row, completed"),
     ("dolly = {}", 2, "row, completed"),
     ("hedged = {}", 2, "row, completed"),
+    ("hopper = {}", 4, "reserve, offer, grant, completed"),
 ];
 
 /// Without queueing and random draws the response time is exactly hops × 10 ms + 1 s.
@@ -201,6 +203,12 @@ fn each_policy_backs_up_a_straggler_at_the_expected_time() {
         ),
         ("late = {}", 202.02, "when the others have ended: a node that has done nothing yet counts as slow"),
         ("late = { slow_node = 0.0 }", 160.02, "after 60 s: a tenth of the others' rate"),
+        ("hopper = { slow_node = 0.0 }", 163.04, "at the look after 60 s; reserve, offer, grant, completed"),
+        (
+            "hopper = { slow_node = 0.0, beta = 2.0 }",
+            163.06,
+            "the job has its size of four, so that it refuses the fifth core, which is then offered again",
+        ),
         ("hadoop2 = {}", 201.02, "at the look after the others have ended, at 100.02 s"),
         ("mantri = {}", 210.02, "at the look after the others have ended, one every 10 s"),
     ] {

@@ -307,7 +307,9 @@ impl Request<'_> {
     /// A panel for each number against another.
     fn against(&self, other: &ChartNumber) -> Result<Vec<Picture>, FigureError> {
         if self.options.by_policy {
-            return Err(self.lacks("--by is for panels over a swept key; leave it out where --over is a number".to_owned()));
+            return Err(self.lacks(
+                "--by is for panels over a swept key; leave it out where --over is a number".to_owned(),
+            ));
         }
         let size = self.size(self.room(self.numbers.len())?);
         let key = &other.title();

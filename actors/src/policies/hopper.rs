@@ -1,0 +1,266 @@
+//! Hopper: jobs are served by virtual sizes, which have room for second copies, and schedulers may refuse cores.
+//!
+//! The text of the paper could not be had. The protocol is written from its abstract and from memory of it, and these
+//! parts of it are left out: the learning of the tail index β, which is a parameter; the factor for the communication
+//! of jobs of several phases, which the emulator does not have, so that it is one; and ε-fairness, for which a
+//! scheduler would have to know the number of jobs of all others: ε is one.
+
+mod node;
+
+use super::late::{LatePolicy, Longest};
+use super::policy::{BuildContext, Policy, Traits, check_scaled, reporting, standard_node};
+use crate::base::{Span, parameters};
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::late_binding::ProbeOptions;
+use crate::roles::node::ProgressErrors;
+use crate::roles::speculation::{CopyBinding, Reservations, SpeculatingScheduler};
+use node::OfferingNode;
+
+parameters! {
+    /// Parameters of Hopper.
+    struct Hopper {
+        /// Number of reservations per task, on random nodes, more than Sparrow's two because second copies use them too
+        /// (the paper: 4).
+        probes: f64 = 4.0 => 1.0..=1000.0,
+        /// Number of refusals after which a node takes the cluster as not short of cores. It then offers its core to a
+        /// job drawn in proportion to virtual sizes, which cannot refuse it (the paper: 2).
+        refusals: u32 = 2,
+        /// Tail index β of the Pareto distribution of task times. A job with n unfinished tasks has the virtual size
+        /// 2 n / β.
+        beta: f64 = 1.5 => 1.0..=2.0,
+        /// Time for which a copy runs before it can be a straggler, as in LATE.
+        running: Span = Span::from_secs(60),
+        /// SlowNodeThreshold of LATE.
+        slow_node: f64 = 0.25 => 0.0..=1.0,
+        /// SlowTaskThreshold of LATE.
+        slow_task: f64 = 0.25 => 0.0..=1.0,
+        /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job.
+        report: Span = Span::from_secs(3),
+        /// Errors of the reported progress.
+        progress: ProgressErrors = ProgressErrors::default(),
+        /// Factor on all durations above, which suit tasks of minutes; use 0.01 for tasks of a second.
+        scale: f64 = 1.0 => 1e-6..=1e6,
+    }
+}
+
+impl Policy for Hopper {
+    const ABOUT: &'static str = "Hopper (Ren, Ananthanarayanan, Wierman and Yu, SIGCOMM 2015), from its abstract and from memory\n\
+        A job with n unfinished tasks has a virtual size of 2 n / β cores, more than n for second copies. Its scheduler \
+        places four reservations per task on random nodes. A node offers a free core to the job in its queue with the \
+        least virtual size. The scheduler gives the next task, or a second copy that LATE's rule has named, if the job \
+        has fewer cores than its virtual size, and refuses otherwise; a refusal names its smallest job that wants a \
+        core, and messages tell nodes the present sizes. After two refusals the node draws a job in proportion to \
+        virtual sizes, which takes the core for any task or copy that it has. Fairness between jobs, the learning of β, \
+        and communication between phases are left out.";
+
+    fn traits(&self) -> Traits<'_> {
+        let patience = self.running.max(self.report);
+        let reporting = reporting(self.report, patience, &self.progress, self.scale, CopyBinding::Sparrow);
+        Traits { reservations: self.reservations(), ..reporting }
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        self.progress.check()?;
+        check_scaled(self.scale, &[("report", self.report)])
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let BuildContext { layout, lossy, .. } = context;
+        let &Self { running, slow_node, slow_task, report, scale, .. } = self;
+        // Virtual sizes limit second copies instead of a cap.
+        let late =
+            LatePolicy { running, slow_node, slow_task, report, scale, cap: 1.0, ..LatePolicy::default() };
+        let binding = Reservations::sized(self.reservations(), self.beta, layout, lossy);
+        Box::new(SpeculatingScheduler::new(Box::new(Longest::new(&late, layout.nodes())), binding, false))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(OfferingNode::new(standard_node(&self.traits(), context), self.refusals))
+    }
+}
+
+impl Hopper {
+    fn reservations(&self) -> ProbeOptions {
+        ProbeOptions { probe_ratio: self.probes, ..ProbeOptions::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, JobId};
+    use crate::harness::{Harness, sends};
+    use crate::machine::{Input, Timer};
+    use crate::message::{Core, Launch, Message, Offer, Probe, Row, SizedJob};
+
+    const fn sized(job: u32, group: u32, size: u32) -> SizedJob {
+        SizedJob { job: JobId(job), group, size }
+    }
+
+    fn core(job: u32) -> Message {
+        Offer::Core { job: JobId(job), group: 0, repair: false }.into()
+    }
+
+    /// A node with places for jobs of these virtual sizes, while a copy of job 0 runs on its only core.
+    fn node(terms: &Hopper, sizes: &[u32]) -> (Harness, ActorId) {
+        let layout = Layout::new(1, 0, [1]);
+        let scheduler = layout.scheduler(0);
+        let mut node = terms.bench(&layout, layout.node(0), 9);
+        let reserve = |of| Offer::Reserve { of, count: 1, repair: false };
+        node.receive(scheduler, Launch::Row(Row::single(JobId(0).task(0).copy(0))));
+        for (job, &size) in (1..).zip(sizes) {
+            assert_eq!(node.receive(scheduler, reserve(sized(job, 0, size))), [], "no core is free");
+        }
+        (node, scheduler)
+    }
+
+    /// The jobs to which the node offers its core when the copy of job 0 has ended, if all refuse or have nothing.
+    fn offers(terms: &Hopper, sizes: &[u32]) -> Vec<(u32, bool)> {
+        let (mut node, scheduler) = node(terms, sizes);
+        let mut sent = node.ended(JobId(0).task(0).copy(0));
+        let mut offers = Vec::new();
+        while let Some(&(_, msg)) = sent.iter().find(|(_, msg)| !matches!(msg, Message::Launch(_))) {
+            let job = msg.job().unwrap();
+            let may_refuse = matches!(msg, Message::Offer(_));
+            offers.push((job.0, may_refuse));
+            let of = sized(job.0, 0, sizes[job.0 as usize - 1]);
+            sent = if may_refuse {
+                node.receive(scheduler, Offer::Refuse { job: of, smallest: of })
+            } else {
+                node.receive(scheduler, Probe::Nothing { job, group: 0 })
+            };
+        }
+        offers
+    }
+
+    /// By virtual size and the number of refusals: offers that may be refused go to the smallest jobs, later ones to
+    /// all jobs one after the other.
+    #[test]
+    fn a_core_is_offered_to_the_smallest_jobs_and_then_to_drawn_ones() {
+        for (refusals, sizes, refusable) in [
+            (2, &[5000, 2000, 3000][..], &[2, 3][..]),
+            (2, &[1000, 1000, 1000], &[1, 2]),
+            (1, &[5000, 2000, 3000], &[2]),
+            (0, &[5000, 2000, 3000], &[]),
+            (3, &[5000, 2000, 3000], &[2, 3, 1]),
+            (9, &[5000, 2000], &[2, 1]),
+        ] {
+            let made = offers(&Hopper { refusals, ..Hopper::default() }, sizes);
+            let (first, drawn) = made.split_at(refusable.len());
+            assert_eq!(first, refusable.iter().map(|&job| (job, true)).collect::<Vec<_>>(), "{sizes:?}");
+            let mut drawn = drawn.to_vec();
+            drawn.sort_unstable();
+            let all: Vec<_> = (1..=sizes.len() as u32).map(|job| (job, false)).collect();
+            assert_eq!(drawn, all, "every job is asked once, and then the core stays free");
+        }
+    }
+
+    /// A job of nine times the size is drawn nine times as often.
+    #[test]
+    fn a_job_is_drawn_in_proportion_to_its_virtual_size() {
+        let (mut node, scheduler) = node(&Hopper { refusals: 0, ..Hopper::default() }, &[1000, 9000]);
+        let mut large = 0;
+        for round in 0..2000 {
+            let ended = JobId(0).task(0).copy(round);
+            let sent = node.ended(ended);
+            let Some(&(_, Message::Probe(Probe::Claim { job, .. }))) = sent.last() else {
+                panic!("{sent:?}")
+            };
+            large += u32::from(job == JobId(2));
+            let size = if job == JobId(2) { 9000 } else { 1000 };
+            let of = SizedJob { job, group: 0, size };
+            node.receive(scheduler, Offer::Reserve { of, count: 1, repair: true });
+            let copy = JobId(0).task(0).copy(round + 1);
+            // The core is busy again, by a copy that comes without an offer.
+            node.receive(scheduler, Launch::Row(Row::single(copy)));
+            node.receive(scheduler, Probe::Nothing { job, group: 0 });
+        }
+        assert!((1740..1860).contains(&large), "{large} of 2000");
+    }
+
+    /// The refusal names a job without a place on the node, which is smaller than the one that has a place.
+    #[test]
+    fn the_job_that_a_refusal_names_is_offered_the_core_next() {
+        let (mut node, scheduler) = node(&Hopper::default(), &[2000, 7000]);
+        node.ended(JobId(0).task(0).copy(0));
+        let refuse = Offer::Refuse { job: sized(1, 0, 8000), smallest: sized(3, 2, 4000) };
+        let next = Offer::Core { job: JobId(3), group: 2, repair: false }.into();
+        assert_eq!(node.receive(scheduler, refuse), [(scheduler, next)]);
+        let copy = JobId(3).task(4).copy(1);
+        let worker = node.layout.worker(0, 0);
+        let run = (worker, Message::from(Core::run(copy)));
+        assert_eq!(node.receive(scheduler, Offer::Grant { copy, group: 2, size: 3000 }), [run]);
+        let ended = node.ended(copy);
+        assert_eq!(ended.last(), Some(&(scheduler, core(2))), "job 1 has grown to 8000");
+    }
+
+    /// A scheduler of jobs of three tasks among twenty nodes; β = 2, so that a job's size is its unfinished tasks.
+    fn scheduler() -> Harness {
+        let terms =
+            Hopper { beta: 2.0, running: Span::ZERO, slow_task: 1.0, slow_node: 0.0, ..Hopper::default() };
+        let layout = Layout::new(1, 0, [1; 20]);
+        terms.bench(&layout, layout.scheduler(0), 3)
+    }
+
+    fn grant(job: u32, task: u32, attempt: u32, group: u32, size: u32) -> Message {
+        Offer::Grant { copy: JobId(job).task(task).copy(attempt), group, size }.into()
+    }
+
+    #[test]
+    fn a_job_refuses_cores_beyond_its_size_and_names_the_smallest_job_that_wants_one() {
+        let mut bench = scheduler();
+        let reserved = sends(&bench.submit(0));
+        assert_eq!(reserved.len(), 12, "four reservations a task");
+        let of = sized(0, 0, 3000);
+        let all = Message::from(Offer::Reserve { of, count: 1, repair: false });
+        assert!(reserved.iter().all(|&(_, msg)| msg == all), "{reserved:?}");
+        let nodes: Vec<_> = reserved.iter().map(|sent| sent.0).collect();
+        for task in 0..3 {
+            let node = nodes[task as usize];
+            assert_eq!(bench.receive(node, core(0)), [(node, grant(0, task, 0, 0, 3000))]);
+        }
+        let refuse = |of, smallest| Message::from(Offer::Refuse { job: of, smallest });
+        assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], refuse(of, of))]);
+        sends(&bench.submit(1));
+        assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], refuse(of, sized(1, 0, 3000)))]);
+        let nothing = Message::from(Probe::Nothing { job: JobId(0), group: 0 });
+        let claim = Probe::Claim { job: JobId(0), group: 0, repair: false };
+        assert_eq!(bench.receive(nodes[3], claim), [(nodes[3], nothing)]);
+    }
+
+    /// One of three tasks has ended, and the rule names the second as slow. The job has two cores of its size of two,
+    /// so that it takes a third only where it cannot refuse, through any of its places.
+    #[test]
+    fn a_second_copy_takes_any_place_of_its_job() {
+        let mut bench = scheduler();
+        let nodes: Vec<_> = sends(&bench.submit(0)).iter().map(|sent| sent.0).collect();
+        (0..3).for_each(|i| drop(bench.receive(nodes[i], core(0))));
+        bench.now += Span::from_secs(1);
+        bench.receive(nodes[0], Launch::Completed { copy: JobId(0).task(0).copy(0) });
+        bench.now += Span::from_secs(60);
+        let looked = sends(&bench.step(Input::Fire(Timer::Recheck { job: JobId(0), attempt: 1 })));
+        assert_eq!(looked.len(), 8, "two copies are wanted, with four reservations each: {looked:?}");
+        let of = sized(0, 0, 2000);
+        let refuse = Message::from(Offer::Refuse { job: of, smallest: of });
+        assert_eq!(bench.receive(nodes[5], core(0)), [(nodes[5], refuse)]);
+        let claim = Probe::Claim { job: JobId(0), group: 0, repair: false };
+        assert_eq!(bench.receive(nodes[5], claim), [(nodes[5], grant(0, 1, 1, 0, 2000))]);
+        let sent = bench.receive(nodes[5], Launch::Completed { copy: JobId(0).task(1).copy(1) });
+        let [(stopped, Message::Launch(Launch::Drop(_)))] = sent[..] else { panic!("{sent:?}") };
+        assert_eq!(stopped, nodes[1]);
+    }
+
+    /// A grant that does not arrive frees the core that was held for it, and its task gets new places.
+    #[test]
+    fn a_grant_that_comes_back_is_given_again() {
+        let mut bench = scheduler();
+        let node = sends(&bench.submit(0))[0].0;
+        let granted = bench.receive(node, core(0));
+        let sent = sends(&bench.step(Input::Undelivered { to: node, msg: granted[0].1 }));
+        assert_eq!(sent[0], (node, Probe::Nothing { job: JobId(0), group: 0 }.into()));
+        let of = sized(0, 1, 3000);
+        let again = Message::from(Offer::Reserve { of, count: 1, repair: true });
+        assert!(sent.len() == 5 && sent[1..].iter().all(|&(_, msg)| msg == again), "{sent:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The messages of Hopper: reservations that carry the virtual sizes of jobs, and offers of cores that schedulers may
+//! refuse. A part of `crate::message`.
+//!
+//! An offer that must not be refused is a `probe.claim`, and its answer without a copy a `probe.nothing`, as under
+//! Sparrow; so is the cancellation of reservations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{CopyId, JobId};
+use crate::message::protocol::{Run, protocol};
+
+/// A job as nodes know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SizedJob {
+    /// The job.
+    pub job: JobId,
+    /// The group of the job's reservations: the first copies of a job are a group, every later copy is its own.
+    pub group: u32,
+    /// The job's virtual size, thousandths of a core.
+    pub size: u32,
+}
+
+impl SizedJob {
+    fn fits(self, run: &Run<'_>) -> bool {
+        run.has_job(self.job)
+    }
+}
+
+/// Reservations, offers and refusals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Offer {
+    /// Scheduler → node: reserve `count` places in the queue for copies of this job.
+    Reserve {
+        /// The job.
+        of: SizedJob,
+        /// Number of places, at least one.
+        count: u32,
+        /// Whether the message repairs a loss; the offers that follow from it then do so too.
+        repair: bool,
+    },
+    /// Node → scheduler: a core is free and held for a copy of this job, unless the scheduler refuses it.
+    Core {
+        /// The job.
+        job: JobId,
+        /// The group of the reservation.
+        group: u32,
+        /// Whether the reservation repaired a loss.
+        repair: bool,
+    },
+    /// Scheduler → node: a copy for the held core.
+    Grant {
+        /// The copy.
+        copy: CopyId,
+        /// The group of the offer.
+        group: u32,
+        /// The job's present virtual size, thousandths of a core.
+        size: u32,
+    },
+    /// Scheduler → node: the offered core is refused.
+    Refuse {
+        /// The job to which the core was offered.
+        job: SizedJob,
+        /// The smallest job of the scheduler that has less than its virtual size and copies that wait; the node then
+        /// has a place for it. It is `job` itself if there is none.
+        smallest: SizedJob,
+    },
+}
+
+// A count of zero would be decremented.
+protocol! {
+    Offer in run;
+    Reserve = "offer.reserve", Datagram, 26, Scheduler -> Node:
+        Self::Reserve { of, count, .. } if count > 0 && of.fits(run) => of.job,
+    Core = "offer.core", Stream, 17, Node -> Scheduler:
+        Self::Core { job, .. } if run.has_job(job) => job,
+    Grant = "offer.grant", Stream, 30, Scheduler -> Node:
+        Self::Grant { copy, .. } if run.has_task(copy.task) => copy.task.job,
+    Refuse = "offer.refuse", Stream, 35, Scheduler -> Node:
+        Self::Refuse { job, smallest } if job.fits(run) && smallest.fits(run) => job.job,
+}
