@@ -69,12 +69,12 @@ pub enum Offer {
 // A count of zero would be decremented.
 protocol! {
     Offer in run;
-    Reserve = "offer.reserve", Datagram, 26, Scheduler -> Node:
+    Reserve = "offer.reserve", Datagram, 25, Scheduler -> Node:
         Self::Reserve { of, count, .. } if count > 0 && of.fits(run) => of.job,
     Core = "offer.core", Stream, 17, Node -> Scheduler:
         Self::Core { job, .. } if run.has_job(job) => job,
-    Grant = "offer.grant", Stream, 30, Scheduler -> Node:
+    Grant = "offer.grant", Stream, 28, Scheduler -> Node:
         Self::Grant { copy, .. } if run.has_task(copy.task) => copy.task.job,
-    Refuse = "offer.refuse", Stream, 35, Scheduler -> Node:
+    Refuse = "offer.refuse", Stream, 32, Scheduler -> Node:
         Self::Refuse { job, smallest } if job.fits(run) && smallest.fits(run) => job.job,
 }

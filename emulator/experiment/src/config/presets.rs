@@ -13,7 +13,7 @@ macro_rules! presets {
 }
 
 /// All presets, in order of names.
-pub const PRESETS: [Preset; 13] = presets![
+pub const PRESETS: [Preset; 14] = presets![
     "azure-cache",
     "azure-cpu",
     "bursts",
@@ -25,6 +25,7 @@ pub const PRESETS: [Preset; 13] = presets![
     "heavy-tail",
     "markov",
     "noisy-racks",
+    "sixteen-fold",
     "table1",
     "tail-at-scale"
 ];

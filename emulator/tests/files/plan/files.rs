@@ -176,6 +176,7 @@ fn presets_degrade_cores_as_stated() {
         ("heavy-tail", Some(0.94405)),
         ("markov", Some(0.925)),
         ("noisy-racks", Some(0.99375)),
+        ("sixteen-fold", Some(0.91477)),
         ("table1", None),
         ("tail-at-scale", Some(0.9901)),
     ];
