@@ -61,7 +61,7 @@ mod without {
             Err(HostsError)
         }
 
-        pub fn remove_lost_hosts(&mut self) {
+        pub fn remove_lost_hosts(&mut self) -> bool {
             match *self {}
         }
 

@@ -88,8 +88,7 @@ impl Forger {
             38 => Preemption::Resume { copy, turn: group }.into(),
             39..51 => self.group(copy, any).into(),
             51..56 => self.usage(copy, any),
-            56..63 => self.gossiped(group, any),
-            63..67 => self.offer(copy, any).into(),
+            56..67 => self.gossiped(copy, any),
             _ => {
                 let core = self.below(3) as u16;
                 let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
@@ -109,10 +108,12 @@ impl Forger {
         }
     }
 
-    fn gossiped(&mut self, member: u32, any: u32) -> Message {
-        match self.below(2) {
+    fn gossiped(&mut self, copy: CopyId, any: u32) -> Message {
+        let member = copy.task.index;
+        match self.below(3) {
             0 => self.spread(member, any).into(),
-            _ => self.detect(member, any).into(),
+            1 => self.detect(member, any).into(),
+            _ => self.offer(copy, any).into(),
         }
     }
 

@@ -108,8 +108,8 @@ fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode
     let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
         return Err(anyhow!(
-            "--node, --rack and --host: no emulation is running, so that the cores are not known\n  = help: name cores with \
-             --core, or give the --hosts FILE of an emulation that runs"
+            "--node, --rack and --host: no emulation is running, so nodes, racks and hosts have no known cores\n  = help: name cores \
+             with --core, or give the --hosts FILE of an emulation that runs"
         ));
     }
     let named = options.cores();

@@ -67,6 +67,10 @@ impl Bar {
 impl StudyObserver for Bar {
     /// The length of the bar is an estimate of the number of jobs of all runs.
     fn begin(&self, run: &BegunRun<'_>) {
+        // A run that lost a host begins again.
+        if guard(&self.running).oldest_first.iter().any(|(_, id, _)| id == run.id) {
+            return;
+        }
         self.change(|running| {
             running.jobs = if run.number == 1 { run.jobs } else { running.jobs + run.jobs };
             running.of = run.of;

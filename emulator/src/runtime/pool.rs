@@ -106,22 +106,29 @@ impl Pool<'_> {
         self.kept(measured.unwrap_or_else(failed));
     }
 
-    /// Executes a run, and once more on the hosts that are left if it loses a host.
+    /// Executes a run, and once more on the hosts that are left if it loses a host. A run with injections is not executed
+    /// again, since they would be missing.
     fn measure(&self, run: &Run) -> Result<Measured, RunError> {
-        let measured = self.attempt(run, true);
-        let Err(RunError::Broken { why, .. }) = &measured else { return measured };
+        let first = self.attempt(run, true);
+        let why = match &first {
+            Err(RunError::Broken { why, .. } | RunError::Refused(why)) => why.clone(),
+            Ok(_) | Err(RunError::Interrupted(_)) => return first,
+        };
         let has_lost = self.controller.is_some_and(|controller| guard(controller).remove_lost_hosts());
-        if !has_lost || self.control.stopped() {
-            return measured;
+        if !has_lost || self.control.stopped() || self.folder.is_injected(&run.id) {
+            return first;
         }
         tracing::warn!("{why}: the run begins again on the hosts that are left");
-        match self.attempt(run, false) {
-            // The measurements until then are kept.
-            Err(RunError::Refused(now)) => {
-                let Err(RunError::Broken { why, measured }) = measured else { return measured };
+        match (self.attempt(run, false), first) {
+            (Ok(mut measured), _) => {
+                measured.notes.push(format!("{why}: the run was executed again on the hosts that were left"));
+                Ok(measured)
+            }
+            // The measurements of the first attempt are kept.
+            (Err(RunError::Refused(now)), Err(RunError::Broken { measured, .. })) => {
                 Err(RunError::Broken { why: format!("{why}; on the hosts that are left: {now}"), measured })
             }
-            again => again,
+            (again, _) => again,
         }
     }
 

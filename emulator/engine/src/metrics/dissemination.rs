@@ -197,7 +197,7 @@ impl<'a> SpreadTracker<'a> {
                 let lacks: Vec<Lack> = others.map(|(_, track)| track.lack(member, at)).collect();
                 samples.rows.extend((!lacks.is_empty()).then(|| observed(at, member, &lacks)));
             }
-            samples.advance(members.min(OBSERVED) as usize);
+            samples.advance((members as usize).div_ceil(step));
         }
     }
 

@@ -17,7 +17,7 @@ const MOST: usize = 20;
 const UNKNOWN: &str = "unknown";
 
 /// Class of the jobs beyond [`MOST`] values.
-const OTHER: &str = "other";
+pub const OTHER: &str = "other";
 
 /// A feature of the jobs of a trace by which results can be split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +70,7 @@ impl Split {
             let known: Vec<&str> =
                 known.into_iter().filter(|&known| trace.states(known)).map(Feature::name).collect();
             let help = match known.as_slice() {
-                [] => "leave the key out, or name a column: workload.trace.columns = \"user=COLUMN,…\""
+                [] => "leave the key out, or for a table name a column: workload.trace.columns = \"user=COLUMN,…\""
                     .to_owned(),
                 known => format!("it states {}", known.join(", ")),
             };

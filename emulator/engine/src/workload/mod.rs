@@ -36,7 +36,7 @@ mod usage;
 mod window;
 mod work;
 
-pub use by::By;
+pub use by::{By, OTHER};
 pub use config::{
     Estimate, Kinds, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };

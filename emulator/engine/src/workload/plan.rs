@@ -306,7 +306,7 @@ impl Plan {
         };
         plan.warnings.push(format!(
             "trace `{}` was not found: all results are of jobs of the {name} generator, which replaces it; its \
-             load differs from the trace's, cells that differ only in the trace are equal, and `by` has no effect",
+             load differs from the trace's, cells that differ only in the trace are equal, and `by` is not used",
             spec.file.display()
         ));
         Ok(plan)

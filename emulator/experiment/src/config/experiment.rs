@@ -297,7 +297,7 @@ impl Experiment {
 }
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
-pub const ENGINE: u32 = 11;
+pub const ENGINE: u32 = 12;
 
 /// The id of a point under a seed. It depends on the keys, the files' contents and the engine version, and not on the
 /// machine or the experiment's name.

@@ -58,7 +58,7 @@ const REMEDIES: [(&[&str], &str, &str); 15] = [
     (
         &[],
         "path string",
-        "write the path of a file in quotes; interference.profile also takes a preset of `volary profile list`",
+        "write the path of a file in quotes; interference.profile also takes a preset of `volary profile list`, and a process stands under [interference] itself: bernoulli = { … }",
     ),
     (&[], "a string", "put it in quotes"),
 ];

@@ -179,9 +179,6 @@ impl Default for RunSection {
     }
 }
 
-/// Length of a timeline if the experiment states none.
-const TIMELINE: Span = Span::from_secs(10);
-
 impl RunSection {
     /// The time limit of a run, and the extent of its recording.
     pub fn config(&self) -> RunConfig {
@@ -205,7 +202,7 @@ impl RunSection {
         let slowdown_bound = self.record.slowdown_bound;
         Recording {
             one_in: tasks_one_in,
-            timeline: timeline.unwrap_or(TIMELINE),
+            timeline: timeline.unwrap_or(Recording::default().timeline),
             timeline_cores,
             timeline_messages,
             cache_interval: staleness,
@@ -233,7 +230,7 @@ pub struct Record {
     /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
     /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If absent,
-    /// a number is chosen for which a run has about 5,000 executions there.
+    /// a number is chosen for which a run has about 5,000 executions there at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of each run; zero for none. If absent it is 10 s, of the first replication

@@ -360,7 +360,9 @@ impl CellGroup {
         let mut classes: Vec<_> = classes.into_iter().collect();
         let place =
             |label: &str| self.order.iter().position(|known| known == label).unwrap_or(self.order.len());
-        classes.sort_by_key(|&(label, jobs)| (place(label), label == "other", Reverse(jobs)));
+        classes.sort_by_key(|&(label, jobs)| {
+            (place(label), label == volary_engine::workload::OTHER, Reverse(jobs))
+        });
         classes.into_iter().map(|class| class.0).collect()
     }
 

@@ -50,7 +50,7 @@ pub enum HostsError {
 
 fn busy_remedy(waited: Duration) -> String {
     match waited {
-        Duration::ZERO => "stop that run, or wait for it: --wait 1h; the hosts of a controller that was killed are free a few seconds later: \
+        Duration::ZERO => "stop that run, or wait for it: --wait 1h. After a controller was killed, its hosts are free within seconds: \
              --wait 1min"
             .to_owned(),
         waited => format!("it did not end within --wait {waited:?}: stop it, or wait longer"),

@@ -103,6 +103,7 @@ impl Trace {
             trace.note("there is no task_events: each job counts as one task".into());
         }
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        known.words.keep(&mut trace);
         known.states.sort_by_key(|job| job.submit);
         for job in known.states {
             if trace.jobs().len() == limit {

@@ -269,8 +269,8 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     fs::read(path).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             let remedy =
-                "make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host; a hosts file stays in \
-                 DIR, or names it: identities = \"DIR\"";
+                "make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host; keep the hosts file in DIR, \
+                 or write identities = \"DIR\" in it";
             FileError::new(format!("no {}: {remedy}", path.display()))
         } else {
             bad(path, error)
