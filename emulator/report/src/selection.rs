@@ -31,7 +31,15 @@ impl Selection {
     /// When an option names a policy, key or value that the study lacks.
     pub fn keep(&self, study: &mut Study) -> Result<(), SelectionError> {
         keep_policies(study, &self.policies)?;
-        self.at.iter().try_for_each(|(key, value)| keep_cells(study, key, value))
+        let mut wanted: Vec<(String, Vec<&str>)> = Vec::new();
+        for (key, value) in &self.at {
+            let full = swept_key(study, "--at", key)?;
+            match wanted.iter_mut().find(|(known, _)| *known == full) {
+                Some((_, values)) => values.push(value),
+                None => wanted.push((full, vec![value])),
+            }
+        }
+        wanted.iter().try_for_each(|(key, values)| keep_cells(study, key, values))
     }
 }
 
@@ -76,19 +84,21 @@ pub(crate) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     if alike > 1 { key } else { last(key) }
 }
 
-/// Keeps only the cells with a value of a swept key.
-fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), SelectionError> {
-    let full = swept_key(study, "--at", key)?;
+/// Keeps only the cells with one of these values of a swept key.
+fn keep_cells(study: &mut Study, key: &str, wanted: &[&str]) -> Result<(), SelectionError> {
     let values: Vec<Value> =
-        study.swept().get(full.as_str()).into_iter().flatten().map(|value| (*value).clone()).collect();
-    let Some(meant) = meant(&values, value) else {
-        let values: Vec<String> = values.iter().map(in_words).collect();
-        let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
-        return Err(SelectionError { option: "--at", text: format!("{key}={value}"), why });
-    };
-    study.cells.retain(|group| group.cell.get(&full) == Some(meant));
-    for group in &mut study.cells {
-        group.cell.remove(&full);
+        study.swept().get(key).into_iter().flatten().map(|value| (*value).clone()).collect();
+    let mut kept: Vec<&Value> = Vec::new();
+    for value in wanted {
+        kept.push(meant(&values, value).ok_or_else(|| {
+            let values: Vec<String> = values.iter().map(in_words).collect();
+            let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
+            SelectionError { option: "--at", text: format!("{key}={value}"), why }
+        })?);
+    }
+    study.cells.retain(|group| group.cell.get(key).is_some_and(|value| kept.contains(&value)));
+    if let [_] = kept[..] {
+        study.cells.iter_mut().for_each(|group| drop(group.cell.remove(key)));
     }
     Ok(())
 }

@@ -235,6 +235,9 @@ impl StudyComparison {
             let more = count((others.len() - TABLES) as u64);
             out.push_str(&format!("\n{more} more points are not shown: select some with --policy and --at, or print all with --json\n"));
         }
+        if others.iter().flat_map(|point| &point.metrics).any(|row| row.differs == Some(true)) {
+            out.push_str("* marks differences whose paired 95 % interval does not contain zero\n");
+        }
         if !same.is_empty() {
             let pairs = plural(same.len() as u64, "pair");
             out.push_str(&format!("\nequal seeds, identical runs: {pairs} of a policy and a cell\n"));

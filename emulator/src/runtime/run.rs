@@ -82,12 +82,9 @@ pub fn run(
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| controller.unused());
-    let folder = match options.resume {
-        true => StudyDir::open(&options.out, manifest),
-        false => StudyDir::create(&options.out, manifest),
-    }
-    .map_err(StudyError::Folder)?
-    .with_jobs(experiment.run.record.jobs);
+    let make = if options.resume { StudyDir::open } else { StudyDir::create };
+    let folder = make(&options.out, manifest).map_err(StudyError::Folder)?;
+    let folder = folder.with_jobs(experiment.run.record.jobs);
     if options.resume {
         take_up(&runs, &folder, control);
     }

@@ -202,7 +202,7 @@ impl RunSection {
         let slowdown_bound = self.record.slowdown_bound;
         Recording {
             one_in: tasks_one_in,
-            timeline: timeline.unwrap_or(Recording::default().timeline),
+            timeline: timeline.unwrap_or_else(|| Recording::default().timeline),
             timeline_cores,
             timeline_messages,
             cache_interval: staleness,

@@ -29,7 +29,7 @@ pub enum Hue {
 /// of no family have the last one.
 const FAMILIES: [&[&str]; COLOURS - 1] = [
     &["launch"],
-    &["probe"],
+    &["probe", "offer"],
     &["group", "gang", "preempt"],
     &["ring", "share", "steal"],
     &["gossip", "rumour", "spread", "cache"],
@@ -38,7 +38,7 @@ const FAMILIES: [&[&str]; COLOURS - 1] = [
 ];
 
 /// Number of shades of a family of messages; no family has more kinds.
-const SHADES: usize = 16;
+const SHADES: usize = 24;
 
 /// The number of the family of a kind of message, and the place of the kind in it. Kinds of a policy of one's own have
 /// places by their letters.
@@ -192,7 +192,7 @@ pub fn css() -> String {
         let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--k:var(--k{i});--c:var(--k)}}");
     }
     for shade in 1..SHADES {
-        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 5 * shade);
+        let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 3 * shade);
     }
     out.push_str(include_str!("theme.css"));
     out
@@ -245,6 +245,8 @@ pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'
 mod tests {
     use std::collections::BTreeSet;
 
+    use volary_actors::message::kinds;
+
     use super::*;
 
     #[test]
@@ -280,9 +282,9 @@ mod tests {
 
     #[test]
     fn messages_of_a_protocol_have_one_colour_and_different_shades() {
-        let kinds = || (0..KINDS.len()).map(|at| kind_name(at as u8));
+        let kinds = || kinds().map(|(kind, _)| kind);
         let hues: BTreeSet<String> = kinds().map(|kind| Hue::of_message(kind).classes()).collect();
-        assert_eq!(hues.len(), KINDS.len(), "two kinds look alike: {hues:?}");
+        assert_eq!(hues.len(), kinds().count(), "two kinds look alike: {hues:?}");
         assert!(hues.iter().all(|hue| !hue.starts_with("k7 ")), "every kind has a family: {hues:?}");
         assert!(kinds().filter(|kind| kind.starts_with("launch.")).all(|kind| message(kind).0 == 0));
         let own = ["mine.ask", "mine.tell"].map(|kind| Hue::of_message(kind).classes());

@@ -119,6 +119,8 @@ pub(super) fn claims(study: &Study) -> Markup {
 
 fn claim(claim: &ClaimResult) -> Markup {
     let (class, verdict) = match claim.verdict {
+        Verdict::Holds if claim.is_within_noise() => ("warn", "~ holds"),
+        Verdict::Fails if claim.is_within_noise() => ("warn", "~ fails"),
         Verdict::Holds => ("good", "✓ holds"),
         Verdict::OtherSize => ("warn", "≈ right direction, other size"),
         Verdict::Fails => ("bad", "✗ fails"),
