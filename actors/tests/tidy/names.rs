@@ -143,11 +143,11 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 20_181),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_784),
-    ("volary_experiment", 13_784),
+    ("volary_engine", 18_785),
+    ("volary_experiment", 13_785),
     ("volary_hosts", 8_047),
-    ("volary_report", 7_907),
-    ("volary", 5_330),
+    ("volary_report", 7_932),
+    ("volary", 5_345),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

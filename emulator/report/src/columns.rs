@@ -231,7 +231,7 @@ impl ChartNumber {
     }
 
     /// Direction in which the number is better; an expression that is no metric is better if it is smaller.
-    pub(super) fn better(&self) -> Better {
+    pub fn better(&self) -> Better {
         match self {
             Self::Column(column) => column.column.metric.better,
             Self::Expression(expression) => {

@@ -106,8 +106,8 @@ impl Pool<'_> {
         self.kept(measured.unwrap_or_else(failed));
     }
 
-    /// Executes a run, and once more on the hosts that are left if it loses a host. A run with injections is not executed
-    /// again, since they would be missing.
+    /// Executes a run, and once more on the hosts that are left if it loses a host. A run with injections is not
+    /// executed again, since they would be missing.
     fn measure(&self, run: &Run) -> Result<Measured, RunError> {
         let first = self.attempt(run, true);
         let why = match &first {

@@ -16,7 +16,7 @@ const MOST: usize = 20;
 /// Class of jobs without the feature.
 const UNKNOWN: &str = "unknown";
 
-/// Class of the jobs beyond [`MOST`] values.
+/// Class of the jobs whose values have no class of their own.
 pub const OTHER: &str = "other";
 
 /// A feature of the jobs of a trace by which results can be split.
