@@ -335,9 +335,9 @@ following! {
         /// nodes that the table states.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<SizeBy>,
-        /// The feature whose values are the classes of jobs in results, claims, reports and `service.sensitivity`. The 20
-        /// values with the most jobs have classes; other jobs are in `other`, and jobs without a value in `unknown`. If
-        /// absent classes are short and long, by `cutoff`. Policies see short and long in any case.
+        /// The feature whose values are the classes of jobs in results, claims, reports and `service.sensitivity`. The
+        /// 20 values with the most jobs have classes; other jobs are in `other`, and jobs without a value in `unknown`.
+        /// If absent classes are short and long, by `cutoff`. Policies see short and long in any case.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
         /// Largest share of malformed rows, from 0 to 1, that are left out with a warning. If absent a malformed row is
