@@ -124,6 +124,7 @@ class ProgramTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             volary.run(experiment, "--quiet", out=f"{folder}/run")
             run = volary.load(f"{folder}/run")
+            self.assertIn("/run", repr(run))
             figure = run.plot("sweep", number=["p50", "p99"], by="policy", x_title="jobs <of> a run")
             self.assertIn("jobs &lt;of&gt; a run", figure.svg)
             job = run.plot("job", job=3, at={"workload.synthetic.jobs": 20}, policy="random")

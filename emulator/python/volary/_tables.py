@@ -41,6 +41,14 @@ class Run:
         if not (self.folder / "manifest.json").is_file():
             raise FileNotFoundError(f"{self.folder} is no study directory: it has no manifest.json")
 
+    def __repr__(self) -> str:
+        return f"volary.Run({os.fspath(self.folder)!r})"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """A row for each figure of each cell and policy: its mean, and the half-width of its 95 % interval."""
+        return self._table("summary")
+
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row for each run, with a column for each figure of its results, such as `response_s.p99`."""

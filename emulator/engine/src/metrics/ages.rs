@@ -20,6 +20,9 @@ pub(super) struct Lack {
 }
 
 impl Lack {
+    /// What a copy lacks of a source that has made nothing yet.
+    pub(super) const NOTHING: Self = Self { age: 0.0, versions: 0, placement: false, information: None };
+
     /// What a copy lacks at an instant of a source, from the times of the updates that it lacks, in order, and the time
     /// at which its newest state was made.
     pub(super) fn of(missed: impl ExactSizeIterator<Item = Time>, newest: Option<Time>, at: Time) -> Self {

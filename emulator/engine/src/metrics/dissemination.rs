@@ -188,13 +188,19 @@ impl<'a> SpreadTracker<'a> {
 
     /// Observes members at the instants that are due.
     fn look(&mut self, now: Time) {
-        let (Some(part), Some(samples)) = (self.part, &mut self.samples) else { return };
+        let (Some(part), Some(group)) = (self.part, self.layout.gossip()) else { return };
+        let Some(samples) = &mut self.samples else { return };
         let members = self.members.len() as u32;
         let step = members.div_ceil(OBSERVED) as usize;
         while let Some(at) = samples.due(now) {
             for member in (0..members).step_by(step).filter(|_| part.contains(at)) {
                 let others = self.origins.iter().filter(|(origin, _)| **origin != member);
-                let lacks: Vec<Lack> = others.map(|(_, track)| track.lack(member, at)).collect();
+                let mut lacks: Vec<Lack> = others.map(|(_, track)| track.lack(member, at)).collect();
+                // Means are over all origins, those without an update so far included.
+                lacks.resize(
+                    (group.origins() - u32::from(group.makes_updates(member))) as usize,
+                    Lack::NOTHING,
+                );
                 samples.rows.extend((!lacks.is_empty()).then(|| observed(at, member, &lacks)));
             }
             samples.advance((members as usize).div_ceil(step));
@@ -340,6 +346,28 @@ mod tests {
             let informed = (second >= 4).then_some(look.time - 2.0);
             assert!(informed.is_none_or(|age| (look.information - age).abs() < 1e-9));
             assert_eq!(look.information.is_nan(), informed.is_none());
+        }
+    }
+
+    /// The ages of member 0 are means over the three others, two of which make no update.
+    #[test]
+    fn observations_are_means_over_all_origins() {
+        let every = DistributionSpec::Constant(Span::from_secs(1));
+        let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Members, Time::MAX, 1);
+        let layout = Layout::new(1, 0, [0; 4]).with_gossip(group);
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let part = MeasuredPart { from: at(1), until: at(9) };
+        let recording = Recording { gossip: Some(part), ..Recording::default() };
+        let mut tracker = SpreadTracker::new(&layout, recording, 1);
+        let update = Update { origin: 1, number: 1 };
+        tracker.note(at(3), layout.node(1), Note::Informed { update });
+        let mut results = PolicyResults::default();
+        tracker.close(Time::ZERO, at(20), &mut results);
+        let of_first: Vec<_> = results.looks.iter().filter(|look| look.receiver == 0).collect();
+        assert_eq!(of_first.len(), 8);
+        for look in of_first {
+            let age = (look.time - 3.0).max(0.0) / 3.0;
+            assert!((look.age - age).abs() < 1e-9, "{look:?}");
         }
     }
 }
