@@ -18,7 +18,7 @@ use crate::atomic_file::{self, PARTIAL};
 /// Bytes of padding in the manifest of an unfinished run, for its final state and end time.
 const ROOM: usize = 64;
 /// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
-/// whether a run owns the folder.
+/// whether a run owns the folder, and so does a program that a process with the lock starts, until it executes.
 const TRIES: u32 = 20;
 const APART: Duration = Duration::from_millis(5);
 
@@ -38,7 +38,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     }
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("create", &path))?;
-    match try_lock(&file) {
+    match retried(|| file.try_lock()) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
@@ -53,15 +53,15 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Takes a lock, with retries, since a reader may hold it for a moment.
-fn try_lock(file: &File) -> Result<(), TryLockError> {
+/// Takes a lock, with retries, since others may hold it for a moment.
+fn retried(take: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
-        match file.try_lock() {
+        match take() {
             Err(TryLockError::WouldBlock) => thread::sleep(APART),
             taken => return taken,
         }
     }
-    file.try_lock()
+    take()
 }
 
 /// Refuses a folder without a run that contains foreign files, or study directories that are not in `kept` and would be
@@ -101,7 +101,7 @@ pub(super) fn is_same(a: &Path, b: &Path) -> bool {
 /// Whether a process owns the folder; false if the state of its lock is unknown.
 pub fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    lock.is_ok_and(|lock| matches!(retried(|| lock.try_lock_shared()), Err(TryLockError::WouldBlock)))
 }
 
 /// Appends all bytes or none; returns the offset of the first byte.
