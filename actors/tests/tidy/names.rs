@@ -144,7 +144,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 20_181),
     ("volary_netem", 3_027),
     ("volary_engine", 18_791),
-    ("volary_experiment", 13_785),
+    ("volary_experiment", 13_788),
     ("volary_hosts", 8_047),
     ("volary_report", 7_932),
     ("volary", 5_345),

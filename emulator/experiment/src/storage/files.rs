@@ -20,6 +20,8 @@ const ROOM: usize = 64;
 /// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
 /// whether a run owns the folder, and so does a program that a process with the lock starts, until it executes.
 const TRIES: u32 = 20;
+/// Number of attempts of a reader.
+const READ_TRIES: u32 = 4;
 const APART: Duration = Duration::from_millis(5);
 
 /// The file that is locked by the process that owns the folder.
@@ -38,7 +40,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     }
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("create", &path))?;
-    match retried(|| file.try_lock()) {
+    match retried(TRIES, || file.try_lock()) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
@@ -54,8 +56,8 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
 }
 
 /// Takes a lock, with retries, since others may hold it for a moment.
-fn retried(take: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
-    for _ in 1..TRIES {
+fn retried(tries: u32, take: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
+    for _ in 1..tries {
         match take() {
             Err(TryLockError::WouldBlock) => thread::sleep(APART),
             taken => return taken,
@@ -101,7 +103,9 @@ pub(super) fn is_same(a: &Path, b: &Path) -> bool {
 /// Whether a process owns the folder; false if the state of its lock is unknown.
 pub fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
-    lock.is_ok_and(|lock| matches!(retried(|| lock.try_lock_shared()), Err(TryLockError::WouldBlock)))
+    lock.is_ok_and(|lock| {
+        matches!(retried(READ_TRIES, || lock.try_lock_shared()), Err(TryLockError::WouldBlock))
+    })
 }
 
 /// Appends all bytes or none; returns the offset of the first byte.
