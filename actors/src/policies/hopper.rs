@@ -2,8 +2,9 @@
 //!
 //! The text of the paper could not be had. The protocol is written from its abstract and from memory of it, and these
 //! parts of it are left out: the learning of the tail index β, which is a parameter; the factor for the communication
-//! of jobs of several phases, which the emulator does not have, so that it is one; and ε-fairness, for which a
-//! scheduler would have to know the number of jobs of all others: ε is one.
+//! of jobs of several phases, which the emulator does not have, so that it is one; ε-fairness, for which a
+//! scheduler would have to know the number of jobs of all others: ε is one; and cores kept free for second copies to
+//! come.
 
 mod node;
 
@@ -21,10 +22,10 @@ parameters! {
     /// Parameters of Hopper.
     struct Hopper {
         /// Number of reservations per task, on random nodes, more than Sparrow's two because second copies use them too
-        /// (the paper: 4).
+        /// (the paper, from memory: 4).
         probes: f64 = 4.0 => 1.0..=1000.0,
         /// Number of refusals after which a node takes the cluster as not short of cores. It then offers its core to a
-        /// job drawn in proportion to virtual sizes, which cannot refuse it (the paper: 2).
+        /// job drawn in proportion to virtual sizes, which cannot refuse it (the paper, from memory: 2).
         refusals: u32 = 2,
         /// Tail index β of the Pareto distribution of task times. A job with n unfinished tasks has the virtual size
         /// 2 n / β.
@@ -68,7 +69,7 @@ impl Policy for Hopper {
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let BuildContext { layout, lossy, .. } = context;
         let &Self { running, slow_node, slow_task, report, scale, .. } = self;
-        // Virtual sizes limit second copies instead of a cap.
+        // Virtual sizes limit second copies, and beside them only the scheduler's share of the cores.
         let late =
             LatePolicy { running, slow_node, slow_task, report, scale, cap: 1.0, ..LatePolicy::default() };
         let binding = Reservations::sized(self.reservations(), self.beta, layout, lossy);

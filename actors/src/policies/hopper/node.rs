@@ -5,7 +5,7 @@ use crate::machine::{Effects, Input, Machine};
 use crate::message::{Launch, Message, Offer, Probe, Row, SizedJob};
 use crate::roles::NodeManager;
 
-/// HeldPlaces of a job in the queue of a node.
+/// Places of a job in the queue of a node.
 #[derive(Clone, Copy, Debug)]
 struct HeldPlaces {
     from: ActorId,
