@@ -100,7 +100,7 @@ mod tests {
     fn the_remedy_after_a_wait_does_not_suggest_the_same_wait() {
         let [host, controller] = ["h1", "10.0.0.1:1"].map(str::to_owned);
         let busy = HostsError::Busy { host, controller, waited: Duration::ZERO };
-        assert!(busy.to_string().ends_with("wait for it: --wait 1h"));
+        assert!(busy.to_string().contains("wait for it: --wait 1h. After a controller was killed"));
         let still = busy.after(Duration::from_secs(2)).to_string();
         assert!(still.ends_with("it did not end within --wait 2s: stop it, or wait longer"), "{still}");
     }
