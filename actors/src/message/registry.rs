@@ -20,6 +20,16 @@ use crate::base::{ActorId, Class, JobId};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
 
+/// An array with the elements of `part` from index `at` on.
+const fn filled<T: Copy, const N: usize>(mut all: [T; N], at: usize, part: &[T]) -> [T; N] {
+    let mut i = 0;
+    while i < part.len() {
+        all[at + i] = part[i];
+        i += 1;
+    }
+    all
+}
+
 macro_rules! messages {
     ($($(#[$doc:meta])* $variant:ident($message:ident),)*) => {
         /// A message from one actor to another. At most 32 bytes.
@@ -33,15 +43,10 @@ macro_rules! messages {
         pub const KINDS: [(&str, Class); COUNT] = {
             let mut all = [("", Class::Stream); COUNT];
             let mut at = 0;
-            $({
-                let part = <$message as Protocol>::KINDS;
-                let mut i = 0;
-                while i < part.len() {
-                    all[at] = part[i];
-                    at += 1;
-                    i += 1;
-                }
-            })*
+            $(
+                all = filled(all, at, <$message as Protocol>::KINDS);
+                at += <$message as Protocol>::KINDS.len();
+            )*
             assert!(at == COUNT);
             all
         };
@@ -50,15 +55,11 @@ macro_rules! messages {
         const ENCODED: [u32; COUNT] = {
             let mut all = [0; COUNT];
             let mut at = 0;
-            $({
-                let part = <$message as Protocol>::BYTES;
-                let mut i = 0;
-                while i < part.len() {
-                    all[at] = part[i];
-                    at += 1;
-                    i += 1;
-                }
-            })*
+            $(
+                all = filled(all, at, <$message as Protocol>::BYTES);
+                at += <$message as Protocol>::BYTES.len();
+            )*
+            assert!(at == COUNT);
             all
         };
         const COUNT: usize = 0 $(+ <$message as Protocol>::KINDS.len())*;

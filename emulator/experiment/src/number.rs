@@ -94,14 +94,10 @@ pub fn seconds(value: f64) -> String {
     format!("{}\u{202f}{name}", short(value * factor))
 }
 
-/// The unit in which [`seconds`] shows a value, in seconds.
-pub fn time_unit(value: f64) -> f64 {
-    1.0 / unit_of_time(value.abs()).0
-}
-
-/// The name of the unit in which [`seconds`] shows a value.
-pub fn time_unit_name(value: f64) -> &'static str {
-    unit_of_time(value.abs()).1
+/// The unit in which [`seconds`] shows a value, in seconds, and its name.
+pub fn time_unit(value: f64) -> (f64, &'static str) {
+    let (factor, name) = unit_of_time(value.abs());
+    (1.0 / factor, name)
 }
 
 /// The factor on seconds, and the name of the unit that suits a length of time.
@@ -234,13 +230,15 @@ fn common_unit(sizes: impl Iterator<Item = f64>) -> (f64, &'static str) {
     }
 }
 
-/// Most digits of the largest number of a column, and digits that are not many.
+/// Maximum number of digits of the largest number of a column.
 const MOST_DIGITS: i32 = 6;
+/// Maximum number of digits of the largest number of a column in which each half-width has two digits.
 const FEW_DIGITS: i32 = 4;
 
-/// The number of decimals for means and half-widths that are read together: each half-width has two digits
-/// if the largest number then has at most [`FEW_DIGITS`], or else the median half-width has two and each at least one; without half-widths, the smallest mean has three digits, or two beside much larger ones.
-/// `None` if a number would then have more than [`MOST_DIGITS`].
+/// The number of decimals for means and half-widths that are read together. Each half-width has two digits, if the
+/// largest number then has at most [`FEW_DIGITS`]; otherwise the median half-width has two and each at least one. Without
+/// half-widths the smallest mean has three digits, or two beside much larger ones. `None` if a number would then have
+/// more than [`MOST_DIGITS`].
 fn common_decimals(numbers: &[(f64, Option<f64>)]) -> Option<i32> {
     let sorted = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use volary_engine::results::{Cell, Measured, Summary, run_name};
@@ -41,7 +41,7 @@ struct Pool<'a> {
     /// Number of runs.
     runs: u64,
     /// Number of runs that have started.
-    begun: Mutex<u64>,
+    begun: AtomicU64,
     failures: Mutex<Vec<Failure>>,
     trouble: Mutex<Option<storage::Error>>,
 }
@@ -77,7 +77,7 @@ pub(super) fn run(
         control,
         traces: experiment.traces(),
         runs: count,
-        begun: Mutex::default(),
+        begun: AtomicU64::new(0),
         failures: Mutex::default(),
         trouble: Mutex::default(),
     };
@@ -109,7 +109,8 @@ impl Pool<'_> {
     /// Executes a run, and once more on the hosts that are left if it loses a host. A run with injections is not
     /// executed again, since they would be missing.
     fn measure(&self, run: &Run) -> Result<Measured, RunError> {
-        let first = self.attempt(run, true);
+        let number = self.next_number();
+        let first = self.attempt(run, number);
         let why = match &first {
             Err(RunError::Broken { why, .. } | RunError::Refused(why)) => why.clone(),
             Ok(_) | Err(RunError::Interrupted(_)) => return first,
@@ -119,7 +120,7 @@ impl Pool<'_> {
             return first;
         }
         tracing::warn!("{why}: the run begins again on the hosts that are left");
-        match (self.attempt(run, false), first) {
+        match (self.attempt(run, number), first) {
             (Ok(mut measured), _) => {
                 measured.notes.push(format!("{why}: the run was executed again on the hosts that were left"));
                 Ok(measured)
@@ -132,7 +133,8 @@ impl Pool<'_> {
         }
     }
 
-    fn attempt(&self, run: &Run, is_first: bool) -> Result<Measured, RunError> {
+    /// Executes the run with this number among the runs of the study.
+    fn attempt(&self, run: &Run, number: u64) -> Result<Measured, RunError> {
         let name = &self.experiment.name;
         let section = &self.experiment.run.of_replication(run.replication);
         let point = &self.experiment.points[run.point];
@@ -142,7 +144,7 @@ impl Pool<'_> {
         world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
-            self.begin(run, &point.label, &point.cell, jobs, is_first);
+            self.begin(run, number, &point.label, &point.cell, jobs);
             let id = &run.id;
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
@@ -206,13 +208,9 @@ impl Pool<'_> {
                 for other in others {
                     measured.summary.cell.clone_from(&self.experiment.points[other.point].cell);
                     (measured.summary.engine.cpu_s, measured.summary.engine.wall_s) = (0.0, 0.0);
-                    self.begin(
-                        other,
-                        &measured.summary.policy,
-                        &measured.summary.cell,
-                        measured.jobs.len() as u64,
-                        true,
-                    );
+                    let jobs = measured.jobs.len() as u64;
+                    let Summary { policy, cell, .. } = &measured.summary;
+                    self.begin(other, self.next_number(), policy, cell, jobs);
                     self.store(other, &measured)?;
                 }
                 Ok(())
@@ -260,11 +258,14 @@ impl Pool<'_> {
         Ok(())
     }
 
+    /// The number of the next run of the study, from one.
+    fn next_number(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Reports and logs the start of a run, or of its second attempt.
-    fn begin(&self, run: &Run, policy: &str, cell: &Cell, jobs: u64, is_first: bool) {
-        let mut begun = guard(&self.begun);
-        *begun += u64::from(is_first);
-        let begun = BegunRun { id: &run.id, policy, number: *begun, of: self.runs, jobs };
+    fn begin(&self, run: &Run, number: u64, policy: &str, cell: &Cell, jobs: u64) {
+        let begun = BegunRun { id: &run.id, policy, number, of: self.runs, jobs };
         self.control.report(|observer| observer.begin(&begun));
         let name = run_name(policy, cell, run.seed);
         tracing::info!("run {} of {}: {name}, {}", begun.number, begun.of, plural(jobs, "job"));

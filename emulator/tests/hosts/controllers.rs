@@ -142,6 +142,14 @@ impl Agent {
         self.report(Vec::new(), Time::ZERO + Span::from_secs(2)).await;
     }
 
+    /// Takes part in a run without observations from its begin to its end.
+    async fn serve_empty_run(&mut self) {
+        self.begun().await;
+        self.report_nothing().await;
+        self.stopped().await;
+        self.end().await;
+    }
+
     async fn report(&mut self, notes: Vec<Observation>, mark: Time) {
         self.send(AgentMessage::Notes { notes, mark, progress: mark }).await;
     }
@@ -294,10 +302,7 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     h1.stopped().await;
     h1.end().await;
     // The second run uses only the host that is left.
-    h1.begun().await;
-    h1.report_nothing().await;
-    h1.stopped().await;
-    h1.end().await;
+    h1.serve_empty_run().await;
     let said = finish(run, 3).await;
     assert!(
         said.contains("host h2 was lost during the run: the peer closed the connection: the power is off"),
@@ -363,12 +368,8 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
             h2.end_with(HostVitals { wall_s, ..HostVitals::default() }, Vec::new()).await;
         }
         // The run again, and the next one.
-        for _ in 0..2 {
-            h1.begun().await;
-            h1.report_nothing().await;
-            h1.stopped().await;
-            h1.end().await;
-        }
+        h1.serve_empty_run().await;
+        h1.serve_empty_run().await;
         let said = finish(run, 0).await;
         assert!(said.contains("host h2 was lost") && said.contains(words), "{words}: {said}");
         assert!(said.contains("the study continues without h2, on h1"), "{said}");
@@ -394,10 +395,7 @@ async fn contradictory_reports_end_only_their_run() {
     host.report(twice, Time(10)).await;
     host.stopped().await;
     host.end().await;
-    host.begun().await;
-    host.report_nothing().await;
-    host.stopped().await;
-    host.end().await;
+    host.serve_empty_run().await;
     let said = finish(run, 3).await;
     assert!(
         said.contains("host h1: its report at 1ns cannot be true: ") && said.contains("which did not run it"),
@@ -428,12 +426,8 @@ async fn a_host_that_reports_nothing_is_given_up_and_named() {
     h1.stopped().await;
     h1.end().await;
     // The run again, and the next one.
-    for _ in 0..2 {
-        h1.begun().await;
-        h1.report_nothing().await;
-        h1.stopped().await;
-        h1.end().await;
-    }
+    h1.serve_empty_run().await;
+    h1.serve_empty_run().await;
     let said = finish(run, 0).await;
     let words = "host h2 was lost during the run: it is connected and has reported nothing for 20 s";
     assert!(said.contains(words) && said.contains("the study continues without h2, on h1"), "{said}");

@@ -386,8 +386,7 @@ pub struct Messages {
     /// Retransmissions of QUIC between hosts are not counted.
     pub recovery: u64,
     /// Bytes of all these messages and repeated transmissions on the emulated network, with 57 bytes of headers each. A
-    /// message of several datagrams has the headers of each. 0 in studies of earlier versions.
-    #[serde(default)]
+    /// message that is sent in several parts has the headers of each.
     pub bytes: u64,
     /// Messages by kind, recovery included.
     pub by_kind: BTreeMap<String, u64>,

@@ -36,14 +36,16 @@ pub enum By {
 }
 
 impl By {
+    const ALL: [(Self, Feature); 5] = [
+        (Self::User, Feature::User),
+        (Self::Queue, Feature::Queue),
+        (Self::Application, Feature::Application),
+        (Self::Priority, Feature::Priority),
+        (Self::Class, Feature::Class),
+    ];
+
     const fn feature(self) -> Feature {
-        match self {
-            Self::User => Feature::User,
-            Self::Queue => Feature::Queue,
-            Self::Application => Feature::Application,
-            Self::Priority => Feature::Priority,
-            Self::Class => Feature::Class,
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -66,9 +68,8 @@ impl Split {
         let feature = by.feature();
         if !trace.states(feature) {
             let why = format!("`{}` states no {feature} of its jobs", trace.file().display());
-            let known = [By::User, By::Queue, By::Application, By::Priority, By::Class].map(By::feature);
-            let known: Vec<&str> =
-                known.into_iter().filter(|&known| trace.states(known)).map(Feature::name).collect();
+            let known = By::ALL.into_iter().map(|(_, known)| known).filter(|&known| trace.states(known));
+            let known: Vec<&str> = known.map(Feature::name).collect();
             let help = match known.as_slice() {
                 [] => "leave the key out, or for a table name a column: workload.trace.columns = \"user=COLUMN,…\""
                     .to_owned(),

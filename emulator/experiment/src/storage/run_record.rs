@@ -137,7 +137,7 @@ impl RunHead {
 /// A sample of the receivers' caches, serialized as a short JSON array in this order. A measure that the policy does
 /// not have is NaN, and null in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(from = "Vec<Option<f64>>", into = "[Option<f64>; 6]")]
+#[serde(from = "[Option<f64>; 6]", into = "[Option<f64>; 6]")]
 pub struct Look {
     /// Time of the sample, s.
     pub time: f64,
@@ -153,11 +153,10 @@ pub struct Look {
     pub information: f64,
 }
 
-/// Studies of earlier versions have the first four numbers.
-impl From<Vec<Option<f64>>> for Look {
-    fn from(numbers: Vec<Option<f64>>) -> Self {
-        let number = |at: usize| numbers.get(at).copied().flatten().unwrap_or(f64::NAN);
-        let [time, age, error, in_flight, versions, information] = [0, 1, 2, 3, 4, 5].map(number);
+impl From<[Option<f64>; 6]> for Look {
+    fn from(numbers: [Option<f64>; 6]) -> Self {
+        let [time, age, error, in_flight, versions, information] =
+            numbers.map(|number| number.unwrap_or(f64::NAN));
         Self { time, age, error, in_flight, versions, information }
     }
 }

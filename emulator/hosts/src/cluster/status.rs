@@ -48,7 +48,7 @@ impl fmt::Display for HostStatus {
         if let Some(version) = &self.version {
             write!(f, ", volary {version}")?;
         }
-        self.run.as_ref().map_or(Ok(()), |run| write!(f, "\n    {}", described(run)))
+        self.run.as_ref().map_or(Ok(()), |run| write!(f, "\n    {}", described(run).join("\n    ")))
     }
 }
 
@@ -56,14 +56,13 @@ impl HostStatus {
     /// The state on one line: name, and the run in progress or the state of the agent.
     pub fn line(&self) -> String {
         let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
-        let text =
-            self.run.as_ref().map_or_else(|| text.to_owned(), |run| described(run).replace("\n    ", "; "));
+        let text = self.run.as_ref().map_or_else(|| text.to_owned(), |run| described(run).join("; "));
         format!("{:<16} {text}", self.name)
     }
 }
 
-/// The run of a host in words: a line, and a second line on its clock and deliveries in a timed run.
-fn described(run: &RunStatus) -> String {
+/// The run of a host in words: its progress, and its clock and deliveries in a timed run.
+fn described(run: &RunStatus) -> Vec<String> {
     let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
     let of = of.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
@@ -73,9 +72,9 @@ fn described(run: &RunStatus) -> String {
     });
     let clock = clock_error_s.map(|bound| format!("clock ± {}", seconds(bound)));
     let timing: Vec<_> = late.into_iter().chain(clock).collect();
-    let timing = if timing.is_empty() { String::new() } else { format!("\n    {}", timing.join("; ")) };
     let (finished, jobs, at) = (count(*finished), plural(*jobs, "job"), seconds(*at_s));
-    format!("{experiment}: {of}: {finished} of {jobs} at {at}{timing}")
+    let progress = format!("{experiment}: {of}: {finished} of {jobs} at {at}");
+    [progress].into_iter().chain((!timing.is_empty()).then(|| timing.join("; "))).collect()
 }
 
 /// Asks every agent of a hosts file for its state.

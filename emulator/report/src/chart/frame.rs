@@ -55,7 +55,7 @@ impl Frame {
 
 /// The mark of the n-th policy.
 pub(super) fn dot(i: usize, at: Point, title: String) -> Mark {
-    let (class, corners, _) = theme::mark(i, 0.0);
+    let (class, corners) = theme::mark(i);
     Mark::Dot { class, corners, at, title }
 }
 
@@ -96,8 +96,10 @@ impl LegendEntry<'_> {
         let wide = size + 5.0 + width(&name) * 1.06;
         let said = text("name", (size + 5.0, 10.0), Anchor::Start, &name);
         let marks: Vec<Mark> = [sign].into_iter().chain(dot).chain([said]).collect();
-        let marks =
-            self.hue.map_or_else(|| marks.clone(), |hue| vec![Mark::Group { hue, marks: marks.clone() }]);
+        let marks = match self.hue {
+            Some(hue) => vec![Mark::Group { hue, marks }],
+            None => marks,
+        };
         LegendItem { name: self.name.to_owned(), wide, marks }
     }
 

@@ -112,7 +112,7 @@ pub struct Plot {
     pub size: Point,
 }
 
-/// A shaded span of the x axis, cut to the chart; `None` if it lies outside.
+/// A span of the x axis as a shaded rectangle, clipped to the plot area; `None` if no part of it is visible.
 fn shaded(frame: Frame, x: &Scale, (from, until, title): &(f64, f64, String)) -> Option<Mark> {
     let [from, until] = [from, until].map(|at| x.at(*at).clamp(frame.left, frame.right));
     let size = (until - from, frame.bottom - frame.top);
@@ -142,7 +142,7 @@ impl Plot {
         self.picture_over(&[])
     }
 
-    /// The picture of the chart over shaded spans of the x axis, each from and until a value, with its title.
+    /// The picture of the chart with shaded spans of the x axis behind its curves. A span has begin, end and title.
     pub fn picture_over(&self, shades: &[(f64, f64, String)]) -> Picture {
         let (wide, high) = self.size;
         let bottom = high - BOTTOM;
@@ -259,7 +259,7 @@ impl Plot {
         if !points.is_empty() {
             let class = if series.running { "running" } else { "curve" };
             let end = points.last().filter(|_| series.running).copied();
-            let first = theme::mark(series.colour, MARKS_APART).2;
+            let first = MARKS_APART * theme::first_mark(series.colour);
             let marked =
                 if series.dots || series.label.is_empty() { Vec::new() } else { along(&points, first) };
             marks.push(Mark::Path { class, points, closed: false, title: series.label.clone() });

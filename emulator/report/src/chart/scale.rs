@@ -45,13 +45,13 @@ impl TickUnit {
 
     /// The unit, in s, in which ticks of an axis up to `high` are round.
     fn base(self, high: f64) -> f64 {
-        if self == Self::Seconds { number::time_unit(high) } else { 1.0 }
+        if self == Self::Seconds { number::time_unit(high).0 } else { 1.0 }
     }
 
     /// A value as a tick label, without trailing zeros.
     pub fn tick(self, value: f64) -> String {
         // 1 000 s are not a round number of minutes.
-        let hundredths = 100.0 * value / number::time_unit(value);
+        let hundredths = 100.0 * value / number::time_unit(value).0;
         let is_whole = (value - value.round()).abs() < 1e-9 * value.abs();
         if self == Self::Seconds
             && value >= 60.0
@@ -162,7 +162,7 @@ impl Scale {
         }
         let high = self.values.0.abs().max(self.values.1.abs());
         let text = TickUnit::Number.tick(value / unit.base(high));
-        format!("{text}\u{202f}{}", number::time_unit_name(high))
+        format!("{text}\u{202f}{}", number::time_unit(high).1)
     }
 
     /// Minor grid lines of a logarithmic axis that spans few decades.

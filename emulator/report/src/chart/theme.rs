@@ -122,12 +122,16 @@ const fn look(i: usize) -> usize {
     (i + i / COLOURS) % LOOKS
 }
 
-/// The mark of the n-th policy: its class, its corners, and its place in px among the marks along a line, which keeps
-/// marks of lines that coincide apart.
-pub(super) fn mark(i: usize, every: f64) -> (&'static str, &'static [(f64, f64)], f64) {
+/// The mark of the n-th policy: its class and its corners.
+pub(super) fn mark(i: usize) -> (&'static str, &'static [(f64, f64)]) {
     let look = look(i);
-    let class = if look < MARKS.len() { "dot" } else { "ring" };
-    (class, MARKS[look % MARKS.len()], every * (look as f64 + 0.5) / LOOKS as f64)
+    (if look < MARKS.len() { "dot" } else { "ring" }, MARKS[look % MARKS.len()])
+}
+
+/// The distance of the first mark of the n-th policy from the begin of its line, if marks are one apart: it keeps marks
+/// of lines that coincide apart.
+pub(super) fn first_mark(i: usize) -> f64 {
+    (look(i) as f64 + 0.5) / LOOKS as f64
 }
 
 /// Classes of the n-th policy: colour, look, and a class that hides the policy.
@@ -172,7 +176,7 @@ impl Hue {
     }
 }
 
-/// The style sheet that charts require, with variables that pages may also use.
+/// The style sheet that charts and wide tables require, with variables that pages may also use.
 pub fn css() -> String {
     let mut out = String::new();
     let variables = |of: fn(&Colour) -> &'static str| {
@@ -195,6 +199,7 @@ pub fn css() -> String {
         let _ = write!(out, ".m{shade}{{--c:color-mix(in srgb,var(--k) {}%,var(--ink))}}", 100 - 3 * shade);
     }
     out.push_str(include_str!("theme.css"));
+    out.push_str(include_str!("scroll.css"));
     out
 }
 
@@ -274,7 +279,7 @@ mod tests {
         looks.sort();
         looks.dedup();
         assert_eq!(looks.len(), 4 * COLOURS);
-        let mut marks: Vec<_> = (0..8).map(|i| (mark(i, 0.0).0, format!("{:?}", mark(i, 0.0).1))).collect();
+        let mut marks: Vec<_> = (0..8).map(|i| format!("{:?}", mark(i))).collect();
         marks.sort();
         marks.dedup();
         assert_eq!(marks.len(), 8, "eight policies have eight marks: {marks:?}");

@@ -223,10 +223,12 @@ impl Extent {
             whole: a.whole && b.whole,
             middle: a.middle.max(b.middle),
         });
-        let far = match all.whole {
-            _ if all.begun == 0.0 => all.last,
-            true => FAR * all.begun,
-            false => all.middle.max(NEAR * all.begun),
+        let far = if all.begun == 0.0 {
+            all.last
+        } else if all.whole {
+            FAR * all.begun
+        } else {
+            all.middle.max(NEAR * all.begun)
         };
         all.last.min(far).min(all.fits)
     }

@@ -33,12 +33,9 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         @if let Some(central) = group.central() { p.hint { (central) } }
         @if let Some(binding) = view.binding { p.hint { (binding) } }
         @if has_deliveries(group) {
-            div.grid {
-                div.card { (coverage("Coverage", &curves(group, view.policies, deliveries), CHART).in_page()) }
-                @for chart in over_time::cell_caches(group, "", view.policies, CHART) {
-                    div.card { (chart.in_page()) }
-                }
-            }
+            @let coverage = coverage("Coverage", &curves(group, view.policies, deliveries), CHART);
+            @let ages = over_time::cell_caches(group, "", view.policies, CHART);
+            (grid([coverage].into_iter().chain(ages).collect(), &Markup::default()))
         }
         @if view.has_jobs {
             (grid(distributions(group, view), &html! {

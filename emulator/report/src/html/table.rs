@@ -231,13 +231,12 @@ pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
         group.policies.iter().filter(met).map(|runs| (runs, None)).collect();
     let named: Vec<PolicyRow<'_>> = rows.iter().map(|(runs, class)| (runs.policy.as_str(), *class)).collect();
     let written = |column: &SummaryColumn| {
-        let (numbers, _) = column.numbers(group, &rows);
-        PolicyColumn::written(
-            column.heading,
-            column.metric.meaning,
-            &numbers,
-            |_, text| html! { td { (text) } },
-        )
+        let number = |(runs, _): &(&PolicyRuns, Option<&str>)| {
+            let found = runs.interval(column.of(None));
+            found.map_or((f64::NAN, None), |found| (found.mean, found.half_width))
+        };
+        let numbers = rows.iter().map(number);
+        PolicyColumn::new(column.heading, column.metric.meaning, column.metric.unit, numbers)
     };
     let columns: Vec<PolicyColumn<'_>> = columns.iter().map(written).collect();
     html! {

@@ -68,6 +68,6 @@ impl Recorder<'_> {
     /// The samples of caches, of copies of a shared state, or of members so far; empty if the policy has none.
     pub fn cache_samples(&self) -> &[CacheRow] {
         let (caches, (_, (_, (spread, _)))) = &self.metrics;
-        Some(caches.cache_samples()).filter(|rows| !rows.is_empty()).unwrap_or_else(|| spread.samples())
+        if caches.cache_samples().is_empty() { spread.samples() } else { caches.cache_samples() }
     }
 }

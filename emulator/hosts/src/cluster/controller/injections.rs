@@ -14,7 +14,6 @@ use volary_netem::Target;
 
 use super::host_pool::{HostPool, RepeatedInjection, RunClock};
 use super::injectors::{Injector, InjectorEvent, Injectors};
-use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
     ControllerMessage, InjectOrder, InjectReply, InjectRequest, InjectionPlan, InjectionShare, MESSAGE_FRAME,
     RUN_OVER, Refusal, load_profile,
@@ -137,12 +136,10 @@ impl RunInjection {
 impl<'a> Injections<'a> {
     pub(super) fn new(
         world: &'a World,
-        homes: &[u16],
-        hosts: usize,
+        held: Vec<CoreSet>,
         clock: RunClock,
         injectors: &'a mut Injectors,
     ) -> Self {
-        let held = (0..hosts).map(|host| cores_of(world, homes, host as u16).collect()).collect();
         Self { world, held, clock, entries: Vec::new(), injectors }
     }
 

@@ -81,17 +81,15 @@ impl<'a> ControlledRun<'a> {
         // Hosts send inputs as soon as they start.
         pool.archive.begin(log, &pool.slots());
         let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
-        let held = (0u16..)
-            .zip(&pool.members)
-            .map(|(host, member)| (member.name.clone(), cores_of(world, &homes, host).collect()));
-        let held: Vec<(String, CoreSet)> = held.collect();
+        let cores = (0..hosts as u16).map(|host| cores_of(world, &homes, host).collect());
+        let names = || pool.members.iter().map(|member| member.name.clone());
+        let held: Vec<(String, CoreSet)> = names().zip(cores).collect();
         control.report(|observer| observer.placed(&held));
         let lead = at_least(LEAD, pool.round_trip());
         let start = pool.ticks.now() + lead.as_nanos() as i64;
-        let names = pool.members.iter().map(|member| member.name.clone());
         let clock = RunClock { ticks: pool.ticks, start, speed: run.speed };
         let mut run = Self {
-            monitor: Monitor::new(control, &pool.run_id, world, names),
+            monitor: Monitor::new(control, &pool.run_id, world, names()),
             control,
             world,
             aggregator: Aggregator::new(
@@ -105,7 +103,12 @@ impl<'a> ControlledRun<'a> {
             reports: vec![None; hosts],
             broken: None,
             accused: None,
-            injections: Injections::new(world, &homes, hosts, clock, injectors),
+            injections: Injections::new(
+                world,
+                held.into_iter().map(|(_, cores)| cores).collect(),
+                clock,
+                injectors,
+            ),
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
             reports_check: ReportCheck::new(world, &pool.members, run.speed),
