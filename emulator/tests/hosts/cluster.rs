@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use volary_actors::base::{Span, Time};
 use volary_experiment::storage::input_log::{self, InputLog};
+use volary_hosts::cluster::net::Hosts;
 
 use crate::common::binary::{command, expect, lines, text, volary};
 
@@ -134,9 +136,13 @@ impl Cluster {
         self.until(|states| states.iter().all(|state| state == "idle"));
     }
 
-    /// Waits until all hosts execute a run.
+    /// Waits until all hosts execute a run, and its controller listens for injectors, which it does a moment later.
     pub fn until_running(&self) {
-        self.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+        let file = self.path().join("ids/hosts.toml");
+        let socket = Hosts::load(&file).unwrap().socket(&file);
+        self.until(|states| {
+            states.iter().all(|state| state.starts_with("runs for")) && UnixStream::connect(&socket).is_ok()
+        });
     }
 
     /// Waits until the input logs of these shards reach an emulated time.
