@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "claims, paper's text: 0 of 2 hold, 0 fail, 1 within noise, 1 not tested",
+                "claims, the paper: 0 of 2 hold, 0 fail, 1 within noise, 1 not tested",
                 "claims, ours: 0 of 1 hold, 1 fail, 0 not tested",
             ]
         );

@@ -171,8 +171,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let numbers = options.number.iter().map(|number| number.parse()).collect::<Result<_, _>>();
-    let numbers = numbers.map_err(|why: String| anyhow::anyhow!("--number: {why}"))?;
+    let numbers = options.number.iter().map(|text| {
+        let hint = if text.contains(',') { "; give --number once for each of several numbers" } else { "" };
+        text.parse().map_err(|why: String| anyhow::anyhow!("--number: {why}{hint}"))
+    });
+    let numbers = numbers.collect::<Result<_, _>>()?;
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of("--out", &out)?;
     let study = storage::load(&options.run)?;

@@ -567,5 +567,12 @@ mod tests {
         }
         let json = serde_json::to_string(&validation).unwrap();
         assert_eq!(serde_json::from_str::<Validation>(&json).unwrap(), validation);
+        let mut gossip = validation;
+        let local = &mut gossip.points[0].against[0];
+        local.draws.jobs = 0;
+        local.metrics.iter_mut().for_each(|divergence| divergence.within = None);
+        for words in ["local: equal accounts; no jobs", "there are no response times to judge"] {
+            assert!(gossip.text().contains(words), "{words}");
+        }
     }
 }

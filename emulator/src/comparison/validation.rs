@@ -179,7 +179,9 @@ impl Validation {
         };
         let (within, quantiles) = judged(|divergence| divergence.within);
         let mut out = String::new();
-        if !self.is_void() {
+        if !self.is_void() && quantiles == 0 {
+            out.push_str("there are no response times to judge: the runs have no jobs\n");
+        } else if !self.is_void() {
             let _ = writeln!(
                 out,
                 "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within the \
@@ -242,6 +244,7 @@ impl Against {
             if self.accounts.is_empty() { "equal accounts".to_owned() } else { self.accounts.join(", ") };
         let jobs = number::count(self.draws.jobs);
         let draws = match self.draws.different {
+            _ if self.draws.jobs == 0 => "no jobs".to_owned(),
             0 => format!("{jobs} jobs with equal arrivals and demands"),
             n => format!("{} of {jobs} jobs with other arrivals or demands", number::count(n)),
         };

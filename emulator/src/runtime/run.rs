@@ -226,8 +226,10 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
     }
 }
 
+/// The load of a cell without the digits that are rounding errors: 0.7 in place of 0.6999999999999998.
 fn offered((cell, load): &CellLoad) -> OfferedLoad {
-    OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
+    let load = load.as_ref().map(|load| (load.offered * 1e12).round() / 1e12);
+    OfferedLoad { cell: cell.clone(), load }
 }
 
 /// Logs the number of runs that the folder already has, and reports these runs to the observers.

@@ -40,13 +40,13 @@ fn claims_of_papers_state_published_sizes_and_sources_of_tolerances() {
     let ours = "tolerance = \"ours\"\n";
     fs::write(here.join("e.toml"), [rest, &claim(120, ours), &claim(80, ours)].concat()).unwrap();
     let (out, _) = expect(here, "run e.toml --check --out r", 0);
-    assert!(out.contains("claims, paper's text: 1 of 2 hold, 1 other size, 0 fail"), "{out}");
+    assert!(out.contains("claims, the paper: 1 of 2 hold, 1 other size, 0 fail"), "{out}");
     assert!(out.contains("≈ other size  80 tasks"), "{out}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
-        "| paper's text | 2 | 1 | 1 | 1 | 0 | 0 | 0 | 2 |",
-        "| paper's text | 120 tasks | holds, by our tolerance |",
-        "| paper's text | 80 tasks | right direction, **other size** in 1 of 1 numbers |",
+        "| the paper | 2 | 1 | 1 | 1 | 0 | 0 | 0 | 2 |",
+        "| the paper | 120 tasks | holds, by our tolerance |",
+        "| the paper | 80 tasks | right direction, **other size** in 1 of 1 numbers |",
     ] {
         assert!(table.contains(row), "{table}");
     }
@@ -70,13 +70,13 @@ fn verdicts_on_generated_jobs_are_marked() {
     let text = [world, trace, "[network]", rest, &claim("paper"), &claim("ours")].concat();
     fs::write(here.join("e.toml"), text).unwrap();
     let (out, err) = expect(here, "run e.toml --check --out r", 0);
-    assert!(out.contains("claims, paper's text: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
+    assert!(out.contains("claims, the paper: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
     assert!(out.contains("claims, ours: 1 of 1 hold"), "{out}");
     assert!(err.contains("1 of 2 claims could not be tested: a generator replaces the trace"), "{err}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
-        "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
-        "| paper's text | time | not tested; on the jobs of a generator, in place of the trace: holds |",
+        "| the paper | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
+        "| the paper | time | not tested; on the jobs of a generator, in place of the trace: holds |",
         "| ours | time | holds; on the jobs of a generator: the trace was not found |",
     ] {
         assert!(table.contains(row), "{table}");

@@ -44,7 +44,7 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     // The key with the most values is along the axis; each value of the other key has a panel.
     let sweep = svg("");
     assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
-    assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">number of nodes</text>"), "{sweep}");
+    assert!(sweep.contains("demand = 50000us</text>") && sweep.contains(">number of nodes</text>"), "{sweep}");
     let ratio =
         svg("--number response_s.p99/response_s.p50 --number mean --at demand=50ms --x-title machines");
     assert!(
@@ -60,11 +60,11 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     );
     let distributions = svg("--over demand --at nodes=8 --number mean");
     assert!(
-        distributions.contains(">exponential 100ms</text>") && distributions.contains(">50ms</text>"),
+        distributions.contains(">exponential 100ms</text>") && distributions.contains(">50000us</text>"),
         "{distributions}"
     );
     let alone = svg("--policy sparrow --width double --number wait-p99");
-    assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
+    assert!(alone.contains(">demand = 50000us</text>") && alone.contains("width=\"7.16in\""), "{alone}");
     assert!(!alone.contains("random"), "{alone}");
     let timeline = svg("--what timeline --at nodes=6 --at demand=50ms --window 1s..2s");
     assert!(timeline.contains(">core 0</text>") && !timeline.contains(">0</text>"), "{timeline}");
@@ -108,6 +108,7 @@ plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number response_s.p98 | 2 | --number: unknown number `p98`
 plot r --what coverage | 2 | --what coverage: no run has delivered an update
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
+plot r --number p50,p99 | 2 | ; give --number once for each of several numbers
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
 plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use this option; `sweep` and `heat` can

@@ -31,8 +31,8 @@ impl Origin {
     /// Short name of the origin, for tables.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Paper => "paper's text",
-            Self::OtherPaper => "other papers' text",
+            Self::Paper => "the paper",
+            Self::OtherPaper => "other papers",
             Self::Outputs => "authors' outputs",
             Self::Fitted => "fitted to a paper",
             Self::Ours => "ours",

@@ -77,12 +77,11 @@ pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value in words: distributions and other tables without braces and quotes (`exponential 62.5ms`), and lengths of
-/// time in their largest unit (`62.5ms`).
+/// A value in words: distributions and other tables without braces and quotes (`exponential 62500us`).
 pub fn in_words(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
-        Value::String(text) => shortest_time(text).unwrap_or_else(|| text.clone()),
+        Value::String(text) => text.clone(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(in_words).collect();
             format!("({})", items.join(", "))
@@ -100,19 +99,6 @@ pub fn in_words(value: &serde_json::Value) -> String {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
-}
-
-/// A length of time such as `62500us` in the largest unit in which it is at least one, `62.5ms`; `None` for any other
-/// text, and for a length that would lose digits.
-fn shortest_time(text: &str) -> Option<String> {
-    const UNITS: [(&str, i32); 4] = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
-    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-    let (number, unit) = text.split_at(at);
-    let (number, power) = (number.parse::<f64>().ok()?, UNITS.iter().find(|(name, _)| *name == unit)?.1);
-    let fits = |(_, other): &&(&str, i32)| *other > power && number >= 10f64.powi(other - power);
-    let (name, larger) = UNITS.iter().rev().find(fits)?;
-    let short = (number / 10f64.powi(larger - power)).to_string();
-    (short.len() <= 7).then(|| format!("{short}{name}"))
 }
 
 /// The id of a run: a hash of everything that the run depends on, 16 hex digits. Equal JSON values have equal ids.
@@ -611,15 +597,11 @@ mod tests {
     #[test]
     fn distributions_are_written_in_words() {
         for (value, words) in [
-            (json!({"exponential": {"mean": "62500us"}}), "exponential 62.5ms"),
+            (json!({"exponential": {"mean": "62500us"}}), "exponential 62500us"),
             (json!({"gamma": {"shape": 100, "mean": "10ms"}}), "gamma mean 10ms shape 100"),
-            (json!({"uniform": {"low": "1500ms", "high": "2s"}}), "uniform high 2s low 1.5s"),
-            (json!({"mean": "500ms"}), "mean 500ms"),
+            (json!({"uniform": {"low": "1500ms", "high": "2s"}}), "uniform high 2s low 1500ms"),
             (json!({"latin-square": {}}), "latin-square"),
-            (json!(["1000ns", 2]), "(1us, 2)"),
-            (json!("1234567890ns"), "1234567890ns"),
-            (json!("0us"), "0us"),
-            (json!("10m"), "10m"),
+            (json!(["1000ns", 2]), "(1000ns, 2)"),
             (json!(0.5), "0.5"),
             (json!(null), "null"),
         ] {

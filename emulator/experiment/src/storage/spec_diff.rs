@@ -121,6 +121,7 @@ fn written(path: &[String], spec: &Value) -> String {
             if kinds(point) > 1 { format!("cluster.kind.{kind}.{key}") } else { format!("cluster.{key}") }
         }
         ["points", _, "resolved", "trace"] => "the trace that was found".to_owned(),
+        ["points", _, "resolved", "measure", ..] => format!("run.{}", parts[3..].join(".")),
         ["points", point, "resolved", rest @ ..] => dotted(rest, of_point(point, "resolved")),
         ["points", point, "policy", _, rest @ ..] => {
             let label = plain(of_point(point, "label"));
@@ -165,14 +166,15 @@ mod tests {
             let fault = json!([{"crash": {"at": format!("{nodes}s")}}]);
             let resolved = json!({
                 "cluster": {"nodes": [[nodes, 2]]}, "workload": {"mix": mix}, "network": {"fault": fault},
-                "trace": null, "digest": "x",
+                "trace": null, "digest": "x", "measure": {"from": nodes},
             });
             json!({"label": "s", "policy": {"sparrow": {"probe_ratio": probes}}, "resolved": resolved,
                 "cell": {"workload.mix.load": load}})
         };
         let spec = |weight, nodes, probes, load: f64| {
             let point = point(weight, nodes, probes, load);
-            json!({"points": [point, point], "sweep": [["workload.mix.load", [load]]], "seed": 1})
+            json!({"points": [point, point], "sweep": [["workload.mix.load", [load]]], "seed": 1,
+                "run": {"measure": {"from": nodes}}})
         };
         let with = |spec| Manifest { spec, ..manifest(&[]) };
         let found =
@@ -185,6 +187,7 @@ mod tests {
                 "workload.mix.load",
                 "policy.s.probe_ratio",
                 "cluster.nodes",
+                "run.measure.from",
                 "network.fault.0.crash.at",
                 "workload.mix.class.web.weight",
                 "sweep.\"workload.mix.load\"",

@@ -162,7 +162,7 @@ fn text_between_backticks_is_code() {
 #[test]
 fn the_page_has_verdicts_intervals_and_counts() {
     let page = html(&study(&[0.5], 4, 500));
-    assert!(page.contains("paper's text: 0 of 3 hold, 1 fail, 1 within noise, 1 not tested"));
+    assert!(page.contains("the paper: 0 of 3 hold, 1 fail, 1 within noise, 1 not tested"));
     assert_eq!(page.matches("within noise: other seeds").count(), 1, "only the first claim is within noise");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.00 <small>± "), "sparrow takes 1.4 times as long under every seed");
