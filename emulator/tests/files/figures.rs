@@ -44,7 +44,10 @@ fn plot_writes_every_kind_of_figure_as_a_file() {
     // The key with the most values is along the axis; each value of the other key has a panel.
     let sweep = svg("");
     assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
-    assert!(sweep.contains("demand = 50000us</text>") && sweep.contains(">number of nodes</text>"), "{sweep}");
+    assert!(
+        sweep.contains("demand = 50000us</text>") && sweep.contains(">number of nodes</text>"),
+        "{sweep}"
+    );
     let ratio =
         svg("--number response_s.p99/response_s.p50 --number mean --at demand=50ms --x-title machines");
     assert!(

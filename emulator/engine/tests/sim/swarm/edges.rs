@@ -56,12 +56,14 @@ fn edge(dice: &mut Dice, file: &mut Table) {
             set(file, "reorder_by", distribution(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
         }
         6 if !topology && !few => {
-            // Links that carry less than heartbeats and reports never have room for anything else: nodes that report
-            // their queues many times a second do so every two seconds instead.
-            if let Some(repair) =
-                policy(file).get_mut("repair").filter(|repair| repair.as_str() != Some("0ns"))
-            {
-                *repair = Value::String("2s".to_owned());
+            // Links that carry less than heartbeats, reports and orders to switch never have room for anything else:
+            // what is sent many times a second is sent every two seconds instead.
+            for key in ["repair", "quantum"] {
+                if let Some(period) =
+                    policy(file).get_mut(key).filter(|period| period.as_str() != Some("0ns"))
+                {
+                    *period = Value::String("2s".to_owned());
+                }
             }
             let bits = dice.scale(20_000.0, 200_000.0).round();
             set(file, "rate", Value::String(format!("{bits} bit/s")));
