@@ -89,7 +89,8 @@ impl Policy for Murmuration {
 }
 
 impl Murmuration {
-    /// The order in which a node serves waiting tasks; `None` if no task waits.
+    /// The order in which a node serves waiting tasks, for measurements of decisions; `None` under LAS, where no task
+    /// waits.
     const fn service(&self) -> Option<ServiceOrder> {
         match (self.order, self.rank) {
             (MurmurationOrder::Las, _) => None,

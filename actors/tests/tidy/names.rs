@@ -147,7 +147,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_experiment", 13_788),
     ("volary_hosts", 8_047),
     ("volary_report", 7_935),
-    ("volary", 5_345),
+    ("volary", 5_350),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

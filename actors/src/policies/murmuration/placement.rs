@@ -24,7 +24,7 @@ use crate::message::{Gossip, Launch, PlacementForm, PlacementUpdate};
 use crate::roles::dispatcher::OpenTasks;
 
 impl MurmurationRule {
-    /// The entry of a job in the queue, when decisions were made on `decided` of its tasks. The oldest job comes first
+    /// The entry of a job in the queue after decisions on `decided` of its tasks. The oldest job comes first
     /// (FCFS) or, with SJF (section 4.2), the job with the smallest f·x, where f is the number of tasks left.
     pub(super) fn queued(&self, job: JobId, decided: u32, fx: &Effects<'_>) -> Queued {
         let left = u64::from(fx.catalog().tasks(job) - decided);

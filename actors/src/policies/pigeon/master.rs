@@ -115,7 +115,8 @@ impl Master {
         }
     }
 
-    /// Gives tasks to idle workers one after the other, and queues the rest (section 2.2).
+    /// Gives tasks to idle workers one after the other, and queues the rest (section 2.2). No task passes a waiting
+    /// task of its class.
     fn place(&mut self, mut waiting: Waiting, fx: &mut Effects<'_>) {
         if self.dead.contains(&fx.layout().scheduler(waiting.scheduler)) {
             return;

@@ -43,7 +43,7 @@ impl GroupLoad {
         }
     }
 
-    /// Forgets the tasks that a master which reports every `every` would have reported by now.
+    /// After three silent periods of `every`, counts the group as idle except for the tasks sent since.
     pub(super) fn forget(&mut self, now: Time, every: Span) {
         let silence = Span(every.0.saturating_mul(SILENT));
         if now.since(self.at) > silence {

@@ -89,7 +89,7 @@ impl PigeonScheduler {
         self.launch(job, false, fx);
     }
 
-    /// Divides the open tasks of a job that no group has among the masters (section 2.2). `recovery` says whether these
+    /// Divides among the masters the open tasks of a job that no group has (section 2.2). `recovery` says whether these
     /// are lost tasks.
     fn launch(&mut self, job: JobId, recovery: bool, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(fx.me()) else { return };

@@ -37,7 +37,7 @@ pub(super) struct Splitter {
     split: TaskSplit,
     /// The groups in use; draws shuffle them in place.
     pub(super) groups: Vec<u32>,
-    /// `in-order`: position of the first master that gets one task more than others of the next job.
+    /// `in-order`: position of the master at which the larger shares of the next job begin.
     next: usize,
 }
 
@@ -87,7 +87,7 @@ impl Splitter {
         (0..).zip(&self.groups).map(share).filter(|share| share.len > 0).collect()
     }
 
-    /// Draws the first `count` groups.
+    /// Moves `count` random groups to the front.
     pub(super) fn shuffle(&mut self, count: usize, rng: &mut Rng) {
         for i in 0..count {
             let j = i + rng.below((self.groups.len() - i) as u32) as usize;
@@ -135,7 +135,7 @@ pub(super) struct TaskQueues {
     queues: [VecDeque<Waiting>; 2],
     /// W.
     weight: QueueWeight,
-    /// Number of short tasks given to unreserved workers since the last long task, while long tasks waited.
+    /// Number of short tasks that unreserved workers got while long tasks waited, since the last long task.
     count: u32,
 }
 
