@@ -9,7 +9,7 @@ use volary_experiment::config::claims::Expression;
 use volary_experiment::config::error::nearest;
 use volary_experiment::number::{NumberColumn, UnitText};
 use volary_experiment::stats::Interval;
-use volary_experiment::storage::study::{CellGroup, PolicyRuns};
+use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// A metric that has a column in summary tables.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,9 @@ impl SummaryColumn {
         })
     }
 
-    /// Name of the column on the command line: the heading without capitals and spaces.
+    /// Name of the column on the command line.
     pub fn name(&self) -> String {
-        self.heading.to_lowercase().replace(' ', "-")
+        self.metric.column_name().unwrap_or_default()
     }
 
     /// Meaning of the column in few words, for the title of a chart or an axis.
@@ -175,7 +175,8 @@ impl FromStr for PickedColumn {
     /// Parses `p99`, or `short.p99` for the class `short`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = text.to_lowercase().replace(' ', "-");
-        if let Some(column) = SummaryColumn::all().find(|column| column.name() == wanted) {
+        let named = |column: &SummaryColumn| column.name() == wanted || column.metric.key == text;
+        if let Some(column) = SummaryColumn::all().find(named) {
             return Ok(Self { class: None, column });
         }
         if wanted.starts_with("values.") {
@@ -277,6 +278,23 @@ impl FromStr for ChartNumber {
             (Err(why), Err(_)) => Err(why),
         }
     }
+}
+
+/// Keys of the numbers that matter most, the most important of each kind of study last.
+const USUAL: [&str; 6] = [
+    "response_s.p50",
+    "response_s.p99",
+    "gossip.full_s.mean",
+    "gossip.age_of_information_s.mean",
+    "detection.detected_s.mean",
+    "detection.false_deaths",
+];
+
+/// The numbers of a study's charts if none is requested: the first two of [`USUAL`] that its runs have.
+pub(super) fn usual_numbers(study: &Study) -> Vec<ChartNumber> {
+    let all = USUAL.iter().filter_map(|key| SummaryColumn::all().find(|column| column.metric.key == *key));
+    let measured = all.filter(|column| column.is_worth(study.records().map(|record| &record.summary)));
+    measured.take(2).map(|column| ChartNumber::Column(PickedColumn { class: None, column })).collect()
 }
 
 /// The argument that lists all columns, given instead of a column's name.

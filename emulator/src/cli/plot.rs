@@ -38,7 +38,8 @@ pub(super) struct Options {
     width: Width,
     /// A number shown by sweep and heat; several have panels of their own. A column of the table of results, such as
     /// p50, wasted or regret, or short.p99 for the class short (`help` lists all); or an expression of the results as
-    /// in claims, such as "response_s.p99 / response_s.p50". If absent, p99, or the age of information of gossip.
+    /// in claims, such as "response_s.p99 / response_s.p50". If absent, p99, the age of information of gossip, or
+    /// the false deaths of failure detection.
     #[arg(long, value_name = "NUMBER")]
     number: Vec<String>,
     /// The panels of a sweep: with `policy`, a panel for each policy, with a line for each value of the other keys.

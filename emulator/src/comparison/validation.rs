@@ -212,9 +212,13 @@ impl Validation {
             );
         }
         if self.is_void() {
+            let (all, reasons) = match degraded {
+                1 => ("the only real run is".to_owned(), "reason is"),
+                many => (format!("all {many} real runs are"), "reasons are"),
+            };
             let _ = writeln!(
                 out,
-                "no quantile was judged, because all {degraded} are degraded or have injections; the reasons are above"
+                "no quantile was judged, because {all} degraded or disturbed by injections; the {reasons} above"
             );
         } else if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not judged", all().count());

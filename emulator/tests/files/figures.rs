@@ -136,6 +136,22 @@ const GOSSIP: &str = "title = \"g\"\nseed = 1\ncluster.nodes = 20\nnetwork.one_w
     [[policy]]\npush = {}\n[[policy]]\nflood = {}\n";
 
 #[test]
+fn a_sweep_of_detectors_shows_numbers_of_detection_by_default() {
+    let folder = folder();
+    let here = folder.path();
+    let sweep = "title = \"d\"\ncluster.nodes = 8\nnetwork.one_way = \"10ms\"\nworkload.gossip.duration = \"20s\"\n\
+                 policy = [{ swim = {} }]\n[sweep]\n\"network.loss\" = [0.1, 0.3]\n";
+    fs::write(here.join("d.toml"), sweep).unwrap();
+    expect(here, "run d.toml --quiet --out d", 0);
+    expect(here, "plot d --out f.svg", 0);
+    assert!(fs::read_to_string(here.join("f.svg")).unwrap().contains(">false deaths</text>"));
+    let report = fs::read_to_string(here.join("d/report.html")).unwrap();
+    assert!(report.contains("id=\"sweep\"") && !report.contains("response time, p50"));
+    let charts = r#"run d.toml --set report.charts=["false-deaths"] | 2 | write the key of this column: `detection.false_deaths`"#;
+    refuses_all(here, charts);
+}
+
+#[test]
 fn coverage_is_drawn_with_measured_times_beside_it() {
     let folder = folder();
     let here = folder.path();

@@ -123,8 +123,8 @@ impl PigeonNode {
     }
 
     /// Begins the next copy that waits for a core; if there is none, reports the core as idle to the node's master. The
-    /// master of another group that sent the ended copy, to a phantom worker, gets a report too, unless it also sent the
-    /// next copy.
+    /// master of another group that sent the ended copy, to a phantom worker, gets a report too, unless it also sent
+    /// the next copy.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         let next = self.cores[core].next.pop_front();

@@ -166,6 +166,7 @@ impl PolicyMetric for DetectionTracker<'_> {
         results.sections.detection = Some(Detection {
             crashes: crashes.len() as u64,
             detected: self.detected.weight() / crashes.len() as f64,
+            known: self.known.weight() / crashes.len() as f64,
             suspected_s: self.suspected.spread(),
             detected_s: self.detected.spread(),
             known_s: self.known.spread(),

@@ -156,6 +156,11 @@ impl Metric {
     pub fn named(key: &str) -> Option<&'static Self> {
         METRICS.iter().find(|metric| metric.key == key)
     }
+
+    /// Name of the column on the command line: the heading without capitals and spaces.
+    pub fn column_name(&self) -> Option<String> {
+        self.column.map(|column| column.heading.to_lowercase().replace(' ', "-"))
+    }
 }
 
 /// The sections of a summary, and the keys without a section, that cover only jobs that ended.
@@ -243,7 +248,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 103] = [
+pub static METRICS: [Metric; 105] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -450,6 +455,8 @@ pub static METRICS: [Metric; 103] = [
         .column(ColumnGroup::Gossip, "delivery p95").compared(),
     Metric::new("gossip.delivery_s.max", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.delivery_s.max))
         .means("longest time from an update until a member had it").column(ColumnGroup::Gossip, "delivery max"),
+    Metric::new("gossip.half_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.half_s.mean))
+        .means("mean time from an update until half of the members had it").column(ColumnGroup::Gossip, "half").compared(),
     Metric::new("gossip.full_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.full_s.mean))
         .means("mean time from an update until every member had it").column(ColumnGroup::Gossip, "full").ranked(27).compared(),
     Metric::new("gossip.version_age.mean", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.version_age.mean))
@@ -469,8 +476,11 @@ pub static METRICS: [Metric; 103] = [
     Metric::new("detection.detected_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.detected_s.mean))
         .means("mean time from a crash until another member held the crashed one dead")
         .column(ColumnGroup::Gossip, "detection").ranked(32).compared(),
+    Metric::new("detection.known", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.known))
+        .means("share of the crashes of which all members that were up knew in time")
+        .column(ColumnGroup::Gossip, "known").ranked(33).compared(),
     Metric::new("detection.known_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.known_s.mean))
-        .means("mean time from a crash until all members that were up held the crashed one dead")
+        .means("mean time from a crash until all members that were up held the crashed one dead, if all did in time")
         .column(ColumnGroup::Gossip, "known to all").ranked(33).compared(),
     Metric::new("detection.false_suspicions", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_suspicions))
         .means("number of false suspicions per member and hour").column(ColumnGroup::Gossip, "false suspicions").compared(),

@@ -212,6 +212,10 @@ pub struct Detection {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub detected: f64,
+    /// Share of the crashes of which all members that were up knew before the crashed one restarted or the run ended.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub known: f64,
     /// Time from a crash until another member suspected the crashed one, or held it dead; over crashes.
     pub suspected_s: Spread,
     /// Time from a crash until another member held the crashed one dead; over the crashes that were detected.

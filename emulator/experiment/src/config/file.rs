@@ -81,7 +81,7 @@ pub struct File {
 pub struct ReportSection {
     /// Numbers that the report of a sweep draws over the swept keys, in the syntax of claims without the policy, such
     /// as `response_s.p99 / response_s.p50`. If empty, the first four numbers of the claims; without claims, median
-    /// and 99th percentile of response times.
+    /// and 99th percentile of response times, or two numbers of gossip or failure detection.
     pub charts: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
 use volary_engine::cores::{InjectionSpec, Interference, RunLength, ScheduledInjection, TraceGap};
 use volary_engine::fingerprint::Fingerprint;
-use volary_engine::results::{Cell, Origin, cell_name, same};
+use volary_engine::results::{Cell, METRICS, Metric, Origin, cell_name, same};
 use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
@@ -560,7 +560,10 @@ fn check_charts(
 ) -> Result<Option<String>, ConfigError> {
     for (i, text) in charts.iter().enumerate() {
         let error = |message: String| document.error_at(&["report", "charts", &i.to_string()], message);
-        let parsed = Expression::parse(text).map_err(|found| error(found.message).help(found.help))?;
+        let column = METRICS.iter().find(|metric| metric.column_name().as_deref() == Some(text));
+        let key = |metric: &Metric| format!("write the key of this column: `{}`", metric.key);
+        let parsed = Expression::parse(text)
+            .map_err(|found| error(found.message).help(column.map_or(found.help, key)))?;
         if let Some(class) = parsed.classes().difference(classes).next() {
             let known = listed(classes.iter().map(String::as_str));
             return Err(error(format!("unknown class `{class}`")).help(format!("known: {known}")));

@@ -10,7 +10,7 @@ use super::sweep::{AxisTitles, Sweep, heat, named, panel_title, panels};
 use crate::chart::cdf::{Curve, coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
-use crate::columns::ChartNumber;
+use crate::columns::{ChartNumber, usual_numbers};
 use crate::selection::{Selection, SelectionError, swept_key};
 
 /// The kinds of figures.
@@ -57,8 +57,8 @@ pub struct FigureOptions {
     /// Kind of the figure; `None` for a sweep if the study has one, coverage of a run without jobs, and distributions
     /// otherwise.
     pub what: Option<FigureKind>,
-    /// The numbers shown in sweeps and shaded tables. If empty, the 99th percentile of response times, or the age of
-    /// information of gossip.
+    /// The numbers shown in sweeps and shaded tables. If empty, the 99th percentile of response times, the age of
+    /// information of gossip, or the false deaths of failure detection.
     pub numbers: Vec<ChartNumber>,
     /// Whether a sweep has a panel for each policy, with a line for each combination of the other keys.
     pub by_policy: bool,
@@ -143,9 +143,7 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     refuse_unused(options, kind, what)?;
     let mut numbers = options.numbers.clone();
     if numbers.is_empty() {
-        numbers.extend(
-            if study.has_jobs() { "p99" } else { "gossip.age_of_information_s.mean" }.parse::<ChartNumber>(),
-        );
+        numbers.extend(usual_numbers(&study).pop());
     }
     let request = Request { study: &study, policies: &policies, options, title: &title, numbers, what };
     let panels = match kind {

@@ -14,7 +14,7 @@ use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
 use crate::claims::{changed, check, finding, on_generated};
-use crate::columns::ChartNumber;
+use crate::columns::{ChartNumber, usual_numbers};
 use crate::figures::sweep::{AxisTitles, Sweep, heading, heat, outer_first};
 use crate::table::PARTIAL;
 
@@ -165,7 +165,7 @@ fn claim(claim: &ClaimResult) -> Markup {
 /// The id of the section with the table of all cells of a wide sweep.
 pub(super) const ALL_CELLS: &str = "all-cells";
 
-/// Median and tail of every cell, shaded, and curves over the swept keys. The table of a wide sweep is shown on demand.
+/// The usual numbers of every cell, shaded, and curves over the swept keys. The table of a wide sweep is shown on demand.
 pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
     if study.cells.len() < 2 {
         return Markup::default();
@@ -198,9 +198,9 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
     }
 }
 
-/// Median and tail of every cell, shaded, with links to the cells.
+/// The usual numbers of every cell, shaded, with links to the cells.
 pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
-    let shaded = if study.has_jobs() { median_and_tail() } else { numbers(study) };
+    let shaded = if study.has_jobs() { usual_numbers(study) } else { numbers(study) };
     html! {
         div.card.scroll tabindex="0" role="group" aria-label="The sweep at a glance" {
             (heat(study, policies, &shaded, anchor).html())
@@ -212,7 +212,7 @@ pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
 const CLAIMED: usize = 4;
 
 /// The numbers that are drawn over swept keys: those that the experiment names, or else those of its claims, or else
-/// median and tail.
+/// the usual ones.
 fn numbers(study: &Study) -> Vec<ChartNumber> {
     let named = study.manifest.spec.pointer("/report/charts").and_then(Value::as_array);
     let named: Vec<ChartNumber> =
@@ -223,11 +223,7 @@ fn numbers(study: &Study) -> Vec<ChartNumber> {
     let checks = study.claims.iter().flat_map(|claim| claim.measured.iter()).map(|(what, _)| check(what));
     let claimed = Expression::of_checks(checks).into_iter().take(CLAIMED).map(ChartNumber::from);
     let claimed: Vec<ChartNumber> = claimed.collect();
-    if claimed.is_empty() { median_and_tail() } else { claimed }
-}
-
-fn median_and_tail() -> Vec<ChartNumber> {
-    ["p50", "p99"].into_iter().filter_map(|name| name.parse().ok()).collect()
+    if claimed.is_empty() { usual_numbers(study) } else { claimed }
 }
 
 /// Charts over each key with three values or more, or with two values if it is the only swept key and not a flag. Also
