@@ -24,8 +24,8 @@ parameters! {
         /// Number of reservations per task, on random nodes, more than Sparrow's two because second copies use them too
         /// (the paper, from memory: 4).
         probes: f64 = 4.0 => 1.0..=1000.0,
-        /// Number of refusals after which a node takes the cluster as not short of cores. It then offers its core to a
-        /// job drawn in proportion to virtual sizes, which cannot refuse it (the paper, from memory: 2).
+        /// Number of refusals after which a node's offer cannot be refused. It then goes to the smallest job that a
+        /// refusal named, or, if none did, to a job drawn in proportion to virtual sizes (the paper, from memory: 2).
         refusals: u32 = 2,
         /// Tail index β of the Pareto distribution of task times. A job with n unfinished tasks has the virtual size
         /// 2 n / β.
@@ -51,8 +51,9 @@ impl Policy for Hopper {
         places four reservations per task on random nodes. A node offers a free core to the job in its queue with the \
         least virtual size. The scheduler gives the next task, or a second copy that LATE's rule has named, if the job \
         has fewer cores than its virtual size, and refuses otherwise; a refusal names its smallest job that wants a \
-        core, and messages tell nodes the present sizes. After two refusals the node draws a job in proportion to \
-        virtual sizes, which takes the core for any task or copy that it has. Fairness between jobs, the learning of β, \
+        core, and messages tell nodes the present sizes. After two refusals the smallest job that was \
+        named, or if none was a job drawn in proportion to virtual sizes, takes the core for any task or copy that it \
+        has. Fairness between jobs, the learning of β, \
         and communication between phases are left out.";
 
     fn traits(&self) -> Traits<'_> {
@@ -105,7 +106,7 @@ mod tests {
 
     /// A node with places for jobs of these virtual sizes, while a copy of job 0 runs on its only core.
     fn node(terms: &Hopper, sizes: &[u32]) -> (Harness, ActorId) {
-        let layout = Layout::new(1, 0, [1]);
+        let layout = Layout::new(2, 0, [1]);
         let scheduler = layout.scheduler(0);
         let mut node = terms.bench(&layout, layout.node(0), 9);
         let reserve = |of| Offer::Reserve { of, count: 1, repair: false };
@@ -194,6 +195,51 @@ mod tests {
         assert_eq!(node.receive(scheduler, Offer::Grant { copy, group: 2, size: 3000 }), [run]);
         let ended = node.ended(copy);
         assert_eq!(ended.last(), Some(&(scheduler, core(2))), "job 1 has grown to 8000");
+    }
+
+    /// Job 1 of one scheduler and job 2 of another one refuse a core. By the virtual sizes of jobs 3 and 4, which their
+    /// refusals name: the job that gets the core next and cannot refuse it, although job 5 is smaller.
+    #[test]
+    fn after_the_refusals_the_smallest_job_that_one_of_them_named_gets_the_core() {
+        for (named, expected) in [
+            ([Some(9000), Some(7000)], 4),
+            ([Some(7000), Some(9000)], 3),
+            ([Some(7000), Some(7000)], 3),
+            ([Some(9000), None], 3),
+            ([None, Some(9000)], 4),
+        ] {
+            let (mut node, _) = node(&Hopper::default(), &[]);
+            let of = [1, 2].map(|job| sized(job, 0, 1000 * job));
+            let schedulers = [0, 1].map(|number| node.layout.scheduler(number));
+            for (from, of) in
+                [(schedulers[0], of[0]), (schedulers[1], of[1]), (schedulers[0], sized(5, 0, 3000))]
+            {
+                node.receive(from, Offer::Reserve { of, count: 1, repair: false });
+            }
+            let mut sent = node.ended(JobId(0).task(0).copy(0));
+            for i in 0..2 {
+                let job = of[i].job.0;
+                assert_eq!(sent.last(), Some(&(schedulers[i], core(job))), "{named:?}");
+                let smallest = named[i].map_or(of[i], |size| sized(2 + job, 1, size));
+                sent = node.receive(schedulers[i], Offer::Refuse { job: of[i], smallest });
+            }
+            let claim = Probe::Claim { job: JobId(expected), group: 1, repair: false }.into();
+            assert_eq!(sent, [(schedulers[expected as usize - 3], claim)], "{named:?}");
+        }
+    }
+
+    /// Job 3 is named and then refuses too, since it has got its cores meanwhile. The job that it names gets the core.
+    #[test]
+    fn a_named_job_that_refuses_is_passed_over() {
+        let (mut node, scheduler) = node(&Hopper::default(), &[1000]);
+        node.ended(JobId(0).task(0).copy(0));
+        let named = |job, size| sized(job, 0, size);
+        let refuse = |job, smallest| Offer::Refuse { job, smallest };
+        let sent = node.receive(scheduler, refuse(named(1, 1000), named(3, 2000)));
+        assert_eq!(sent, [(scheduler, core(3))]);
+        let claim = Probe::Claim { job: JobId(4), group: 0, repair: false }.into();
+        let sent = node.receive(scheduler, refuse(named(3, 2000), named(4, 9000)));
+        assert_eq!(sent, [(scheduler, claim)]);
     }
 
     /// A scheduler of jobs of three tasks among twenty nodes; β = 2, so that a job's size is its unfinished tasks.

@@ -20,20 +20,31 @@ impl HeldPlaces {
     }
 }
 
+/// A refusal of a core.
+#[derive(Clone, Copy, Debug)]
+struct CoreRefusal {
+    /// The scheduler of both jobs.
+    from: ActorId,
+    /// The job that refused.
+    by: JobId,
+    /// The job that the refusal named, which is short of cores; `by` if there is none.
+    named: JobId,
+}
+
 /// A core that is offered.
 #[derive(Clone, Debug)]
 struct OfferedCore {
     /// The place that the offer has taken from the queue.
     place: HeldPlaces,
-    /// The jobs that refused this core, the present one not among them.
-    refused: Vec<JobId>,
+    /// The refusals of this core by other jobs.
+    refusals: Vec<CoreRefusal>,
 }
 
 /// A queue of places before a node manager, which runs the copies.
 #[derive(Clone, Debug)]
 pub(super) struct OfferingNode {
     cores: NodeManager,
-    /// Number of refusals after which a core is offered to a drawn job, which cannot refuse it.
+    /// Number of refusals after which an offer cannot be refused.
     refusals: usize,
     queue: Vec<HeldPlaces>,
     offered: Vec<OfferedCore>,
@@ -55,10 +66,18 @@ impl OfferingNode {
         self.cores.idle_cores() as usize > self.offered.len()
     }
 
-    /// Offers a core that these jobs refused: to the smallest other job, or, after enough refusals, to a drawn one.
-    fn offer(&mut self, refused: Vec<JobId>, fx: &mut Effects<'_>) {
-        let others = (0..self.queue.len()).filter(|&at| !refused.contains(&self.queue[at].of.job));
-        let least = others.min_by_key(|&at| self.queue[at].of.size).filter(|_| refused.len() < self.refusals);
+    /// Offers a core after these refusals: to the smallest job that has not refused it. After enough refusals the offer
+    /// cannot be refused, and goes to the smallest such job that a refusal named, since cores are short. If there is
+    /// none, there are enough cores, and a job is drawn.
+    fn offer(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
+        let may_refuse = refusals.len() < self.refusals;
+        let suits = |HeldPlaces { from, of: SizedJob { job, .. }, .. }: &HeldPlaces| {
+            let mut own = refusals.iter().filter(|refusal| refusal.from == *from);
+            own.clone().all(|refusal| refusal.by != *job)
+                && (may_refuse || own.any(|refusal| refusal.named == *job))
+        };
+        let others = (0..self.queue.len()).filter(|&at| suits(&self.queue[at]));
+        let least = others.min_by_key(|&at| self.queue[at].of.size);
         let Some(at) = least.or_else(|| self.draw(fx)) else { return };
         self.queue[at].count -= 1;
         let place = HeldPlaces { count: 1, ..self.queue[at] };
@@ -66,9 +85,11 @@ impl OfferingNode {
             self.queue.remove(at);
         }
         let HeldPlaces { from, of: SizedJob { job, group, .. }, repair, .. } = place;
-        self.offered.push(OfferedCore { place, refused });
-        let may_refuse = || Message::from(Offer::Core { job, group, repair });
-        let msg = least.map_or_else(|| Probe::Claim { job, group, repair }.into(), |_| may_refuse());
+        self.offered.push(OfferedCore { place, refusals });
+        let msg = match least {
+            Some(_) if may_refuse => Message::from(Offer::Core { job, group, repair }),
+            _ => Probe::Claim { job, group, repair }.into(),
+        };
         fx.send_as(repair, from, msg);
     }
 
@@ -114,19 +135,19 @@ impl OfferingNode {
         if smallest != by {
             self.reserve(HeldPlaces { from, of: smallest, count: 1, repair: false });
         }
-        let Some(OfferedCore { place, mut refused }) = self.settle(from, by.job, by.group) else { return };
+        let Some(OfferedCore { place, mut refusals }) = self.settle(from, by.job, by.group) else { return };
         match self.queue.iter_mut().find(|known| known.is(from, by.job, by.group)) {
             Some(known) => known.count = known.count.saturating_add(1),
             None => self.queue.push(HeldPlaces { of: by, ..place }),
         }
-        refused.push(by.job);
-        self.offer_again(refused, fx);
+        refusals.push(CoreRefusal { from, by: by.job, named: smallest.job });
+        self.offer_again(refusals, fx);
     }
 
     /// Offers a core once more, unless a task has come for it meanwhile.
-    fn offer_again(&mut self, refused: Vec<JobId>, fx: &mut Effects<'_>) {
+    fn offer_again(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
         if self.has_free_core() {
-            self.offer(refused, fx);
+            self.offer(refusals, fx);
         }
     }
 
@@ -143,8 +164,8 @@ impl OfferingNode {
             }
             Message::Offer(Offer::Refuse { job, smallest }) => self.refused(from, job, smallest, fx),
             Message::Probe(Probe::Nothing { job, group }) => {
-                if let Some(OfferedCore { refused, .. }) = self.settle(from, job, group) {
-                    self.offer_again(refused, fx);
+                if let Some(OfferedCore { refusals, .. }) = self.settle(from, job, group) {
+                    self.offer_again(refusals, fx);
                 }
             }
             Message::Probe(Probe::Cancel { job, group }) => {
