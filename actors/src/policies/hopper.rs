@@ -242,10 +242,9 @@ mod tests {
         assert_eq!(sent, [(scheduler, claim)]);
     }
 
-    /// A scheduler of jobs of three tasks among twenty nodes; β = 2, so that a job's size is its unfinished tasks.
-    fn scheduler() -> Harness {
-        let terms =
-            Hopper { beta: 2.0, running: Span::ZERO, slow_task: 1.0, slow_node: 0.0, ..Hopper::default() };
+    /// A scheduler of jobs of three tasks among twenty nodes.
+    fn scheduler(beta: f64) -> Harness {
+        let terms = Hopper { beta, running: Span::ZERO, slow_task: 1.0, slow_node: 0.0, ..Hopper::default() };
         let layout = Layout::new(1, 0, [1; 20]);
         terms.bench(&layout, layout.scheduler(0), 3)
     }
@@ -254,54 +253,102 @@ mod tests {
         Offer::Grant { copy: JobId(job).task(task).copy(attempt), group, size }.into()
     }
 
-    #[test]
-    fn a_job_refuses_cores_beyond_its_size_and_names_the_smallest_job_that_wants_one() {
-        let mut bench = scheduler();
-        let reserved = sends(&bench.submit(0));
-        assert_eq!(reserved.len(), 12, "four reservations a task");
-        let of = sized(0, 0, 3000);
-        let all = Message::from(Offer::Reserve { of, count: 1, repair: false });
-        assert!(reserved.iter().all(|&(_, msg)| msg == all), "{reserved:?}");
-        let nodes: Vec<_> = reserved.iter().map(|sent| sent.0).collect();
-        for task in 0..3 {
-            let node = nodes[task as usize];
-            assert_eq!(bench.receive(node, core(0)), [(node, grant(0, task, 0, 0, 3000))]);
-        }
-        let refuse = |of, smallest| Message::from(Offer::Refuse { job: of, smallest });
-        assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], refuse(of, of))]);
-        sends(&bench.submit(1));
-        assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], refuse(of, sized(1, 0, 3000)))]);
-        let nothing = Message::from(Probe::Nothing { job: JobId(0), group: 0 });
-        let claim = Probe::Claim { job: JobId(0), group: 0, repair: false };
-        assert_eq!(bench.receive(nodes[3], claim), [(nodes[3], nothing)]);
+    fn refuse(job: SizedJob, smallest: SizedJob) -> Message {
+        Offer::Refuse { job, smallest }.into()
     }
 
-    /// One of three tasks has ended, and the rule names the second as slow. The job has two cores of its size of two,
-    /// so that it takes a third only where it cannot refuse, through any of its places.
-    #[test]
-    fn a_second_copy_takes_any_place_of_its_job() {
-        let mut bench = scheduler();
-        let nodes: Vec<_> = sends(&bench.submit(0)).iter().map(|sent| sent.0).collect();
-        (0..3).for_each(|i| drop(bench.receive(nodes[i], core(0))));
+    fn claim(job: u32) -> Message {
+        Probe::Claim { job: JobId(job), group: 0, repair: false }.into()
+    }
+
+    /// Submits a job, whose three tasks get nodes, and of which the first ends; the nodes of its reservations.
+    fn running(bench: &mut Harness, job: u32) -> Vec<ActorId> {
+        let reserved = sends(&bench.submit(job));
+        let of = reserved[0].1;
+        assert!(
+            matches!(of, Message::Offer(Offer::Reserve { of, count: 1, repair: false }) if of.job == JobId(job))
+        );
+        assert!(
+            reserved.len() == 12 && reserved.iter().all(|&(_, msg)| msg == of),
+            "four a task: {reserved:?}"
+        );
+        let nodes: Vec<_> = reserved.iter().map(|sent| sent.0).collect();
+        for (task, &node) in (0..3).zip(&nodes) {
+            let sent = bench.receive(node, core(job));
+            let [(to, Message::Offer(Offer::Grant { copy, group: 0, .. }))] = sent[..] else {
+                panic!("{sent:?}")
+            };
+            assert_eq!((to, copy), (node, JobId(job).task(task).copy(0)));
+        }
         bench.now += Span::from_secs(1);
-        bench.receive(nodes[0], Launch::Completed { copy: JobId(0).task(0).copy(0) });
+        bench.receive(nodes[0], Launch::Completed { copy: JobId(job).task(0).copy(0) });
+        nodes
+    }
+
+    /// The same, and the rule names both tasks that run as slow after a minute.
+    fn slow(bench: &mut Harness, job: u32, check: u32) -> Vec<ActorId> {
+        let nodes = running(bench, job);
         bench.now += Span::from_secs(60);
-        let looked = sends(&bench.step(Input::Fire(Timer::Recheck { job: JobId(0), attempt: 1 })));
+        let looked = sends(&bench.step(Input::Fire(Timer::Recheck { job: JobId(job), attempt: check })));
         assert_eq!(looked.len(), 8, "two copies are wanted, with four reservations each: {looked:?}");
+        nodes
+    }
+
+    /// With β = 2 a job's size is the number of its unfinished tasks. One of three tasks has ended, and the rule names
+    /// the others as slow. The job has two cores of its size of two, so that it takes a third only where it cannot
+    /// refuse, through any of its places.
+    #[test]
+    fn a_job_refuses_cores_beyond_its_size_and_names_the_smallest_job_that_wants_one() {
+        let mut bench = scheduler(2.0);
+        let nodes = slow(&mut bench, 0, 1);
         let of = sized(0, 0, 2000);
-        let refuse = Message::from(Offer::Refuse { job: of, smallest: of });
-        assert_eq!(bench.receive(nodes[5], core(0)), [(nodes[5], refuse)]);
-        let claim = Probe::Claim { job: JobId(0), group: 0, repair: false };
-        assert_eq!(bench.receive(nodes[5], claim), [(nodes[5], grant(0, 1, 1, 0, 2000))]);
+        assert_eq!(bench.receive(nodes[5], core(0)), [(nodes[5], refuse(of, of))]);
+        sends(&bench.submit(1));
+        assert_eq!(bench.receive(nodes[5], core(0)), [(nodes[5], refuse(of, sized(1, 0, 3000)))]);
+        assert_eq!(bench.receive(nodes[5], claim(0)), [(nodes[5], grant(0, 1, 1, 0, 2000))]);
         let sent = bench.receive(nodes[5], Launch::Completed { copy: JobId(0).task(1).copy(1) });
         let [(stopped, Message::Launch(Launch::Drop(_)))] = sent[..] else { panic!("{sent:?}") };
         assert_eq!(stopped, nodes[1]);
     }
 
+    /// Two jobs have two cores each and want second copies of both tasks. With β = 1.5 their sizes are 8/3, so that job
+    /// 0 takes one core and refuses others. By the node: the group of job 1 that the refusal names, which has a copy of
+    /// another task than the one that the node runs.
+    #[test]
+    fn a_refusal_names_a_copy_that_the_node_can_run() {
+        let mut bench = scheduler(1.5);
+        let nodes = slow(&mut bench, 0, 1);
+        let others = slow(&mut bench, 1, 3);
+        let of = sized(0, 0, 2667);
+        assert_eq!(bench.receive(nodes[5], core(0)), [(nodes[5], grant(0, 1, 1, 0, 2667))]);
+        let idle =
+            *nodes.iter().find(|node| !nodes[..3].contains(node) && !others[..3].contains(node)).unwrap();
+        for (node, group) in [(idle, 1), (others[1], 2), (others[2], 1)] {
+            assert_eq!(bench.receive(node, core(0)), [(node, refuse(of, sized(1, group, 2667)))]);
+        }
+    }
+
+    /// Job 1 waits for a core for a copy that was lost with its node, until the result of that copy comes after all. It
+    /// still has less than its virtual size then.
+    #[test]
+    fn a_refusal_names_no_copy_of_a_finished_task() {
+        let mut bench = scheduler(1.5);
+        let nodes = slow(&mut bench, 0, 1);
+        let others = running(&mut bench, 1);
+        let of = sized(0, 0, 2667);
+        let lost = others[1];
+        let asked = *nodes[3..].iter().find(|node| **node != lost).unwrap();
+        assert_eq!(bench.receive(asked, core(0)), [(asked, grant(0, 1, 1, 0, 2667))]);
+        sends(&bench.step(Input::Down { actor: lost }));
+        assert_eq!(bench.receive(asked, core(0)), [(asked, refuse(of, sized(1, 1, 2667)))]);
+        bench.receive(lost, Launch::Completed { copy: JobId(1).task(1).copy(0) });
+        assert_eq!(bench.receive(asked, core(0)), [(asked, refuse(of, of))]);
+    }
+
     /// A grant that does not arrive frees the core that was held for it, and its task gets new places.
     #[test]
     fn a_grant_that_comes_back_is_given_again() {
-        let mut bench = scheduler();
+        let mut bench = scheduler(2.0);
         let node = sends(&bench.submit(0))[0].0;
         let granted = bench.receive(node, core(0));
         let sent = sends(&bench.step(Input::Undelivered { to: node, msg: granted[0].1 }));

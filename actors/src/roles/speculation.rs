@@ -116,7 +116,6 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
 
     /// Answers a node that holds a core for a claim.
     fn claim(&mut self, node: ActorId, claim: CoreClaim, fx: &mut Effects<'_>) {
-        let CoreClaim { job, group, refusable, repair } = claim;
         let (jobs, serves) = (&mut self.jobs, self.rule.serves(number_of(node, fx)));
         let needed = |task: TaskId| match jobs.get_mut(task.job) {
             Some(placed) if !placed.open.is_done(task.index) => {
@@ -124,12 +123,9 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
             }
             _ => (false, false),
         };
-        if let Some((wanted, msg)) = self.binding.claimed(node, claim, needed, fx) {
-            self.launch(wanted, node, msg, fx);
-        } else if let Some(refusal) = self.binding.refusal(node, serves, job, group).filter(|_| refusable) {
-            fx.send_as(repair, node, refusal);
-        } else {
-            fx.send_as(repair, node, Probe::Nothing { job, group });
+        match self.binding.claimed(node, claim, needed, fx) {
+            (msg, Some(wanted)) => self.launch(wanted, node, msg, fx),
+            (msg, None) => fx.send_as(claim.repair, node, msg),
         }
     }
 

@@ -60,8 +60,8 @@ pub enum Offer {
     Refuse {
         /// The job to which the core was offered.
         job: SizedJob,
-        /// The smallest job of the scheduler that has less than its virtual size and copies that wait; the node then
-        /// has a place for it. It is `job` itself if there is none.
+        /// The smallest other job of the scheduler that has less than its virtual size and a copy for the node, which
+        /// then has a place for it. It is `job` itself if there is none.
         smallest: SizedJob,
     },
 }

@@ -8,7 +8,7 @@ use super::rule::Cluster;
 use crate::base::{ActorId, CopyId, JobId, TaskId, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::Effects;
-use crate::message::{Message, Offer};
+use crate::message::{Message, Probe};
 use crate::roles::membership::Membership;
 
 parameters! {
@@ -77,22 +77,16 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace>;
 
-    /// The copy for a node that holds a core for a group of a job, and the message that carries it there. `needed` says
+    /// The answer to a node that holds a core for a group of a job, and the copy that it carries, if any. `needed` says
     /// whether a copy of a task is needed, and whether the node suits a backup of it.
     fn claimed(
         &mut self,
         _node: ActorId,
-        _claim: CoreClaim,
+        claim: CoreClaim,
         _needed: impl FnMut(TaskId) -> (bool, bool),
         _fx: &mut Effects<'_>,
-    ) -> Option<(WantedCopy, Message)> {
-        None
-    }
-
-    /// The refusal of a core that a node offered for a group of a job; `None` if the group is not known. `serves` says
-    /// whether the node may get backups.
-    fn refusal(&mut self, _node: ActorId, _serves: bool, _job: JobId, _group: u32) -> Option<Offer> {
-        None
+    ) -> (Message, Option<WantedCopy>) {
+        (claim.nothing(), None)
     }
 
     /// Called when a copy of a job left a node.
@@ -134,6 +128,13 @@ pub struct CoreClaim {
     pub refusable: bool,
     /// Whether the claim repairs a loss; its answer then does so too.
     pub repair: bool,
+}
+
+impl CoreClaim {
+    /// The answer that there is no copy for the core.
+    pub(super) fn nothing(&self) -> Message {
+        Probe::Nothing { job: self.job, group: self.group }.into()
+    }
 }
 
 /// Copies in the order in which they get nodes.

@@ -88,12 +88,9 @@ impl ReservedJob {
         u64::from(self.placed) * 1000 < u64::from(self.size(factor))
     }
 
-    /// The first group with a copy that waits, other than a backup or of any kind.
-    fn waiting(&self, backups: bool) -> Option<u32> {
-        let waits = |group: &&CopyGroup| {
-            group.copies.iter().any(|wanted| backups || wanted.reason != LaunchReason::Backup)
-        };
-        self.groups.iter().find(|(_, group)| waits(group)).map(|(&id, _)| id)
+    /// The first group with such a copy.
+    fn group_with(&self, mut such: impl FnMut(&WantedCopy) -> bool) -> Option<u32> {
+        self.groups.iter().find(|(_, group)| group.copies.iter().any(&mut such)).map(|(&id, _)| id)
     }
 }
 
@@ -154,6 +151,36 @@ impl Reservations {
         self.members.sample(fx.rng(), self.options.places(copies as u32), &mut self.sample);
     }
 
+    /// The refusal of a core that a node offered to a job. It names the smallest other job that is short of cores and
+    /// has a copy for the node, on which that job then has a place.
+    fn refusal(
+        &mut self,
+        node: ActorId,
+        refused: SizedJob,
+        mut needed: impl FnMut(TaskId) -> (bool, bool),
+    ) -> Offer {
+        let factor = self.factor;
+        let mut suits = |wanted: &WantedCopy| {
+            let (needed, suits) = needed(wanted.copy.task);
+            needed && (suits || wanted.reason != LaunchReason::Backup)
+        };
+        let short = self
+            .jobs
+            .iter_mut()
+            .filter(|(other, reserved)| *other != refused.job && reserved.is_short(factor));
+        let named = short.filter_map(|(job, reserved)| {
+            Some((reserved.size(factor), job, reserved.group_with(&mut suits)?))
+        });
+        let smallest = named.min().map(|(size, job, group)| SizedJob { job, group, size });
+        if let Some(SizedJob { job, group, .. }) = smallest
+            && let Some(held) = self.jobs.get_mut(job).and_then(|reserved| reserved.groups.get_mut(&group))
+            && held.places.of(node) == 0
+        {
+            held.places.spread(1, &[node], |_, _| {});
+        }
+        Offer::Refuse { job: refused, smallest: smallest.unwrap_or(refused) }
+    }
+
     /// Requests places for groups that have fewer places than copies.
     fn top_up(&mut self, only: Option<JobId>, fx: &mut Effects<'_>) {
         let Self { options, factor, members, jobs, sample, timeout, .. } = self;
@@ -211,68 +238,54 @@ impl NodeBinding for Reservations {
     }
 
     /// A place of a sized job serves its own group first, and then the first copy of another one; a backup only if the
-    /// node suits it.
+    /// node suits it. A job that has its virtual size, or no copy for the node, refuses a core and keeps the place.
     fn claimed(
         &mut self,
         node: ActorId,
         claim: CoreClaim,
         mut needed: impl FnMut(TaskId) -> (bool, bool),
         fx: &mut Effects<'_>,
-    ) -> Option<(WantedCopy, Message)> {
+    ) -> (Message, Option<WantedCopy>) {
         let (CoreClaim { job, group: id, refusable, .. }, sized) = (claim, self.is_sized());
-        let reserved = self.jobs.get_mut(job)?;
-        if !reserved.groups.contains_key(&id) || (refusable && !reserved.is_short(self.factor)) {
-            return None;
-        }
+        let Some(reserved) = self.jobs.get_mut(job).filter(|reserved| reserved.groups.contains_key(&id))
+        else {
+            return (claim.nothing(), None);
+        };
         let others = reserved.groups.keys().copied().filter(|&other| sized && other != id);
         let mut found = None;
         for at in std::iter::once(id).chain(others.collect::<Vec<_>>()) {
             let Some(group) = reserved.groups.get_mut(&at) else { continue };
             let before = group.copies.len();
             group.copies.retain(|wanted| needed(wanted.copy.task).0);
+            self.waiting -= (before - group.copies.len()) as u32;
             let suits = |wanted: &WantedCopy| {
                 at == id || wanted.reason != LaunchReason::Backup || needed(wanted.copy.task).1
             };
-            found = group.copies.iter().position(suits).and_then(|first| group.copies.remove(first));
-            self.waiting -= (before - group.copies.len()) as u32;
+            found = group.copies.iter().position(suits).map(|first| (at, first));
             if found.is_some() {
                 break;
             }
         }
-        reserved.placed += u32::from(found.is_some());
         let size = reserved.size(self.factor);
-        let group = reserved.groups.get_mut(&id)?;
-        if found.is_some() || !refusable {
+        if refusable && (found.is_none() || !reserved.is_short(self.factor)) {
+            return (self.refusal(node, SizedJob { job, group: id, size }, needed).into(), None);
+        }
+        let wanted = found.and_then(|(at, first)| reserved.groups.get_mut(&at)?.copies.remove(first));
+        self.waiting -= u32::from(wanted.is_some());
+        reserved.placed += u32::from(wanted.is_some());
+        if let Some(group) = reserved.groups.get_mut(&id) {
             group.places.take(node, 1);
+            if group.copies.is_empty() && !sized {
+                group.places.cancel(job, id, fx);
+                reserved.groups.remove(&id);
+            }
         }
-        if group.copies.is_empty() && !sized {
-            group.places.cancel(job, id, fx);
-            reserved.groups.remove(&id);
-        }
-        let wanted = found?;
-        let msg = match (wanted.copy, sized) {
-            (copy, true) => Offer::Grant { copy, group: id, size }.into(),
-            (copy, false) => Probe::Grant { row: Row::single(copy), group: id }.into(),
+        let msg = match wanted {
+            Some(WantedCopy { copy, .. }) if sized => Offer::Grant { copy, group: id, size }.into(),
+            Some(WantedCopy { copy, .. }) => Probe::Grant { row: Row::single(copy), group: id }.into(),
+            None => claim.nothing(),
         };
-        Some((wanted, msg))
-    }
-
-    fn refusal(&mut self, node: ActorId, serves: bool, job: JobId, group: u32) -> Option<Offer> {
-        let factor = self.factor;
-        let reserved = self.jobs.get_mut(job).filter(|reserved| reserved.groups.contains_key(&group))?;
-        let refused = SizedJob { job, group, size: reserved.size(factor) };
-        let short =
-            self.jobs.iter_mut().filter(|(other, reserved)| *other != job && reserved.is_short(factor));
-        let waits =
-            short.filter_map(|(job, reserved)| Some((reserved.size(factor), job, reserved.waiting(serves)?)));
-        let smallest = waits.min().map(|(size, job, group)| SizedJob { job, group, size });
-        if let Some(SizedJob { job, group, .. }) = smallest
-            && let Some(held) = self.jobs.get_mut(job).and_then(|reserved| reserved.groups.get_mut(&group))
-            && held.places.of(node) == 0
-        {
-            held.places.spread(1, &[node], |_, _| {});
-        }
-        Some(Offer::Refuse { job: refused, smallest: smallest.unwrap_or(refused) })
+        (msg, wanted)
     }
 
     fn left(&mut self, job: JobId) {
@@ -343,7 +356,9 @@ impl NodeBinding for Reservations {
     /// A sized job has no cores for backups while other copies of it wait.
     fn cluster(&mut self, job: JobId, sent: u32, backups: u32) -> Cluster {
         let (sized, busy) = (self.is_sized(), sent + self.waiting);
-        let waits = sized && self.jobs.get_mut(job).is_some_and(|reserved| reserved.waiting(false).is_some());
+        let first = |wanted: &WantedCopy| wanted.reason != LaunchReason::Backup;
+        let waits =
+            sized && self.jobs.get_mut(job).is_some_and(|reserved| reserved.group_with(first).is_some());
         let free = if waits { 0 } else { self.slots };
         Cluster { slots: self.slots, free, busy, waiting: 0, backups }
     }
