@@ -51,9 +51,9 @@ impl Policy for Hopper {
         places four reservations per task on random nodes. A node offers a free core to the job in its queue with the \
         least virtual size. The scheduler gives the next task, or a second copy that LATE's rule has named, if the job \
         has fewer cores than its virtual size, and refuses otherwise; a refusal names its smallest job that wants a \
-        core, and messages tell nodes the present sizes. After two refusals the smallest job that was \
-        named, or if none was a job drawn in proportion to virtual sizes, takes the core for any task or copy that it \
-        has. Fairness between jobs, the learning of β, \
+        core, and messages tell nodes the present sizes. A job with nothing to run on the node loses its place there. \
+        After two refusals the smallest job that was named, or if none was a job drawn in proportion to virtual sizes, \
+        takes the core for any task or copy that it has. Fairness between jobs, the learning of β, \
         and communication between phases are left out.";
 
     fn traits(&self) -> Traits<'_> {
@@ -257,6 +257,10 @@ mod tests {
         Offer::Refuse { job, smallest }.into()
     }
 
+    fn nothing(job: u32) -> Message {
+        Probe::Nothing { job: JobId(job), group: 0 }.into()
+    }
+
     fn claim(job: u32) -> Message {
         Probe::Claim { job: JobId(job), group: 0, repair: false }.into()
     }
@@ -292,6 +296,24 @@ mod tests {
         let looked = sends(&bench.step(Input::Fire(Timer::Recheck { job: JobId(job), attempt: check })));
         assert_eq!(looked.len(), 8, "two copies are wanted, with four reservations each: {looked:?}");
         nodes
+    }
+
+    /// A job has a core for each task and nothing else to run. Its place goes with an offer that it might refuse, as
+    /// with another one, so that it does not use up refusals.
+    #[test]
+    fn a_job_with_nothing_to_run_loses_its_place() {
+        let mut bench = scheduler(1.0);
+        let nodes = running(&mut bench, 0);
+        assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], nothing(0))]);
+        assert_eq!(bench.receive(nodes[4], claim(0)), [(nodes[4], nothing(0))]);
+        let copy = JobId(0).task(1).copy(0);
+        bench.receive(nodes[1], Launch::Completed { copy });
+        let cancelled = bench.receive(nodes[2], Launch::Completed { copy: JobId(0).task(2).copy(0) });
+        let cancel = Message::from(Probe::Cancel { job: JobId(0), group: 0 });
+        let left: Vec<_> =
+            cancelled.iter().filter(|(_, msg)| *msg == cancel).map(|(node, _)| *node).collect();
+        assert_eq!(left.len(), 7, "of twelve places three were used and two have gone");
+        assert!(!left.contains(&nodes[3]) && !left.contains(&nodes[4]));
     }
 
     /// With β = 2 a job's size is the number of its unfinished tasks. One of three tasks has ended, and the rule names

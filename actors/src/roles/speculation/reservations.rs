@@ -238,7 +238,8 @@ impl NodeBinding for Reservations {
     }
 
     /// A place of a sized job serves its own group first, and then the first copy of another one; a backup only if the
-    /// node suits it. A job that has its virtual size, or no copy for the node, refuses a core and keeps the place.
+    /// node suits it. A job that has its virtual size refuses a core and keeps the place, if it has a copy for the node;
+    /// any other answer ends the place.
     fn claimed(
         &mut self,
         node: ActorId,
@@ -267,7 +268,7 @@ impl NodeBinding for Reservations {
             }
         }
         let size = reserved.size(self.factor);
-        if refusable && (found.is_none() || !reserved.is_short(self.factor)) {
+        if refusable && found.is_some() && !reserved.is_short(self.factor) {
             return (self.refusal(node, SizedJob { job, group: id, size }, needed).into(), None);
         }
         let wanted = found.and_then(|(at, first)| reserved.groups.get_mut(&at)?.copies.remove(first));
