@@ -158,25 +158,28 @@ mod tests {
         }
     }
 
-    /// A job of nine times the size is drawn nine times as often.
+    /// A job of nine times the size is drawn nine times as often, although the other one has places of nine groups.
     #[test]
     fn a_job_is_drawn_in_proportion_to_its_virtual_size() {
         let (mut node, scheduler) = node(&Hopper { refusals: 0, ..Hopper::default() }, &[1000, 9000]);
+        let reserve = |of, repair| Offer::Reserve { of, count: 1, repair };
+        for group in 1..9 {
+            node.receive(scheduler, reserve(sized(1, group, 1000), false));
+        }
         let mut large = 0;
         for round in 0..2000 {
             let ended = JobId(0).task(0).copy(round);
             let sent = node.ended(ended);
-            let Some(&(_, Message::Probe(Probe::Claim { job, .. }))) = sent.last() else {
+            let Some(&(_, Message::Probe(Probe::Claim { job, group, .. }))) = sent.last() else {
                 panic!("{sent:?}")
             };
             large += u32::from(job == JobId(2));
             let size = if job == JobId(2) { 9000 } else { 1000 };
-            let of = SizedJob { job, group: 0, size };
-            node.receive(scheduler, Offer::Reserve { of, count: 1, repair: true });
+            node.receive(scheduler, reserve(SizedJob { job, group, size }, true));
             let copy = JobId(0).task(0).copy(round + 1);
             // The core is busy again, by a copy that comes without an offer.
             node.receive(scheduler, Launch::Row(Row::single(copy)));
-            node.receive(scheduler, Probe::Nothing { job, group: 0 });
+            node.receive(scheduler, Probe::Nothing { job, group });
         }
         assert!((1740..1860).contains(&large), "{large} of 2000");
     }

@@ -1,5 +1,7 @@
 //! A node of Hopper, which offers its free cores to the jobs in its queue.
 
+use std::collections::BTreeMap;
+
 use crate::base::{ActorId, JobId};
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Launch, Message, Offer, Probe, Row, SizedJob};
@@ -93,16 +95,19 @@ impl OfferingNode {
         fx.send_as(repair, from, msg);
     }
 
-    /// Draws an entry of the queue in proportion to the virtual sizes.
+    /// Draws a job in proportion to the virtual sizes; of its places the one that has been in the queue longest.
     fn draw(&self, fx: &mut Effects<'_>) -> Option<usize> {
-        let last = self.queue.len().checked_sub(1)?;
-        let total: u64 = self.queue.iter().map(|places| u64::from(places.of.size)).sum();
-        let mut left = fx.rng().unit() * total as f64;
-        let drawn = self.queue.iter().position(|places| {
-            left -= f64::from(places.of.size);
+        let mut jobs = BTreeMap::new();
+        for (at, HeldPlaces { from, of, .. }) in self.queue.iter().enumerate() {
+            jobs.entry((from, of.job)).or_insert((at, f64::from(of.size)));
+        }
+        let (last, _) = jobs.values().next_back()?;
+        let mut left = fx.rng().unit() * jobs.values().map(|(_, size)| size).sum::<f64>();
+        let drawn = jobs.values().find(|(_, size)| {
+            left -= size;
             left < 0.0
         });
-        Some(drawn.unwrap_or(last))
+        Some(drawn.map_or(*last, |(at, _)| *at))
     }
 
     /// Sets the virtual size of a scheduler's job.

@@ -238,8 +238,8 @@ impl NodeBinding for Reservations {
     }
 
     /// A place of a sized job serves its own group first, and then the first copy of another one; a backup only if the
-    /// node suits it. A job that has its virtual size refuses a core and keeps the place, if it has a copy for the node;
-    /// any other answer ends the place.
+    /// node suits it. A job that has its virtual size and a copy for the node refuses a core and keeps the place; any
+    /// other answer ends the place.
     fn claimed(
         &mut self,
         node: ActorId,
