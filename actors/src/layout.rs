@@ -186,7 +186,7 @@ impl Layout {
         self.gossip.as_ref()
     }
 
-    /// The number in a group of an actor: that of its node, or, of others, that of the source.
+    /// The number of an actor in its group: that of its node, or for other actors that of the source.
     pub fn in_group(&self, role: Role) -> u32 {
         match role {
             Role::Node(number) => number,
@@ -236,7 +236,7 @@ impl Layout {
         self.auxiliaries
     }
 
-    /// Number of nodes in this fraction of them, at least one.
+    /// Number of nodes in this share of all nodes, at least one.
     pub fn nodes_in(&self, share: f64) -> u32 {
         ((share * f64::from(self.nodes)).ceil() as u32).clamp(1, self.nodes.max(1))
     }

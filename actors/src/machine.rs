@@ -295,11 +295,11 @@ pub enum Note {
         /// The update.
         update: Update,
     },
-    /// A member of a gossip group holds this of another from now on.
+    /// A member of a gossip group believes this about another from now on.
     Regards {
         /// The other member.
         member: u32,
-        /// What it holds.
+        /// What it believes.
         standing: Standing,
     },
     /// The program of a policy in another language recorded a value.

@@ -32,7 +32,7 @@ pub trait Channel: Debug + Send {
     /// If there is no answer, with the reason: the program ended, did not answer in time, or wrote too much.
     fn exchange(&mut self, request: &str) -> Result<String, String>;
 
-    /// The program's last words on stderr, for error messages; empty if there are none.
+    /// The last lines that the program wrote to stderr; empty if there are none.
     fn complaint(&mut self) -> String;
 }
 
@@ -87,12 +87,12 @@ fn quoted(line: &str) -> String {
 }
 
 impl Programs {
-    /// No program is running yet.
+    /// Begins without programs.
     pub fn new(launcher: Arc<dyn Launcher>) -> Self {
         Self { launcher, open: Mutex::default(), failure: Arc::default() }
     }
 
-    /// What the first program that failed did wrong.
+    /// The error of the first program that failed.
     pub fn failure(&self) -> Option<String> {
         locked(&self.failure).clone()
     }
@@ -144,7 +144,7 @@ impl Program {
     }
 
     /// Asks the program; returns what `read` makes of the answer, and the answer. `read` returns an error for an answer
-    /// without sense. `None` after a failure.
+    /// that makes no sense. `None` after a failure.
     pub(crate) fn ask<T>(
         &self,
         request: &str,
@@ -174,7 +174,7 @@ impl Program {
     }
 }
 
-/// An error with the question that led to it, and the program's last words, whose last line stands in the first line.
+/// An error with the request that led to it and the end of stderr, whose last line is in the first line.
 fn described(why: &str, request: &str, channel: &mut dyn Channel) -> String {
     let complaint = channel.complaint();
     let last =

@@ -2,7 +2,7 @@
 //!
 //! Members are the nodes of a run. The only scheduler is the *source*: an actor outside of the group that may send to
 //! each member, and to which no member sends. Updates are numbered by their origin from 1 on, and a newer update of an
-//! origin replaces older ones: who has number n needs none below.
+//! origin replaces older ones: a member with number n needs no lower one.
 
 use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
 
@@ -11,13 +11,13 @@ use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
 pub struct GossipGroup {
     members: u32,
     neighbours: Neighbours,
-    /// Gap before each update; of the whole group, where updates arise at all members.
+    /// Gap before each update; if updates arise at all members, between those of the whole group.
     pub every: DistributionSpec<Span>,
     /// The actors at which updates arise.
     pub origin: Origin,
     /// Time from which on no update arises.
     pub until: Time,
-    /// Bytes of a message with an update on the wire; `None` for those of other messages.
+    /// Bytes on the wire of a message with an update; `None` for those of its kind.
     pub bytes: Option<u32>,
     /// The draws of gaps: updates of a seed arise at the same times whatever members do with them.
     gaps: Address,
@@ -47,7 +47,7 @@ pub enum Neighbours {
     Listed(Box<[Box<[u32]>]>),
 }
 
-/// Number of changes to a cycle or matching after which no union is found.
+/// Number of changes to a cycle or matching after which the search for a union ends.
 const TRIES: u32 = 10_000;
 
 /// Number of switches that are tried for each edge of a circulant graph.

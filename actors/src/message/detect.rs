@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::protocol;
 
-/// What a member holds of another, from the weakest statement to the strongest.
+/// What a member believes about another, from the weakest statement to the strongest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Standing {
     /// It is up.
@@ -15,7 +15,7 @@ pub enum Standing {
     Dead,
 }
 
-/// Probes of members, and what they hold of others.
+/// Probes of members, and what they believe about others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Detect {
     /// A probe, which is acknowledged at once.
@@ -46,13 +46,13 @@ pub enum Detect {
         /// The number of the probe.
         number: u32,
     },
-    /// What the sender holds of a member, as a part of the message that follows.
+    /// What the sender believes about a member, as a part of the message that follows.
     News {
         /// The member.
         member: u32,
-        /// The member's number of refutations to which this refers.
+        /// The incarnation of the member to which this refers.
         incarnation: u32,
-        /// What is stated.
+        /// The member's standing.
         standing: Standing,
         /// The member that stated it first.
         by: u32,

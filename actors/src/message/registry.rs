@@ -146,7 +146,7 @@ messages! {
     Contention(Contention),
     /// Member → member: updates without jobs.
     Spread(Spread),
-    /// Member ↔ member: probes, and what members hold of each other.
+    /// Member ↔ member: probes, and what members believe about each other.
     Detect(Detect),
     /// Scheduler ↔ node: reservations with virtual sizes, and offers that can be refused.
     Offer(Offer),

@@ -269,9 +269,9 @@ struct PendingJob {
 struct GreedyOptions {
     /// The current time, in seconds since the start of the run.
     now: f64,
-    /// Run time from which on a best-effort job has its least utility, s.
+    /// Run time at which a best-effort job reaches its least utility, s.
     horizon: f64,
-    /// Limit below which the probability of an over-allocation must be.
+    /// The probability of an over-allocation must be below this limit.
     risk: f64,
 }
 

@@ -57,7 +57,7 @@ parameters! {
         /// killed. If absent it runs to its end.
         overrun: Option<Span> = None,
         /// Whether nodes can suspend a task and let it go on later. Such nodes do not ask the program themselves, and
-        /// nodes of clusters with shared cores cannot.
+        /// shared nodes cannot suspend tasks.
         suspend: bool = false,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,

@@ -66,8 +66,8 @@ parameters! {
 parameters! {
     /// Parameters of flood.
     struct Flood {
-        /// Number of different neighbours to which an origin sends an update, and to which each member forwards it that
-        /// did not have it; never to the one that it came from. 0 for all neighbours.
+        /// Number of different neighbours to which an origin sends an update, and to which each member forwards an
+        /// update that is new to it; never to the sender. 0 for all neighbours.
         fan_out: u32 = 0 => 0..=65_536,
         /// Time for which a member checks an update that it does not have, before it has the update and forwards it. A
         /// member checks one update after the other.
@@ -86,7 +86,7 @@ parameters! {
         /// first period.
         aligned: bool = false,
         /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
-        /// in a random order, and then in another.
+        /// in a random order, then draws a new order.
         random: bool = false,
         /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
@@ -100,7 +100,7 @@ parameters! {
         /// Number of messages in which a member repeats a piece of news, times log10 of the number of members plus one,
         /// rounded up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of members that are held dead, of which one is drawn.
+        /// Time between pings of a member drawn from those that are held dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }
@@ -159,7 +159,7 @@ impl Flood {
     }
 }
 
-/// Implements policies whose actors are members of a group, and its source: what they do, its parameters, and machine.
+/// Implements the policies of runs without jobs. A row has name, purpose, parameters, machine and description.
 macro_rules! gossips {
     ($($name:ident: $kind:ident, $form:ident, $machine:ident, $about:literal,)*) => {$(
         impl Policy for $name {

@@ -12,7 +12,7 @@ parameters! {
     /// Parameters of Hadoop 2's speculator. Defaults and names in brackets are from `MRJobConfig`, `DefaultSpeculator`
     /// and `StartEndTimesBase` of Hadoop 2.7.
     struct Hadoop2 {
-        /// Number of standard deviations above the mean time of finished tasks from which on a task is slow
+        /// A task is slow from this number of standard deviations above the mean time of finished tasks on
         /// (`slowtaskthreshold`).
         slow: f64 = 1.0 => 0.0..=1000.0,
         /// Smallest limit on the backups that a job may have at once (`minimum-allowed-tasks`).

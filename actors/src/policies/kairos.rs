@@ -230,7 +230,7 @@ impl DealtNode {
         copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
     }
 
-    /// Number of the node's copies: those of its last report and those dealt since. Some of them may have ended.
+    /// Number of the node's copies: those in its last report and those sent to it since. Some may have ended.
     fn count(&self, copies: &[(CopyId, Time)]) -> u32 {
         self.report.0.saturating_add(self.since(copies)).min(copies.len() as u32)
     }

@@ -1,6 +1,6 @@
 //! The default scheduler of Kubernetes: one queue, no queues at nodes, and retries.
 //!
-//! Pods are placed one after the other. Those that wait for room are to be tried now, or to be tried later.
+//! Pods are placed one after the other. A pod that waits for room is tried now, or later.
 //!
 //! After a failover there may be two schedulers: jobs of the second one stay there when the first is back, and
 //! neither knows which tasks the other bound. Nodes then queue the tasks of both.
@@ -60,8 +60,9 @@ impl Policy for Kubernetes {
     }
 }
 
-/// Ticks of the end of an attempt, and of the next check of waiting tasks.
+/// The tick at which an attempt ends.
 const DECIDE: Timer = Timer::Tick(0);
+/// The tick of the next check of waiting tasks.
 const WAKE: Timer = Timer::Tick(1);
 
 #[derive(Clone, Debug)]
@@ -171,7 +172,7 @@ impl DispatchRule for KubernetesRule {
 /// A node by the requests of its tasks.
 #[derive(Clone, Debug)]
 struct Host {
-    /// Number of tasks that it can have.
+    /// Number of tasks that fit the node.
     room: u32,
     /// Fractions of its CPU and of its memory that one task takes.
     share: [f64; 2],

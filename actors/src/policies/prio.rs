@@ -1,5 +1,5 @@
-//! Prio: SLO jobs strictly before best-effort jobs, without run times. The order within a class, the choice of victims,
-//! and that a job without room lets the next one past are ours; the thesis has only the strict priority.
+//! Prio: SLO jobs strictly before best-effort jobs, without run times. Ours are the order within a class, the choice of
+//! victims, and that a job without room does not block the next; the thesis has only the strict priority.
 
 use std::cmp::Reverse;
 

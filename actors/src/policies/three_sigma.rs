@@ -53,7 +53,7 @@ parameters! {
         /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 use the
         /// completion. The example of section 4.3.3 uses the start, and no section gives its slope.
         by_completion: bool = false,
-        /// With `by_completion`: the time from arrival to completion from which on a best-effort job has its least
+        /// With `by_completion`: the time from arrival to completion at which a best-effort job reaches its least
         /// utility.
         horizon: Span = Span::from_secs(3600),
         /// Whether best-effort jobs can be preempted; their work is then lost. A job is preempted at most ten times,
@@ -333,7 +333,7 @@ impl RunTimeSource {
         Distribution::normal(mean, run * cov, run * LEAST)
     }
 
-    /// Values drawn from a history, or the whole history; the point estimate if there is no history.
+    /// The whole history or values drawn from it; without a history, the point estimate.
     fn sampled(&self, history: Option<Distribution>, point: f64, rng: &mut Rng) -> Distribution {
         let Some(history) = history else { return Distribution::point(point) };
         if self.config.samples == 0 {

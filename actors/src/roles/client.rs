@@ -34,7 +34,7 @@ struct Submission {
     round: u32,
     /// Number of earlier submissions.
     tries: u32,
-    /// Number of consecutive pauses after which no scheduler could be reached.
+    /// Number of pauses in a row that ended without a reachable scheduler.
     pauses: u32,
 }
 

@@ -5,8 +5,8 @@
 //! is greater than its own, so that all members agree in the end in any order of messages. A member refutes a suspicion
 //! of itself by raising its incarnation, which no other member does.
 //!
-//! Beyond the papers, every message to a member that its sender holds dead states so, and a member pings those that it
-//! holds dead from time to time: a live member that others can reach does not stay dead.
+//! Beyond the papers, every message to a member that its sender holds dead states so, and from time to time a member
+//! pings those that it holds dead: a live member that others can reach does not stay dead.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ parameters! {
         /// first period.
         aligned: bool = false,
         /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
-        /// in a random order, and then in another.
+        /// in a random order, then draws a new order.
         random: bool = false,
         /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
@@ -52,7 +52,7 @@ parameters! {
         slowest: f64 = 6.0 => 1.0..=1_000.0,
         /// Number of independent suspicions beside the first that bring the time down to the shortest.
         confirmations: u32 = 3 => 0..=1_000,
-        /// Largest value of a member's local health, by which, plus one, it multiplies `period` and `timeout`; it rises
+        /// Largest local health of a member; `period` and `timeout` are multiplied by the health plus one. It rises
         /// with each probe that fails, once more if negative acknowledgements are missing, and with each refutation,
         /// and falls with each probe that succeeds (LHA-Probe). 0: no local health, no negative acknowledgements.
         health: u32 = 8 => 0..=1_000,
@@ -63,7 +63,7 @@ parameters! {
         /// Number of messages in which a member repeats a piece of news, times log10 of the number of members plus one,
         /// rounded up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of members that are held dead, of which one is drawn.
+        /// Time between pings of a member drawn from those that are held dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }
@@ -77,13 +77,13 @@ impl Lifeguard {
         let Self { period, timeout, .. } = *self;
         if timeout >= period {
             return Err(format!(
-                "timeout: must be shorter than `period`, {period}, to ask others before its end"
+                "timeout: must be below `period`, {period}, so that others can ping within it"
             ));
         }
         if self.health > 0 && self.indirect > 0 && timeout.scale(1.0 + NACK_AFTER) >= period {
             return Err(format!(
-                "timeout: negative acknowledgements, due after {} times as long, must come before the end of `period`, \
-                 {period}",
+                "timeout: {} times as long must be below `period`, {period}, so that negative acknowledgements \
+                 come within it",
                 1.0 + NACK_AFTER
             ));
         }
@@ -138,13 +138,13 @@ struct OpenProbe {
     owing: Vec<u32>,
 }
 
-/// What a member holds of another.
+/// What a member believes about another.
 #[derive(Clone, Debug)]
 struct Opinion {
     incarnation: u32,
     standing: Standing,
     since: Time,
-    /// The members that stated it independently, in the order in which this one learnt of them.
+    /// The members that state this independently, in the order in which this member learnt of them.
     by: Vec<u32>,
 }
 
@@ -168,9 +168,9 @@ pub struct Detector {
     /// Number of its probes.
     probes: u32,
     probe: Option<OpenProbe>,
-    /// The members that it has still to probe before it draws a new order; the next is the last.
+    /// The members that it has still to probe before it draws a new order; the last is next.
     order: Vec<u32>,
-    /// What it holds of others; of those that are missing, that they are alive in incarnation 0.
+    /// What it believes about others; a missing member counts as alive in incarnation 0.
     held: BTreeMap<u32, Opinion>,
     /// The members of which it has news, with the number of messages that contained the news.
     news: Vec<(u32, u32)>,
@@ -261,7 +261,7 @@ impl Detector {
         None
     }
 
-    /// The last probe ends, and another begins.
+    /// Ends the last probe, and begins another.
     fn period(&mut self, fx: &mut Effects<'_>) {
         if let Some(OpenProbe { member, incarnation, owing }) = self.probe.take() {
             self.worsen(1 + u32::from(!owing.is_empty()));
@@ -280,7 +280,7 @@ impl Detector {
         fx.arm(PERIOD, self.config.period.scale(slowed));
     }
 
-    /// The ping of this period was not acknowledged in time: others ping.
+    /// Asks others to ping, since the ping of this period was not acknowledged in time.
     fn ask_others(&mut self, fx: &mut Effects<'_>) {
         let Some(OpenProbe { member, .. }) = self.probe else { return };
         let asked = self.draw(self.config.indirect, Some(member), fx.rng());
@@ -297,13 +297,13 @@ impl Detector {
         self.health = (self.health + by).min(self.config.health);
     }
 
-    /// Has news of a member to spread.
+    /// Queues news of a member to be spread.
     fn spread(&mut self, member: u32) {
         self.news.retain(|(_, of)| *of != member);
         self.news.insert(0, (0, member));
     }
 
-    /// Sends a message, and before it what its receiver should refute, and the news that were repeated least.
+    /// Sends a message. Before it goes what its receiver should refute, and the news that was repeated least.
     fn say(&mut self, to: u32, msg: Detect, fx: &mut Effects<'_>) {
         let accused = self.held.get(&to).is_some_and(|held| match held.standing {
             Standing::Alive => false,
@@ -330,7 +330,7 @@ impl Detector {
         fx.send(to, msg);
     }
 
-    /// Takes over what a member states of another, or of this one.
+    /// Takes over what a member states about another, or about this one.
     fn hear(&mut self, member: u32, incarnation: u32, standing: Standing, by: u32, fx: &mut Effects<'_>) {
         if member == self.number {
             if standing > Standing::Alive {
@@ -360,7 +360,7 @@ impl Detector {
         }
     }
 
-    /// Another member suspects the same.
+    /// Counts another member with the same suspicion.
     fn confirm(&mut self, member: u32, by: u32, fx: &mut Effects<'_>) {
         let Some(held) = self.held.get_mut(&member) else { return };
         let others = held.by.len() as u32;
@@ -373,7 +373,7 @@ impl Detector {
         fx.arm(Timer::Node(member), end.since(fx.now()));
     }
 
-    /// A suspicion may have lasted long enough.
+    /// Ends a suspicion that has lasted long enough.
     fn judge(&mut self, member: u32, fx: &mut Effects<'_>) {
         let Some(held) = self.held.get(&member).filter(|held| held.standing == Standing::Suspected) else {
             return;

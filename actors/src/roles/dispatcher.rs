@@ -205,8 +205,8 @@ impl OpenTasks {
         fx.send_as(std::mem::take(&mut state.lost), node, launch);
     }
 
-    /// Arms the check of a job for requests that may have been lost, in place of an earlier check. It is the check with
-    /// index `attempt` (from zero) of a series whose waits begin with `first` and double; `None` arms nothing.
+    /// Arms a check of a job for requests that may have been lost, and replaces an earlier check. The wait begins with
+    /// `first` and doubles with each `attempt`, counted from zero; without `first` nothing is armed.
     pub fn check_later(&mut self, job: JobId, attempt: u32, first: Option<Span>, fx: &mut Effects<'_>) {
         let (Some(dispatched), Some(first)) = (self.jobs.get_mut(job), first) else { return };
         let wait = back_off(first, attempt);

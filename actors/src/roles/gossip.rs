@@ -28,9 +28,9 @@ pub struct Periodic {
     pub aligned: bool,
     /// Number of different neighbours to which it turns.
     pub fan_out: u32,
-    /// Whether it sends them its updates; the number of periods in which it sends each, 0 for all.
+    /// Number of periods in which it sends them each update, 0 for all; `None` if it sends none.
     pub push: Option<u32>,
-    /// Whether it asks them for theirs; and whether they are silent if they have the same.
+    /// Whether those with the same updates do not answer its questions; `None` if it asks none.
     pub pull: Option<bool>,
 }
 
@@ -43,9 +43,9 @@ pub enum Exchange {
     Flood {
         /// Number of different neighbours to which it sends; 0 for all.
         fan_out: u32,
-        /// Time for which a member checks an update that is new to it before it has it; one update after the other.
+        /// Time that a member takes to check an update that is new to it before it has it; one update at a time.
         check: DistributionSpec<Span>,
-        /// Time for which an origin prepares an update before it sends it; one update after the other.
+        /// Time that an origin takes to prepare an update before it sends it; one update at a time.
         prepare: DistributionSpec<Span>,
     },
 }
@@ -106,7 +106,7 @@ pub struct Gossiper {
     own: u32,
     /// The time at which its last or next update is due.
     due: Time,
-    /// In order of origins.
+    /// The newest updates, by origin.
     entries: Vec<Known>,
     /// Updates that wait to be handled, the oldest first, each with its sender.
     waiting: VecDeque<(Update, u32)>,
@@ -155,8 +155,8 @@ impl Gossiper {
         }
     }
 
-    /// Waits for `turns` gaps between updates of the group, until an update arises here. They count from the time at
-    /// which the last update was due: a member that is late delays no later update.
+    /// Arms the next update of this actor, `turns` gaps of the group after the time at which the last one was due: a
+    /// member that is late delays no later update.
     fn arm_update(&mut self, turns: u32, fx: &mut Effects<'_>) {
         self.due += self.group.gap(self.number, self.own + 1).scale(f64::from(turns));
         if self.due < self.group.until {
@@ -189,7 +189,7 @@ impl Gossiper {
         }
     }
 
-    /// The time that it takes to prepare an own update or to check another; `None` if it takes none.
+    /// The time that it takes to prepare its own update or to check another's; `None` if none.
     fn handling(&self, update: Update) -> Option<&DistributionSpec<Span>> {
         let Exchange::Flood { check, prepare, .. } = &*self.exchange else { return None };
         let time = if update.origin == self.number { prepare } else { check };

@@ -170,7 +170,7 @@ impl OpenJob {
         self.attempt
     }
 
-    /// Whether the job had been launched again, in part or as a whole, by the launch with this attempt number.
+    /// Whether the launch with this attempt number repeats the job, or a part of it.
     pub const fn is_repeated(&self, attempt: u32) -> bool {
         attempt != 0 && attempt != self.first_attempt()
     }

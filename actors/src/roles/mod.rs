@@ -6,7 +6,7 @@
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
 //! | [`node_queue`] | the queue of a node and its order |
-//! | [`dispatcher`] | what every scheduler owes its jobs, around a policy's rule: attempts, crashes, messages that return |
+//! | [`dispatcher`] | the scheduler around a policy's rule: attempts, crashes, messages that return |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
 //! | [`late_binding`] | a rule of the dispatcher: places are reserved on nodes, and a task goes to the node that claims first |
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |

@@ -4,9 +4,9 @@
 use crate::base::Time;
 use crate::message::Blocks;
 
-/// The partitions of a cluster. The small partition is spread evenly over the numbers of nodes. Messages of one instant
-/// arrive in the order of these numbers, so neither partition is served before the other, and both have their share of
-/// every rack and kind of node.
+/// The partitions of a cluster. The small partition is spread evenly over the numbers of nodes, so both partitions have
+/// their share of every rack and kind of node. Messages of one instant arrive in the order of these numbers, so neither
+/// partition is served before the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Partitions {
     nodes: u32,

@@ -31,7 +31,7 @@ pub struct RankedNodes<N> {
 }
 
 impl<N: NodeRank> RankedNodes<N> {
-    /// These nodes, in the order of their numbers, up and without copies.
+    /// Ranks nodes, given in order of number, as up and without copies.
     pub fn new(nodes: impl Iterator<Item = N>) -> Self {
         let known = |node| KnownNode { node, copies: Vec::new(), up: true, avoided: false };
         let nodes: Vec<_> = nodes.map(known).collect();

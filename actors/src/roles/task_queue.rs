@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_jobs_come_first_and_lost_tasks_lead_their_job() {
+    fn older_jobs_come_first_and_lost_tasks_precede_the_rest_of_their_job() {
         let mut queue = TaskQueue::default();
         queue.add(JobId(4), 0..2, 0);
         queue.add(JobId(7), 0..2, 0);

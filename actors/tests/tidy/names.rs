@@ -141,13 +141,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 20_208),
+    ("volary_actors", 20_209),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_791),
-    ("volary_experiment", 13_788),
+    ("volary_engine", 18_792),
+    ("volary_experiment", 13_793),
     ("volary_hosts", 8_047),
-    ("volary_report", 7_935),
-    ("volary", 5_350),
+    ("volary_report", 7_944),
+    ("volary", 5_354),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

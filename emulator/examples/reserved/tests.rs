@@ -100,7 +100,7 @@ fn missing_answers_are_waited_for_only_so_long() {
 }
 
 #[test]
-fn a_place_counts_until_it_expires_or_its_task_comes() {
+fn a_kept_place_counts_until_it_expires_or_its_task_arrives() {
     let mut node = bench(|layout| layout.node(2));
     let scheduler = node.layout.scheduler(0);
     let ask = |job| Reservation::Ask { task: JobId(job).task(0), round: 1, repair: false };

@@ -85,8 +85,8 @@ impl SummaryColumn {
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
     }
 
-    /// The numbers of rows, each of a policy and a class of its jobs or all of them, and whether each is the best of its
-    /// class; `None` in a class without a best one. Numbers that are written like the best are marked like it.
+    /// The numbers of rows, each for a policy and one class of its jobs or all jobs, and whether each is the best of
+    /// its class; `None` if a class has no best one. Numbers that are written like the best are marked like it.
     pub(super) fn numbers(
         &self,
         group: &CellGroup,

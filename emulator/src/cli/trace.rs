@@ -354,7 +354,7 @@ impl FileColumns {
         let Some(found) = found else {
             let known: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             let known = listed(known.iter().map(String::as_str));
-            anyhow::bail!("--columns: no trace here is called `{}`; name {known}", name.display());
+            anyhow::bail!("--columns: no trace here is called `{}`; write {known}", name.display());
         };
         anyhow::ensure!(
             found == name || of_name().all(|file| file == found),

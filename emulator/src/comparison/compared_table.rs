@@ -12,7 +12,7 @@ const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", 
 const MARK: usize = 5;
 /// Indices of the columns that a narrow terminal leaves out, the least important first.
 const DROPPED_FIRST: [usize; 2] = [4, 3];
-/// Minimum width of the column of names, for which other columns are left out.
+/// Minimum width of the column of names; other columns are left out to keep it.
 const NAME: usize = 20;
 
 /// The table of a point. Columns are left out until the table fits the width; the last line names them.

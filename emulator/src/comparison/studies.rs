@@ -210,7 +210,7 @@ fn difference(
 
 impl StudyComparison {
     /// A table for each point, up to a limit. Metrics that differ beyond their interval are marked with a star. Columns
-    /// that do not fit the width are left out, and names of metrics are broken.
+    /// that do not fit the width are left out, and long names of metrics are wrapped.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
         if !self.unrelated.is_empty() {

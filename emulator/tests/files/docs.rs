@@ -22,7 +22,7 @@ fn volary(args: &str) -> String {
 
 /// The README and the first page of the book show the table and the verdicts that the README's first command prints.
 #[test]
-fn the_first_command_prints_what_its_pages_show() {
+fn the_first_pages_show_what_the_first_command_prints() {
     let folder = tempfile::tempdir().unwrap();
     let printed = volary(&format!(
         "run experiments/quickstart.toml --no-report --out {}",

@@ -58,7 +58,7 @@ fn the_experiment_of_table_2_keeps_its_claims() {
 }
 
 #[test]
-fn murmuration_keeps_its_worked_examples() {
+fn the_claims_of_murmurations_worked_examples_hold() {
     assert_claims(&small("murmuration/fig7.toml", &[]), &[]);
     assert_claims(&small("murmuration/messages.toml", &[]), &[]);
     let trace = format!("workload.trace.file={}", folder().join("murmuration/fig8.tr").display());

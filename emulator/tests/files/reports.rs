@@ -74,7 +74,7 @@ fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
 
 /// The fuzzer's seeds must equal such streams; `VOLARY_UPDATE_CORPUS=1` writes them again.
 #[test]
-fn true_reports_are_accepted_in_full() {
+fn valid_reports_of_hosts_are_accepted() {
     for (number, world) in (0..).zip(report_worlds()) {
         let messages = messages(&observed(world));
         let seed = encoded(number, &messages);

@@ -102,8 +102,8 @@ impl ExpectedJob {
         from.times += 1;
     }
 
-    /// Records that a node with this memory (bytes) has evicted a task of the job that ran on it alone. Other tasks of
-    /// the job probably need as much memory.
+    /// Records that a node of this memory (bytes) evicted the only task on it, which is a task of the job. Other tasks
+    /// of the job probably need as much memory.
     pub(super) fn needs_more_than(&mut self, memory: f64) {
         self.needs_more_than = self.needs_more_than.max(memory);
     }

@@ -455,7 +455,7 @@ impl UsageSum {
 }
 
 impl Convolution {
-    /// Adds probability to a step, which is one of the two highest steps so far or a higher one.
+    /// Adds probability to a step: one of the two highest so far, or a higher one.
     fn count(&mut self, step: usize, mass: f64) {
         let step = step.min(BEYOND);
         match self.steps.iter_mut().rev().take(2).find(|(known, _)| *known == step) {

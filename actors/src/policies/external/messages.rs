@@ -108,7 +108,9 @@ impl Vocabulary {
         let kind = kind.ok_or_else(|| format!("its greeting declares no message `{name}`"))?;
         if values.len() != kind.fields.len() {
             let (given, due) = (values.len(), kind.fields.len());
-            return Err(format!("its message `{name}` has {due} fields, and {given} values were given"));
+            return Err(format!(
+                "its message `{name}` has {due} fields, and {given} values were given; give one for each field"
+            ));
         }
         let mut payload = PayloadWriter::default();
         for (field, value) in kind.fields.iter().zip(values) {

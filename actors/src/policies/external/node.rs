@@ -25,7 +25,7 @@ impl ExternalNode {
         Self { node, program, messages }
     }
 
-    /// What an input is for the program, and whether the standard node sees it, too.
+    /// The event of an input for the program, and whether the standard node sees the input too.
     fn event(&self, input: &Input, fx: &mut Effects<'_>) -> (Option<Event>, bool) {
         let bounds = Bounds { layout: fx.layout(), catalog: fx.catalog() };
         let own = |msg: &Message| self.messages.read(msg, bounds);

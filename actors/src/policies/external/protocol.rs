@@ -206,7 +206,7 @@ impl JobLine {
     }
 }
 
-/// Events for a program, as they are written.
+/// Events for a program, in JSON.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Events(String);
 

@@ -239,7 +239,7 @@ impl ProgramRule {
         Ok(())
     }
 
-    /// Launches a task; `elsewhere` is that of a [gang](Row::in_gang).
+    /// Launches a task; `elsewhere` is as in [`Row::in_gang`].
     fn launch(
         &mut self,
         task: TaskId,
@@ -266,7 +266,7 @@ impl ProgramRule {
         Ok(())
     }
 
-    /// Has a gang checked when it has run for longer than it may, counted from the launch of its first task.
+    /// Arms a check for when a gang has run longer than it may, counted from the launch of its first task.
     fn limit(&self, job: JobId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let (Some(overrun), Some(requested)) = (self.overrun, fx.catalog().requested(job))
             && fx.catalog().is_gang(job)

@@ -55,7 +55,7 @@ fn tasks_are_dealt_at_the_ends_of_intervals(pass: KairosPass) {
 }
 
 #[test]
-fn an_eager_scheduler_serves_the_oldest_job() {
+fn an_eager_scheduler_deals_the_oldest_job_as_soon_as_a_core_is_free() {
     let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1], 2);
     let node = bench.layout.node(0);
     assert_eq!(dealt(&bench.submit(0)), [(node, copy(0, 0, 0))]);

@@ -4,8 +4,8 @@
 //! it asks two others; when all have been asked, it begins with an empty cache. A scheduler without a cache does not
 //! answer. Updates that arrive meanwhile are kept and applied after the copy.
 //!
-//! Updates that the scheduler sent before its crash, and that had not arrived where the cache is copied, are missing in
-//! the copy. The scheduler then expects too little work at their nodes, until they restart or, with `repair`, report.
+//! The copy lacks updates that the scheduler sent before its crash and that had not reached the copied scheduler. The
+//! restarted scheduler expects too little work at their nodes until these restart or, with `repair`, report.
 //!
 //! The scheduler counts as up from its restart on, so jobs that arrive before it has a cache wait; in the paper it
 //! joins only afterwards. Like updates, a request for the cache waits while the scheduler places a job.

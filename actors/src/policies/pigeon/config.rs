@@ -11,9 +11,9 @@ parameters! {
         /// Workers per group (the paper recommends 50 to 100). All cores of a node belong to one group, so the size is
         /// approximate with larger nodes. The last group has the remaining nodes.
         group: u32 = 100 => 1..=16_777_216,
-        /// Share of the workers of each group, the last ones, that run short tasks only. The number is rounded, at
-        /// least one if the share is above 0, and never all. The paper has 0.02 for the Yahoo trace, 0.08 for Cloudera,
-        /// 0.09 for Google.
+        /// Share of the workers of each group that run short tasks only: the last workers of the group. Their number is
+        /// rounded, but at least one if the share is above 0, and never all. The paper has 0.02 for the Yahoo trace,
+        /// 0.08 for Cloudera, 0.09 for Google.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         reserved: f64 = 0.02,
         /// W: while both queues hold tasks, unreserved workers get W − 1 short tasks and then a long one. With

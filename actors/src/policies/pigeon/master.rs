@@ -1,5 +1,5 @@
 //! The master of a group (sections 2.1 and 2.2 of the paper). It gives tasks to idle workers, and queues tasks that
-//! find no idle worker. The module `recovery` has what the paper does not say, and its section 6.1.
+//! find no idle worker. The module `recovery` has section 6.1, and what the paper does not say.
 
 mod recovery;
 

@@ -16,7 +16,7 @@ pub(super) enum Tick {
     Probe,
     /// A node becomes the master of a group without one.
     Claim,
-    /// A node checks that the worker that is its master still responds.
+    /// A node checks that its master, which is a worker, still responds.
     Watch,
 }
 

@@ -71,7 +71,7 @@ fn example(run: &Distribution, best_effort: f64) -> Formulated {
 
 /// A gang of four tasks prefers a kind of nodes with three cores, so it runs on any kind.
 #[test]
-fn kinds_with_too_few_cores_for_a_gang_are_not_offered() {
+fn a_gang_has_no_option_on_a_kind_of_nodes_with_too_few_cores() {
     let config = ThreeSigma::default();
     let pool = CorePool::new(&Layout::new(1, 0, [3, 3]).with_kinds(2));
     let offered = |tasks| {
@@ -109,7 +109,7 @@ fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
 /// Scenario 1: U(0, 10). The SLO job goes first, because a start at 10 meets its deadline only with probability
 /// 1/2.
 #[test]
-fn uncertain_jobs_with_a_deadline_go_first() {
+fn slo_jobs_of_uncertain_length_go_before_best_effort_jobs() {
     let Formulated { problem, waiting, .. } = example(&Distribution::uniform(0.0, 10.0), 0.2);
     assert_eq!(waiting, [D, BE]);
     assert_close(&utilities(&problem, 0), &[1.0, 1.0, 1.0, 0.75, 0.5, 0.25]);
@@ -138,7 +138,7 @@ fn best_effort_jobs_go_before_slo_jobs_of_certain_length() {
 
 /// In scenario 1 the best-effort job goes first only if it gains more than the half that the SLO job loses.
 #[test]
-fn the_order_depends_on_the_cost_of_waiting() {
+fn the_job_that_loses_more_by_waiting_goes_first() {
     for (best_effort, first) in [(0.9, [Some(0), Some(4)]), (1.1, [Some(4), Some(0)])] {
         let Formulated { problem, .. } = example(&Distribution::uniform(0.0, 10.0), best_effort);
         assert_eq!(starts(&problem).0, first, "{best_effort}");

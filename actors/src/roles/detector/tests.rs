@@ -198,7 +198,7 @@ fn news_are_repeated_in_few_messages_the_least_repeated_first() {
 fn parameters_that_cannot_work_are_refused() {
     let why = |config: Lifeguard| config.check(&layout()).unwrap_err();
     assert_eq!(PLAIN.check(&layout()), Ok(()));
-    assert!(why(Lifeguard { timeout: PLAIN.period, ..PLAIN }).starts_with("timeout: must be shorter"));
+    assert!(why(Lifeguard { timeout: PLAIN.period, ..PLAIN }).starts_with("timeout: must be below"));
     assert!(
         why(Lifeguard { suspicion: 0.5, ..PLAIN }).starts_with("suspicion: 500ms is shorter than a probe")
     );

@@ -1,5 +1,5 @@
-//! Succinct State Sharing (Eagle, section 4.2): places that a node with long work rejected move to nodes without long
-//! work, by a bitmap.
+//! Succinct State Sharing (Eagle, section 4.2): places that nodes with long work reject move to nodes that a bitmap
+//! shows without long work.
 
 use super::group::TaskGroup;
 use crate::base::{ActorId, JobId};

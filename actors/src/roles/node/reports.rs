@@ -146,7 +146,7 @@ mod tests {
 
     /// The phases are those of Hadoop's reduce task if copying takes four sixths of the time.
     #[test]
-    fn phases_count_for_equal_parts_of_the_score() {
+    fn each_phase_makes_up_an_equal_part_of_the_score() {
         let errors = ProgressErrors { phases: vec![4.0, 1.0, 1.0], ..ProgressErrors::default() };
         for (share, score) in
             [(0.0, 0.0), (1.0 / 3.0, 1.0 / 6.0), (0.75, 0.5), (11.0 / 12.0, 5.0 / 6.0), (1.0, 1.0)]

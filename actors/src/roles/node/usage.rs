@@ -16,7 +16,7 @@ pub enum NodeUsage {
     Reports,
 }
 
-/// Handling of the use of a node by its manager.
+/// How a node manager handles the use of its node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsageOptions {
     /// Memory above which the node evicts copies, bytes.

@@ -38,7 +38,7 @@ pub struct ContainerNode {
     /// copies.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// The newest order about each copy that it overtook: its turn, or [`DROP`].
+    /// The newest order about each copy that has not arrived: its turn, or [`DROP`].
     early: BTreeMap<CopyId, u32>,
     /// `None` if the scheduler does not need to know the node's room.
     beats: Option<Heartbeats>,

@@ -256,7 +256,7 @@ impl Interference {
         }
         if self.profile.is_some() {
             return keys(match self.processes() {
-                0 => "a profile cannot name another profile; write its process here",
+                0 => "a profile cannot name another profile; copy its process here",
                 _ => "give either `profile` or a process, not both; keep one",
             });
         }

@@ -336,7 +336,7 @@ pub struct Profile {
     pub table: Interference,
     pub(super) process: AnyProcess,
     pub(super) scope: Scope,
-    /// Units are healthy outside [from, until).
+    /// Begin of the interference, whose end is `until`.
     pub(super) from: Time,
     pub(super) until: Time,
     pub(super) affected: f64,

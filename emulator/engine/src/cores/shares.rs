@@ -177,7 +177,7 @@ pub(super) struct Shares {
     pub(super) slots: Vec<CopyShare>,
     /// The cores of each node that run copies.
     pub(super) busy: Vec<Vec<u32>>,
-    /// Nodes whose shares are to be computed again.
+    /// Whether the shares of each node must be computed again.
     pub(super) due: Vec<bool>,
     pub(super) total: SharedUse,
     /// Reused buffer of claims.

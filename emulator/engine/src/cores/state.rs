@@ -98,7 +98,7 @@ impl Cores {
         }
     }
 
-    /// What the copy of a core suffers.
+    /// The sensitivity of a core's copy.
     fn suffers(&self, core: u32) -> Option<&Kinds> {
         let class = self.classes.get(core as usize)?;
         self.sensitivity.get(usize::from(*class))

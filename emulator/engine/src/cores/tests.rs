@@ -358,7 +358,7 @@ fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
 
 /// Each turn is another machine with the noise of the recorded one, at a time of its own.
 #[test]
-fn turns_of_a_repeated_trace_begin_at_times_of_their_own() {
+fn each_turn_of_a_repeated_trace_begins_at_its_own_time() {
     let row = |unit: u32, start: u32| {
         format!("{{ unit = {unit}, start = \"{start}s\", end = \"{}s\", slowdown = 2 }}", start + 1)
     };

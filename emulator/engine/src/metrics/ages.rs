@@ -13,7 +13,7 @@ pub(super) struct Lack {
     pub(super) age: f64,
     /// Their number: the version age.
     pub(super) versions: u64,
-    /// Whether one of them is a task that another scheduler placed.
+    /// Whether one of them is about another scheduler's task.
     pub(super) placement: bool,
     /// Time since the newest state that is known was made, s: the age of information; `None` if none is known.
     pub(super) information: Option<f64>,
@@ -23,7 +23,7 @@ impl Lack {
     /// What a copy lacks of a source that has made nothing yet.
     pub(super) const NOTHING: Self = Self { age: 0.0, versions: 0, placement: false, information: None };
 
-    /// What a copy lacks at an instant of a source, from the times of the updates that it lacks, in order, and the time
+    /// What a copy of a source lacks at the instant `at`, from the times of the missing updates, in order, and the time
     /// at which its newest state was made.
     pub(super) fn of(missed: impl ExactSizeIterator<Item = Time>, newest: Option<Time>, at: Time) -> Self {
         let since = |made: Time| at.since(made).as_secs_f64();

@@ -1,10 +1,10 @@
-//! Detection of failures among the members of a gossip group: how long crashes stay unknown, and what members hold of
-//! others wrongly.
+//! Detection of failures among the members of a gossip group: how long crashes stay unknown, and which members others
+//! wrongly suspect or hold dead.
 //!
 //! The faults of the experiment say which members are down. A crash is *detected* when another member holds the crashed
-//! one dead, at once if one did so before, and *known* when all others do that are up. A suspicion or death is *false*
-//! if the member that it concerns is up. A member is *sound* if no fault of the run is aimed at it. All of this is
-//! counted in the measured part.
+//! one dead, at once if one did so before, and *known* when all others that are up do so. A suspicion or death is
+//! *false* if the member that it concerns is up. A member is *sound* if no fault of the run is aimed at it. All of this
+//! is counted in the measured part.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::gauge::Gauge;
 use crate::results::{Detection, PolicyResults};
 use crate::workload::MeasuredPart;
 
-/// Folds notes about what members hold of others.
+/// Folds notes about what members believe.
 #[derive(Debug)]
 pub struct DetectionTracker<'a> {
     layout: &'a Layout,
@@ -39,11 +39,13 @@ pub struct DetectionTracker<'a> {
 /// A member that others suspect or hold dead.
 #[derive(Clone, Default, Debug)]
 struct Failed {
-    /// The members that hold it dead, each with the time from which on it does.
+    /// The members that hold it dead, each with the time at which it began to.
     by: BTreeMap<u32, Time>,
-    /// The begin of its last crash of which it is known that some member suspects it, holds it dead, or all do.
+    /// Begin of its last crash that some member suspects.
     suspected: Option<Time>,
+    /// Begin of its last crash that some member has detected.
     detected: Option<Time>,
+    /// Begin of its last crash that all others know.
     known: Option<Time>,
 }
 
@@ -83,7 +85,7 @@ impl<'a> DetectionTracker<'a> {
         !self.faults.strikes(self.layout.endpoint(self.layout.node(member)))
     }
 
-    /// Whether a member that holds another dead since a time still does. A restarted member has forgotten what it held.
+    /// Whether a member that has held another dead since a time still does. A restarted member has forgotten all.
     fn remembers(&self, member: u32, since: Time, now: Time) -> bool {
         self.faults.crash_between(self.layout.endpoint(self.layout.node(member)), since, now).is_none()
     }

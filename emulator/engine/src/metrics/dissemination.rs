@@ -3,9 +3,9 @@
 //! A member *has* an update if it has received it or a newer one of the same origin. Deliveries and coverage are those
 //! of updates that arose in the measured part of the run. The *version age* of a member is the number of updates of an
 //! origin that it lacks (Yates 2021), its *age of synchronisation* the age of the oldest of them (Zhong, Yates and
-//! Soljanin 2018), and its *age of information* the time since the newest update that it has arose (Kaul, Yates and
-//! Gruteser 2012): the measures of the caches of schedulers, integrated exactly over the measured part. A member that
-//! crashes counts as having what it had; its age goes on from there.
+//! Soljanin 2018), and its *age of information* the age of the newest update that it has (Kaul, Yates and Gruteser
+//! 2012): the measures of the caches of schedulers, integrated exactly over the measured part. A member that crashes
+//! counts as having what it had; its age goes on from there.
 
 use std::collections::BTreeMap;
 
@@ -351,7 +351,7 @@ mod tests {
 
     /// The ages of member 0 are means over the three others, two of which make no update.
     #[test]
-    fn observations_are_means_over_all_origins() {
+    fn ages_of_a_member_are_means_over_all_origins() {
         let every = DistributionSpec::Constant(Span::from_secs(1));
         let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Members, Time::MAX, 1);
         let layout = Layout::new(1, 0, [0; 4]).with_gossip(group);

@@ -24,10 +24,11 @@ pub struct Binder<'a> {
 #[derive(Debug)]
 struct PlacementState {
     count: u64,
-    /// The second of the last placement, the number of placements in that second, and the maximum number of any second.
-    /// Notes arrive in order of time.
+    /// The second of the last placement; notes arrive in order of time.
     second: u64,
+    /// Number of placements in that second.
     within: u64,
+    /// Largest number of placements in any second.
     peak: u64,
     last: Time,
     /// Jobs with a bound task that have not ended, by id.

@@ -115,7 +115,7 @@ pub enum Departure {
     LateWork,
     /// Mean delay above the requested mean.
     LongerDelays,
-    /// Distance between the distributions of delays.
+    /// Distance between the distributions of requested and achieved delays.
     DistortedDelays,
     /// Core time of copies above the requested time.
     SlowCores,
@@ -157,7 +157,7 @@ impl fmt::Display for Departure {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Lateness {
-    /// Messages delivered to their actors after they were due; late beyond `late_beyond_s`.
+    /// Lateness of deliveries to actors; a delivery counts as late beyond `late_beyond_s`.
     pub deliveries: Late,
     /// Timers that fired after they were due; late beyond a twentieth of the median copy.
     pub timers: Late,

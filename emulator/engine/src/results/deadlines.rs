@@ -15,8 +15,8 @@ pub struct Deadlines {
     pub met: u64,
     /// SLO jobs that did not end by their deadline.
     pub missed: u64,
-    /// Number of SLO jobs with a deadline after the end of a run that was cut off, finished or not. They count neither
-    /// as met nor as missed: to count only the finished jobs, as met, would favour the policy.
+    /// SLO jobs with a deadline beyond the end of a run that was cut off, whether they finished or not. They count
+    /// neither as met nor as missed: to count only those that finished, as met, would favour the policy.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]

@@ -444,7 +444,7 @@ pub static METRICS: [Metric; 105] = [
         .means("share of decisions for a node that another scheduler had chosen without this one knowing")
         .column(ColumnGroup::Staleness, "conflicts"),
     Metric::new("gossip.coverage", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.coverage))
-        .means("share of updates and members where the member had the update by the end of the run")
+        .means("share of pairs of an update and a member that had it by the end of the run")
         .column(ColumnGroup::Gossip, "coverage").ranked(25).compared(),
     Metric::new("gossip.complete", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.complete))
         .means("share of the updates that every member had by the end of the run").column(ColumnGroup::Gossip, "complete"),
@@ -466,7 +466,7 @@ pub static METRICS: [Metric; 105] = [
         .means("mean age of the oldest update of an origin that a member lacks, 0 if none")
         .column(ColumnGroup::Gossip, "age of synchronisation").compared(),
     Metric::new("gossip.age_of_information_s.mean", Seconds, Less, |s| of(s.sections.gossip.as_ref(), |found| found.age_of_information_s.mean))
-        .means("mean time since the newest update that a member has arose").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
+        .means("mean age of the newest update that a member has").column(ColumnGroup::Gossip, "age of information").ranked(29).compared(),
     Metric::new("gossip.messages", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.messages))
         .means("number of messages per update and member").column(ColumnGroup::Gossip, "msgs/update").ranked(30).compared(),
     Metric::new("gossip.sent_bytes", Plain, Less, |s| of(s.sections.gossip.as_ref(), |found| found.sent_bytes))

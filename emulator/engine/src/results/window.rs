@@ -43,8 +43,8 @@ pub struct Unsettled {
 const LEAST: usize = 1000;
 
 impl Unsettled {
-    /// The difference among these response times, which are in order of arrival; `None` if there is none, or too few
-    /// jobs finished.
+    /// The first and last tenth of response times, given in order of arrival; `None` if they are alike, or too few jobs
+    /// finished.
     pub fn of(responses: &[f64]) -> Option<Self> {
         if responses.len() < LEAST {
             return None;

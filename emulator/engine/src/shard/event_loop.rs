@@ -125,8 +125,8 @@ pub struct Shard<'a, O> {
     pub(super) oracle: Option<Oracle>,
     /// The copy last started on each core; `None` unless injections are expected or nodes are shared.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
-    /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
-    /// does not prefer; `None` if no job prefers some nodes.
+    /// Whether the copy last started on each core belongs to a gang with another task on a node that the job does not
+    /// prefer; `None` if no job prefers some nodes.
     pub(super) elsewhere: Option<Box<[bool]>>,
     /// Changes to copies when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
     pub(super) share_changes: Option<Vec<Change>>,

@@ -34,8 +34,8 @@ pub trait Observer {
     fn watches(&self, _scheduler: u32) -> bool {
         false
     }
-    /// The time from which on watched schedulers must have read all broadcasts of before. Until then schedulers read
-    /// them when they are stepped, and their notes are not in order of time.
+    /// The time from which on watched schedulers must have read all earlier broadcasts. Until then schedulers read them
+    /// when they are stepped, and their notes are not in order of time.
     #[inline]
     fn reads_by(&self) -> Time {
         Time::MAX
@@ -163,7 +163,7 @@ pub struct WindowTally {
 #[derive(Debug)]
 pub(super) struct PassedBounds {
     pub(super) window: Window,
-    /// The next bound; the end of time after both, and if the whole run is measured.
+    /// The next bound; the end of time once both have passed, or if the whole run is measured.
     pub(super) next: Time,
     pub(super) begin: Option<Box<WindowTally>>,
     pub(super) end: Option<Box<WindowTally>>,

@@ -25,7 +25,7 @@ const fn role_of(role: Role) -> Option<(usize, u32)> {
 struct QueuedInput {
     arrived: Time,
     input: Input,
-    /// The time that it takes on a healthy processor; `None` if it only waits for others.
+    /// Time to handle the input on a healthy processor; `None` if it only waits for others.
     work: Option<Span>,
 }
 

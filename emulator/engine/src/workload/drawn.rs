@@ -130,7 +130,7 @@ impl Shapes {
     }
 }
 
-/// Roots of the draws that jobs need after they are built.
+/// Addresses of the draws of a job's work, client and estimates.
 #[derive(Debug)]
 pub(super) struct Addresses {
     work: Address,

@@ -200,7 +200,7 @@ impl MixStage {
         if let Some(late) = after.iter().find(|&&other| other as usize >= own) {
             let why = "a stage can wait only for stages above it, which are numbered from 0";
             return Err(format!(
-                "stage {own} waits for stage {late}, but {why}; put them into the order of their work"
+                "stage {own} waits for stage {late}, but {why}; list the stages in the order in which they run"
             ));
         }
         match after.iter().enumerate().find(|(at, other)| after[..*at].contains(other)) {
@@ -247,7 +247,7 @@ impl Stages {
         self.classes[self.class(job)].long
     }
 
-    /// The response time of the chain alone in the cluster, as stated.
+    /// The stated response time of the job's chain alone in the cluster.
     pub(super) fn alone(&self, job: JobId) -> Option<Span> {
         self.classes[self.class(job)].alone
     }

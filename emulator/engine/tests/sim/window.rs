@@ -63,7 +63,7 @@ fn a_window_counts_the_jobs_that_arrive_in_it_and_the_core_time_within_it() {
 
 /// Messages, samples of caches and decisions of three windows in a row are those of the whole run.
 #[test]
-fn windows_in_a_row_add_up_to_the_run() {
+fn consecutive_windows_add_up_to_the_run() {
     let text =
         with(&format!("{FAULTY}[[policy]]\nyaq-d = {{}}\n"), &["actors.handling={ node = \"100us\" }"]);
     let windows = [

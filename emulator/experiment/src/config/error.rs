@@ -62,7 +62,7 @@ pub struct Diagnostic {
     excerpt: String,
     /// Range of bytes of the line that the caret marks.
     span: Range<usize>,
-    /// The expected value there, or empty.
+    /// What the span should hold; may be empty.
     label: String,
     notes: Vec<String>,
     help: Vec<String>,

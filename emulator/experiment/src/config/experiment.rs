@@ -159,9 +159,9 @@ impl Experiment {
         all.skip(skip).step_by(step).map(|(point, replication)| self.run_of(point, replication)).collect()
     }
 
-    /// Runs in groups that are equal but for the values of their cells: a policy meets the same world in all cells of a
-    /// sweep over a parameter of another policy. Where runs are not repeatable or inputs are logged, each is on its
-    /// own.
+    /// Groups of runs that differ only in the values of their cells: a policy meets the same world in all cells of a
+    /// sweep over a parameter of another policy. Where runs are not repeatable or inputs are logged, each run is a
+    /// group.
     pub fn equal_runs<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Vec<&'a Run>> {
         let is_alone = self.run.runtime != RuntimeKind::Virtual || self.run.record.inputs;
         let (mut groups, mut places) = (Vec::<Vec<&Run>>::new(), HashMap::new());

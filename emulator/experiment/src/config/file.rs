@@ -117,7 +117,7 @@ pub struct ClaimSection {
     pub tolerance: Option<Tolerance>,
 }
 
-/// The runtime: the clock of a run, and the machines it takes.
+/// The runtime: virtual or real time, on one or many hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuntimeKind {
@@ -229,8 +229,8 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
-    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If absent,
-    /// a number is chosen for which a run has about 5,000 executions there at most.
+    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If
+    /// absent, the number is chosen so that a run writes about 5,000 executions at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of each run; zero for none. If absent it is 10 s, of the first replication

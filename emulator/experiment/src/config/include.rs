@@ -104,7 +104,7 @@ fn read_profile<'t>(
     if let Some((again, _)) = profile.get_key_value("profile") {
         return Err(document
             .error(&again.span(), "a profile cannot name another profile")
-            .help("write its process here, or name the other profile in the experiment file"));
+            .help("copy its process into this file, or name it in the experiment file"));
     }
     if let Some((again, _)) = profile.get_key_value("injection") {
         return Err(document

@@ -303,7 +303,7 @@ random = {}
     }
 
     #[test]
-    fn capacity_follows_from_the_samples_of_a_trace() {
+    fn an_interference_trace_determines_the_capacity() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         for (rows, keys, remains) in [

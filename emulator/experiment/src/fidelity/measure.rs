@@ -22,7 +22,7 @@ const CONSTANT: f64 = 0.2;
 /// Share of the most frequent value above which a distribution counts as stepped.
 const STEP: f64 = 0.05;
 
-/// The measurements of a real run.
+/// The measurements of a run in real time.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// Emulated seconds per real second.

@@ -18,7 +18,7 @@ use crate::atomic_file::{self, PARTIAL};
 /// Bytes of padding in the manifest of an unfinished run, for its final state and end time.
 const ROOM: usize = 64;
 /// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
-/// whether a run owns the folder, and so does a program that a process with the lock starts, until it executes.
+/// whether a run owns the folder, and a child of the owner holds it until it executes its program.
 const TRIES: u32 = 20;
 /// Number of attempts of a reader.
 const READ_TRIES: u32 = 4;
@@ -240,7 +240,11 @@ pub enum Error {
     #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]
     LogVersion { path: PathBuf },
     /// The folder was written by another version.
-    #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
+    #[error(
+        "{} has results of schema {found}, and this volary reads {SCHEMA}; run again into another folder, or use the \
+         volary that wrote it",
+        path.display()
+    )]
     Schema { path: PathBuf, found: u32 },
     /// A table could not be written.
     #[error("cannot write {}: {source}; check the folder's permissions and space", path.display())]

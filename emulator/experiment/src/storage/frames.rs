@@ -30,7 +30,7 @@ pub(super) enum NextFrame {
     Damaged,
 }
 
-/// The prefix of a file.
+/// The prefix: magic, format, vocabulary.
 pub(super) fn prefix(magic: [u8; 8], format: u32, vocabulary: u32) -> Vec<u8> {
     [&magic[..], &format.to_le_bytes(), &vocabulary.to_le_bytes()].concat()
 }

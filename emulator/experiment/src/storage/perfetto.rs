@@ -335,7 +335,7 @@ struct Tracks {
     drawn: usize,
 }
 
-/// Ids are unique in the trace: the pid is in the upper bits; the lower bits are zero for the process.
+/// The unique id of a track: the pid in the upper bits; in the lower bits its number, zero for the process.
 const fn uuid(pid: u32, number: usize) -> u64 {
     ((pid as u64) << 34) + number as u64
 }

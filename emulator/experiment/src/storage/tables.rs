@@ -128,7 +128,7 @@ tables! {
         "end": TEXT = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
     }
 
-    /// A stretch in which a core was slow while it executed a copy of tasks.parquet; at most 65,536 of a run.
+    /// A stretch in which a core was slow while it executed one of the copies in tasks.parquet; at most 65,536 per run.
     Slowdowns "slowdowns", slow: SlowRow {
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";

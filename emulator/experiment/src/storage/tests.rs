@@ -226,7 +226,7 @@ fn failure(cell: &Cell) -> Failure {
 }
 
 #[test]
-fn failures_keep_their_log_until_they_succeed() {
+fn a_failed_run_keeps_its_log_until_it_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     let failure = failure(&[("load".to_owned(), json!(0.5))].into());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_have_durations_of_their_own() {
+    fn each_instance_has_its_own_duration() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         table(here, "batch_task.csv.zst", TWO_JOBS);

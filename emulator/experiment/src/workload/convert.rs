@@ -91,8 +91,8 @@ fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadE
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
-/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days, and to 0.2 µs as dates since
-/// 1970, since readers parse seconds as 64-bit floats. Durations keep their stored precision.
+/// Writes one line per job. Readers parse seconds as 64-bit floats: arrivals and means up to 13 days are exact to the
+/// nanosecond, and dates since 1970 to 0.2 µs. Durations keep their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;

@@ -94,7 +94,7 @@ pub enum FigureError {
     #[error("{option}: the figure {what} does not use this option; {users} can")]
     Unused { option: &'static str, what: &'static str, users: &'static str },
     /// One title for several numbers.
-    #[error("--y-title: several numbers have axes of their own; draw one number")]
+    #[error("--y-title: each number has its own axis; draw one number")]
     SeveralTitles,
     /// The study lacks the data of the figure.
     #[error("--what {what}: {why}")]

@@ -210,8 +210,8 @@ impl Master {
         }
     }
 
-    /// The tasks of the same submission as `like` that wait or run in this group. Copies for another scheduler, or for
-    /// an earlier submission, do not count: a crashed scheduler gets their results, or they are being stopped.
+    /// The tasks of the same submission as `like` that wait or run in this group. Copies of another submission do not
+    /// count: their scheduler has crashed, so they are being stopped, or their results are lost.
     fn known(&self, like: &Waiting) -> BTreeSet<u32> {
         let is_same = |batch: Batch, scheduler| {
             (batch.job, scheduler) == (like.batch.job, like.scheduler)

@@ -18,7 +18,7 @@ pub struct SoFar {
     pub copies: CopyCounts,
     /// Number of running copies.
     pub running: u32,
-    /// Submitted tasks that have neither finished nor a running copy.
+    /// Submitted tasks that neither finished nor run.
     pub waiting: u64,
 }
 

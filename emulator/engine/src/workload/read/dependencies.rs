@@ -113,7 +113,7 @@ pub(in super::super) fn parse(text: &str, tasks: u32) -> Result<(StageGraph, Vec
     }
     let all: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
     if all != u64::from(tasks) {
-        return Err(format!("stages of {all} tasks for a job of {tasks}; correct one of the numbers"));
+        return Err(format!("the stages have {all} tasks, and the job has {tasks}; correct one number"));
     }
     Ok((StageGraph::new(&after), sizes))
 }

@@ -79,7 +79,7 @@ mod tests {
     use crate::storage::fixture::measured;
 
     #[test]
-    fn expressions_are_numbers_of_a_run() {
+    fn an_expression_computes_a_number_of_a_run() {
         let summary = measured("a", &[], 1, 1.0, 50).summary;
         let value = |text: &str| Expression::parse(text).unwrap().value(&summary);
         let (p50, p99) = (value("response_s.p50"), value("response_s.p99"));

@@ -268,7 +268,7 @@ pub enum Error {
     Foreign,
     /// The file was written by another version.
     #[error(
-        "{FILE} is of format {found}, this volary reads {ours}; use the volary that wrote it, or run into another folder",
+        "{FILE} is of format {found}, and this volary reads {ours}; use the volary that wrote it, or another folder",
         ours = version_text(FORMAT, vocabulary())
     )]
     Version {

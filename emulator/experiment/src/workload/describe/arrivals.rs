@@ -119,7 +119,7 @@ fn by_hour(jobs: &[TraceJob]) -> (Vec<f64>, Vec<f64>) {
     (of_jobs, of_tasks)
 }
 
-/// Quartiles of each hour of the day; `first` is the number of the first hour.
+/// Quartiles of the counts in each hour of the day; `first` is the number of the first hour.
 fn days(per_hour: &[f64], first: u64) -> Vec<Hour> {
     (0..24u8)
         .filter_map(|hour| {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn untestable_arrivals_state_the_reason() {
+    fn the_reason_why_arrivals_cannot_be_tested_is_stated() {
         let mixed: Vec<Time> = {
             let mut some = rounded(&poisson(3, 500, 7.0), 1_000_000_000);
             some.extend(poisson(4, 500, 7.0));

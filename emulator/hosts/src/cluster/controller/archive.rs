@@ -66,7 +66,7 @@ impl Archive {
         guard(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
     }
 
-    /// Appends lines to a host's log. Other tasks run on while the disk is slow.
+    /// Appends lines to a host's log. A slow disk does not hold up other work.
     pub(crate) fn log(&self, host: usize, text: &str) {
         let text = sanitize::document(text.to_owned());
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(&text)));

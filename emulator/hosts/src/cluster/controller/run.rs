@@ -67,7 +67,7 @@ pub(super) struct ControlledRun<'a> {
 type Lost = (usize, String);
 
 impl<'a> ControlledRun<'a> {
-    /// Has the hosts build a run and runs it to its end.
+    /// Orders the hosts to build a run, and runs it to its end.
     pub(super) async fn run(
         pool: &'a mut HostPool,
         injectors: &'a mut Injectors,
@@ -373,7 +373,7 @@ async fn prepare(
     // Lost hosts have been removed before, unless no host would have remained.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
-            let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);
+            let why = format!("host {} was lost in an earlier run: {}", member.name, lost.why);
             return Err(RunError::Refused(why));
         }
     }

@@ -77,7 +77,7 @@ pub enum End {
     #[error("the peer closed the connection: {0}")]
     Peer(String),
     /// The peer cancelled the handshake in favour of another handshake, or is ending.
-    #[error("the peer accepts no connection now: it is ending, or too many connect at once")]
+    #[error("the peer accepts no connection now: it is ending, or too many peers connect; try again")]
     Full,
     /// Nothing arrived for the idle timeout.
     #[error("nothing arrived from the peer within the idle timeout")]

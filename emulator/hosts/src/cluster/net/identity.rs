@@ -79,11 +79,11 @@ impl Identity {
         let key = read(&key_path)?;
         let mode = fs::metadata(&key_path).map_err(io_error(&key_path))?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            let why = "lets others use this key: chmod 600 it, or issue new identities if others could";
+            let why = "lets others use this key: chmod 600 it, or issue new ones if others have read it";
             return Err(bad(&key_path, format!("mode {mode:04o} {why}")));
         }
         let key = PrivateKeyDer::from_pem_slice(&key)
-            .map_err(|e| bad(&key_path, format!("the file has no key ({e})")))?;
+            .map_err(|e| bad(&key_path, format!("the file has no key ({e}): copy the folder again")))?;
         let cert_path = folder.join("cert.pem");
         let chain = certificates(&cert_path)?;
         let ca_path = folder.join(CA_CERT);
@@ -262,7 +262,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> 
     let pem = read(path)?;
     CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| bad(path, format!("the file has no certificate ({error})")))
+        .map_err(|error| bad(path, format!("the file has no certificate ({error}): copy the folder again")))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {

@@ -134,14 +134,14 @@ fn beside(stages: &str) -> Result<Trace, WorkloadError> {
 }
 
 #[test]
-fn stages_beside_a_trace_part_its_tasks() {
+fn a_column_of_stages_divides_the_tasks_of_a_trace() {
     for stages in ["1 3_1", "1 1 2_2_1"] {
         assert_eq!(beside(stages).unwrap().stages_text(JobId(0)).as_deref(), Some(stages));
     }
     assert_eq!(beside("4").unwrap().stages_text(JobId(0)), None, "one stage is no graph");
     assert_eq!(beside("\"\"").unwrap().stages_text(JobId(0)), None);
     for (stages, part) in [
-        ("1 2_1", "stages of 3 tasks for a job of 4"),
+        ("1 2_1", "the stages have 3 tasks, and the job has 4"),
         ("4_1", "`4_1` waits for a stage that is not above it"),
         ("1 3_0", "waits for a stage that is not above it"),
         ("1 3_x", "waits for a stage that is not above it"),

@@ -320,7 +320,7 @@ fn a_trend_is_within_noise_if_any_step_is() {
 }
 
 #[test]
-fn a_trend_over_durations_is_in_order_of_time() {
+fn a_trend_over_durations_begins_with_the_shortest() {
     let (cells, lines) = world();
     let found = &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
     assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
