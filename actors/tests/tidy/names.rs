@@ -143,11 +143,11 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 20_209),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_792),
+    ("volary_engine", 18_794),
     ("volary_experiment", 13_793),
     ("volary_hosts", 8_047),
-    ("volary_report", 7_944),
-    ("volary", 5_354),
+    ("volary_report", 7_954),
+    ("volary", 5_355),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

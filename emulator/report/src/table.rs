@@ -53,12 +53,20 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
         .into_iter()
         .chain(study.binding())
         .chain(how.unknown_classes(&study.cells.iter().flat_map(CellGroup::classes).collect()))
+        .chain(executed_again(study))
         .chain(unfinished(study));
     for said in said {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
     }
     out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), how));
     out
+}
+
+/// A line for each run that lost a host and was executed again.
+pub(super) fn executed_again(study: &Study) -> impl Iterator<Item = String> {
+    study.records().filter_map(|run| {
+        Some(format!("EXECUTED AGAIN: {}: {}", run.summary.name(), run.summary.executed_again.as_ref()?))
+    })
 }
 
 /// A line for each failed run, and a line for all missing runs.

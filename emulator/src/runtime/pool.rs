@@ -122,7 +122,10 @@ impl Pool<'_> {
         tracing::warn!("{why}: the run begins again on the hosts that are left");
         match (self.attempt(run, number), first) {
             (Ok(mut measured), _) => {
-                measured.notes.push(format!("{why}: the run was executed again on the hosts that were left"));
+                let hosts = measured.summary.fidelity.iter().flat_map(|certificate| &certificate.hosts);
+                let hosts: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
+                measured.summary.executed_again =
+                    Some(format!("{why}; executed again on {}", hosts.join(", ")));
                 Ok(measured)
             }
             // The measurements of the first attempt are kept.

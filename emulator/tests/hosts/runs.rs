@@ -256,6 +256,13 @@ fn a_sweep_continues_on_the_remaining_hosts() {
     assert!(said.contains("host h2 was lost during the run"), "{said}");
     assert!(said.contains("the study continues without h2, on h1, h3"), "{said}");
     let summary = cluster.summary("r");
+    let again: Vec<&str> = summary.iter().filter_map(|run| run["executed_again"].as_str()).collect();
+    let [again] = again[..] else { panic!("{summary:?}") };
+    assert!(
+        again.starts_with("host h2 was lost during the run") && again.ends_with("; executed again on h1, h3")
+    );
+    let (shown, _) = expect(cluster.path(), "report r", 0);
+    assert!(shown.contains("EXECUTED AGAIN: sparrow, seed "), "{shown}");
     let names = |run: &Value| -> Vec<String> {
         let hosts = run["fidelity"]["hosts"].as_array().unwrap();
         hosts.iter().map(|host| host["name"].as_str().unwrap().to_owned()).collect()

@@ -200,6 +200,9 @@ pub struct Summary {
     /// Interference injected during the run; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,
+    /// Why the run was executed again, and on which hosts; absent if it was executed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_again: Option<String>,
     /// Cost of the run.
     pub engine: Engine,
 }

@@ -203,6 +203,7 @@ impl FinishedRun<'_> {
             interference: interference(&cores_met, now),
             scheduled: self.scheduled(now),
             injections,
+            executed_again: None,
             engine: Engine {
                 events: self.counters.events,
                 order_hash: format!("{:016x}", self.counters.hash),

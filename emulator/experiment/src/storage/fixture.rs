@@ -151,6 +151,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         interference: None,
         scheduled: Vec::new(),
         injections: Vec::new(),
+        executed_again: None,
         engine: Engine {
             events: 1_000 * submitted,
             order_hash: format!("{seed:016x}"),

@@ -16,7 +16,7 @@ use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
 use crate::claims::{changed, check, finding, on_generated};
 use crate::columns::{ChartNumber, usual_numbers};
 use crate::figures::sweep::{AxisTitles, Sweep, heading, heat, outer_first};
-use crate::table::PARTIAL;
+use crate::table::{PARTIAL, executed_again};
 
 /// Limit on the charts over swept keys, which keeps the cells below visible.
 const SWEEP_CHARTS: usize = 12;
@@ -61,6 +61,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
             curves that stop short of 100 % show the rest."
         });
     }
+    lines.extend(executed_again(study).map(|said| html! { (said) "." }));
     let degraded: Vec<String> = summaries().filter(|run| run.is_degraded()).map(Summary::name).collect();
     if !degraded.is_empty() {
         lines.push(html! {
