@@ -1,9 +1,11 @@
 //! Stacked bars, one per row.
 
+use std::collections::BTreeMap;
+
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, Mark, Picture, fitted, text};
-use super::theme::Hue;
+use super::svg::{Anchor, Mark, Picture, text, text_within};
+use super::theme::{self, Hue};
 
 /// A row of a bar chart.
 #[derive(Clone, PartialEq, Debug)]
@@ -52,10 +54,46 @@ pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]
     framed((WIDTH, bottom + BOTTOM), (4.0, title), marks, &legend)
 }
 
+/// Number of kinds of messages that are drawn separately; all others are one part.
+const KINDS: usize = 7;
+
+/// A bar of messages: its label, the policy, and the numbers by kind.
+pub type MessageBar<'a> = (String, usize, BTreeMap<&'a str, f64>);
+
+/// A chart of messages by kind, with numbers as text followed by `per` in tooltips.
+pub fn messages(title: &str, per: &str, text: fn(f64) -> String, bars: &[MessageBar<'_>]) -> Picture {
+    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
+    bars.iter().flat_map(|bar| &bar.2).for_each(|(kind, sent)| *all.entry(kind).or_default() += sent);
+    let mut kinds: Vec<(&str, f64)> = all.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let mut shown: Vec<&str> = kinds.iter().take(KINDS).map(|kind| kind.0).collect();
+    // Kinds have the same order and colours in every chart; all others are a single part at the end.
+    shown.sort_by_key(|kind| theme::message(kind));
+    let bar = |(label, policy, sent): &MessageBar<'_>| {
+        let part = |(kind, size): (&str, f64)| {
+            let title = format!("{label}: {} {kind}{per}", text(size));
+            BarPart { class: "fill", hue: Some(Hue::of_message(kind)), size, title }
+        };
+        let sizes = shown.iter().map(|kind| (*kind, sent.get(kind).copied().unwrap_or(0.0)));
+        let other = sent.iter().filter(|(kind, _)| !shown.contains(kind)).map(|(_, sent)| sent).sum();
+        Bar {
+            label: label.clone(),
+            hue: Hue::Policy(*policy),
+            parts: sizes.chain([("other", other)]).map(part).collect(),
+            total: text(sent.values().sum()),
+        }
+    };
+    let drawn: Vec<Bar> = bars.iter().map(bar).collect();
+    let other = (kinds.len() > KINDS).then_some("other");
+    let legend: Vec<_> =
+        shown.iter().copied().chain(other).map(|kind| (Hue::of_message(kind), kind)).collect();
+    stacked(title, TickUnit::Number, &drawn, &legend)
+}
+
 fn row(bar: &Bar, y: f64, scale: &Scale) -> Mark {
     let middle = y + ROW / 2.0 + 4.0;
     let mut marks =
-        vec![text("name", (LEFT - 8.0, middle), Anchor::End, &fitted(&bar.label, (LEFT - 12.0) / 1.06))];
+        vec![text_within((LEFT - 12.0) / 1.06, "name", (LEFT - 8.0, middle), Anchor::End, &bar.label)];
     let mut from = 0.0;
     for part in bar.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0) {
         let (left, right) = (scale.at(from), scale.at(from + part.size));

@@ -2,7 +2,7 @@
 
 use super::scale::{Scale, TickUnit};
 use super::svg::{
-    Anchor, BOLD, LEGEND_LEFT, LegendItem, Mark, Picture, Point, fitted, line, rect, text, width,
+    Anchor, LEGEND_LEFT, LegendItem, Mark, Picture, Point, line, rect, text, text_within, width,
 };
 use super::theme::{self, Hue};
 
@@ -66,7 +66,7 @@ pub(super) fn framed(
     content: Vec<Mark>,
     legend: &[LegendEntry<'_>],
 ) -> Picture {
-    let mut marks = vec![text("head", (head, 16.0), Anchor::Start, &fitted(title, (wide - head) / BOLD))];
+    let mut marks = vec![text_within(wide - head, "head", (head, 16.0), Anchor::Start, title)];
     marks.extend(content);
     let legend = legend.iter().map(|entry| entry.item(wide - LEGEND_LEFT)).collect();
     Picture { size: (wide, height), label: title.to_owned(), marks, legend }
@@ -77,7 +77,6 @@ impl LegendEntry<'_> {
     fn item(&self, most: f64) -> LegendItem {
         let is_line = self.mark == "curve";
         let size = if is_line { 26.0 } else { 11.0 };
-        let name = fitted(self.name, most - size - 8.0);
         if self.mark == "burst" {
             return self.slowdowns(size);
         }
@@ -93,8 +92,9 @@ impl LegendEntry<'_> {
             Some(Hue::Policy(i)) if is_line => Some(dot(i, (size / 2.0, 6.0), String::new())),
             _ => None,
         };
-        let wide = size + 5.0 + width(&name) * 1.06;
-        let said = text("name", (size + 5.0, 10.0), Anchor::Start, &name);
+        let most = most - size - 8.0;
+        let wide = size + 5.0 + width(self.name).min(most) * 1.06;
+        let said = text_within(most, "name", (size + 5.0, 10.0), Anchor::Start, self.name);
         let marks: Vec<Mark> = [sign].into_iter().chain(dot).chain([said]).collect();
         let marks = match self.hue {
             Some(hue) => vec![Mark::Group { hue, marks }],

@@ -5,7 +5,7 @@
 
 use maud::{Markup, html};
 
-use super::svg::{Anchor, BOLD, Mark, Picture, fitted, line, text, width};
+use super::svg::{Anchor, Mark, Picture, line, text, text_within, width};
 use super::theme::{self, Hue};
 
 /// A shaded table.
@@ -130,8 +130,7 @@ impl Heat {
         let keys = self.key_widths(wide);
         let left: f64 = keys.iter().sum();
         let each = (wide - left) / columns.len().max(1) as f64;
-        let mut marks =
-            vec![text("head", (INDENT, 14.0), Anchor::Start, &fitted(title, (wide - INDENT) / BOLD))];
+        let mut marks = vec![text_within(wide - INDENT, "head", (INDENT, 14.0), Anchor::Start, title)];
         // Small texts are shown only if all of them fit.
         let shades = || self.rows.iter().flat_map(|row| &row.cells).flatten();
         let with_small = shades().all(|shade| width(&shade.whole()) * 1.06 + PAD <= each);
@@ -139,30 +138,26 @@ impl Heat {
         let mut x = left;
         for (heading, columns) in &self.groups {
             let size = each * columns.len() as f64;
-            marks.push(text(
-                "name",
-                (x + size / 2.0, y + 15.0),
-                Anchor::Middle,
-                &fitted(heading, size - PAD),
-            ));
+            let at = (x + size / 2.0, y + 15.0);
+            marks.push(text_within(size - PAD, "name", at, Anchor::Middle, heading));
             x += size;
         }
         y += ROW;
         let mut x = 0.0;
         for ((key, _), size) in self.keys.iter().zip(&keys) {
-            marks.push(text("", (x + INDENT, y + 15.0), Anchor::Start, &fitted(key, size - PAD)));
+            marks.push(text_within(size - PAD, "", (x + INDENT, y + 15.0), Anchor::Start, key));
             x += size;
         }
         for (at, column) in columns.iter().enumerate() {
             let middle = left + each * (at as f64 + 0.5);
-            marks.push(text("", (middle, y + 15.0), Anchor::Middle, &fitted(column, each - PAD)));
+            marks.push(text_within(each - PAD, "", (middle, y + 15.0), Anchor::Middle, column));
         }
         y += ROW;
         for row in &self.rows {
             marks.push(line("grid", (0.0, y), (wide, y)));
             let mut x = 0.0;
             for (name, size) in row.names.iter().zip(&keys) {
-                marks.push(text("name", (x + INDENT, y + 15.0), Anchor::Start, &fitted(name, size - PAD)));
+                marks.push(text_within(size - PAD, "name", (x + INDENT, y + 15.0), Anchor::Start, name));
                 x += size;
             }
             let cells = row.cells.iter().enumerate();
@@ -203,7 +198,7 @@ fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), (wide, with_small): (f64, bo
             opacity: Some(0.48 * shade.depth.clamp(0.0, 1.0)),
             title: shade.title.clone(),
         },
-        text("name", at, Anchor::Middle, &fitted(&said, wide - PAD)),
+        text_within(wide - PAD, "name", at, Anchor::Middle, &said),
     ]
 }
 

@@ -7,11 +7,12 @@ use volary_experiment::stats::Interval;
 
 use super::frame::{APART, Frame, LegendEntry, dot, framed};
 use super::scale::{AxisScale, Scale, TickUnit, bounds};
-use super::svg::{Anchor, Mark, Picture, Point, fitted, line, text, upright, width};
+use super::svg::{Anchor, Mark, Picture, Point, fitted, line, text, text_within, upright, width};
 use super::theme::{self, Hue};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlotAxis {
+    /// The title of the axis; empty where the title of the chart says it.
     pub label: String,
     /// Spacing of values on the axis.
     pub spread: AxisScale,
@@ -50,7 +51,11 @@ impl PlotAxis {
 
     /// The title of the axis; a logarithmic axis is marked as such.
     fn title(&self) -> String {
-        if self.spread == AxisScale::Log { format!("{} (log)", self.label) } else { self.label.clone() }
+        match self.spread {
+            AxisScale::Linear => self.label.clone(),
+            AxisScale::Log if self.label.is_empty() => "logarithmic".to_owned(),
+            AxisScale::Log => format!("{} (log)", self.label),
+        }
     }
 
     /// The text of a value in a tooltip.
@@ -126,12 +131,14 @@ fn shaded(frame: Frame, x: &Scale, (from, until, title): &(f64, f64, String)) ->
     })
 }
 
-/// Space for the title of the left axis, and between labels and axis, px.
+/// Space for the title of the left axis or in its place, and between labels and axis, px.
 const AXIS_TITLE: f64 = 24.0;
+const NO_TITLE: f64 = 8.0;
 const LABEL_GAP: f64 = 7.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
+const BOTTOM_WITHOUT_TITLE: f64 = 24.0;
 /// Space in px for zero before the first value of a logarithmic axis: horizontal for the x axis, vertical for y.
 const ZERO_ROOM: Point = (36.0, 22.0);
 
@@ -145,7 +152,8 @@ impl Plot {
     /// The picture of the chart with shaded spans of the x axis behind its curves. A span has begin, end and title.
     pub fn picture_over(&self, shades: &[(f64, f64, String)]) -> Picture {
         let (wide, high) = self.size;
-        let bottom = high - BOTTOM;
+        let bottom = high - if self.x.title().is_empty() { BOTTOM_WITHOUT_TITLE } else { BOTTOM };
+        let edge = if self.y.title().is_empty() { NO_TITLE } else { AXIS_TITLE };
         let y = self.scale(&self.y, |point| point.1, (bottom, TOP), ZERO_ROOM.1);
         let labels: Vec<(f64, String)> = y
             .ticks(self.y.unit, ((bottom - TOP) / 30.0) as usize)
@@ -153,7 +161,7 @@ impl Plot {
             .map(|value| (value, y.tick(self.y.unit, value)))
             .collect();
         let widest = labels.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
-        let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;
+        let left = edge + widest * 1.06 + LABEL_GAP;
         let frame = Frame { left, right: wide - RIGHT, top: TOP, bottom, edge: wide };
         let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right), ZERO_ROOM.0);
         let mut marks: Vec<Mark> = shades.iter().filter_map(|shade| shaded(frame, &x, shade)).collect();
@@ -164,7 +172,7 @@ impl Plot {
         });
         let entries = entries.map(|series| (Some(Hue::Policy(series.colour)), &series.label));
         let legend: Vec<_> = entries.map(|(hue, name)| LegendEntry { hue, mark: "curve", name }).collect();
-        framed(self.size, (AXIS_TITLE, &self.title), marks, &legend)
+        framed(self.size, (edge, &self.title), marks, &legend)
     }
 
     fn is_drawable(&self, (x, y): Point) -> bool {
@@ -214,14 +222,18 @@ impl Plot {
         marks.extend(self.x_ticks(frame, x));
         marks.push(line("axis", (left, bottom), (right, bottom)));
         let (wide, high) = self.size;
-        let x_title = fitted(&self.x.title(), wide - 2.0);
-        let half = width(&x_title) / 2.0 + 1.0;
-        let middle = f64::midpoint(left, right).min(wide - half).max(half);
-        marks.push(text("", (middle, bottom + 35.0), Anchor::Middle, &x_title));
-        let y_title = fitted(&self.y.title(), high - 2.0);
-        let half = width(&y_title) / 2.0 + 1.0;
-        let middle = f64::midpoint(top, bottom).min(high - half).max(half);
-        marks.push(upright((13.0, middle), &y_title));
+        let (x_title, y_title) = (self.x.title(), self.y.title());
+        // The middle of a title that is `most` px long at most and keeps within the picture.
+        let centred = |title: &str, most: f64, middle: f64| {
+            let half = width(title).min(most - 2.0) / 2.0 + 1.0;
+            middle.min(most - half).max(half)
+        };
+        let at = (centred(&x_title, wide, f64::midpoint(left, right)), bottom + 35.0);
+        let x_title = text_within(wide - 2.0, "", at, Anchor::Middle, &x_title);
+        let at = (13.0, centred(&y_title, high, f64::midpoint(top, bottom)));
+        let y_title = upright(high - 2.0, at, &y_title);
+        let is_said = |mark: &Mark| !matches!(mark, Mark::Text { text, .. } if text.is_empty());
+        marks.extend([x_title, y_title].into_iter().filter(is_said));
         marks
     }
 
@@ -547,6 +559,18 @@ mod tests {
                 assert_eq!(outside(&picture.marks, picture.size), Vec::<String>::new(), "{size:?} names");
             }
         }
+    }
+
+    #[test]
+    fn a_title_that_is_cut_is_whole_in_its_tooltip() {
+        let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
+        plot.title = "copies.busy_s / (copies.busy_s + copies.wasted_work_s) * 100".repeat(2);
+        plot.y.label.clear();
+        let svg = plot.picture().in_page().into_string();
+        assert!(svg.contains("…") && svg.contains(&format!("<title>{}</title>", plot.title)), "{svg}");
+        assert!(!svg.contains("rotate(-90)") && !svg.contains("></text>"), "an axis without a title: {svg}");
+        plot.y.spread = AxisScale::Log;
+        assert!(plot.picture().in_page().into_string().contains(">logarithmic</text>"));
     }
 
     #[test]

@@ -59,12 +59,14 @@ pub(super) enum Mark {
         closed: bool,
         title: String,
     },
+    /// A line of text, with the whole text as a tooltip if it was cut.
     Text {
         class: &'static str,
         at: Point,
         anchor: Anchor,
         upright: bool,
         text: String,
+        whole: String,
     },
     /// Marks drawn in the colour of `hue`.
     Group {
@@ -183,6 +185,11 @@ impl Picture {
     }
 }
 
+/// A legend in a page, which breaks between its entries.
+pub fn legend_of(entries: &[Picture]) -> Markup {
+    html! { @if !entries.is_empty() { div.legend { @for entry in entries { (entry.in_page()) } } } }
+}
+
 /// The entries of the legends of pictures, each once.
 fn common(pictures: &[Picture]) -> Vec<LegendItem> {
     let mut found: Vec<LegendItem> = Vec::new();
@@ -287,11 +294,11 @@ impl Mark {
                 let data = data(points) + if *closed { "Z" } else { "" };
                 look.of(class, None).and("d", data).element("path", &tooltip(title))
             }
-            Self::Text { class, at, anchor, upright, text } => {
+            Self::Text { class, at, anchor, upright, text, whole } => {
                 let place = TextPlace { at: *at, anchor: *anchor, upright: *upright };
                 match look {
-                    Styling::File(Letters::Outlines, _) => place.outlined(look, class, text),
-                    Styling::Page | Styling::File(Letters::Text, _) => place.text(look, class, text),
+                    Styling::File(Letters::Outlines, _) => place.outlined(look, class, text, whole),
+                    Styling::Page | Styling::File(Letters::Text, _) => place.text(look, class, text, whole),
                 }
             }
             Self::Group { hue, marks } => match look {
@@ -320,7 +327,7 @@ struct TextPlace {
 }
 
 impl TextPlace {
-    fn text(&self, look: &Styling, class: &'static str, text: &str) -> Markup {
+    fn text(&self, look: &Styling, class: &'static str, text: &str, whole: &str) -> Markup {
         let element = look.of(class, None);
         let element = match self.anchor {
             Anchor::Start => element,
@@ -332,10 +339,10 @@ impl TextPlace {
             true => element.and("transform", format!("translate({x} {y}) rotate(-90)")),
             false => element.and("x", x).and("y", y),
         };
-        element.element("text", &html! { (text) })
+        element.element("text", &html! { (text) (tooltip(whole)) })
     }
 
-    fn outlined(&self, look: &Styling, class: &'static str, text: &str) -> Markup {
+    fn outlined(&self, look: &Styling, class: &'static str, text: &str, whole: &str) -> Markup {
         let (data, wide) = outline(text, SIZE, class == "head");
         let back = match self.anchor {
             Anchor::Start => 0.0,
@@ -345,7 +352,7 @@ impl TextPlace {
         let (x, y) = (px(self.at.0), px(self.at.1));
         let turned = if self.upright { " rotate(-90)" } else { "" };
         let place = format!("translate({x} {y}){turned} translate({back:.2} 0)");
-        look.of(class, None).and("transform", place).and("d", data).element("path", &tooltip(""))
+        look.of(class, None).and("transform", place).and("d", data).element("path", &tooltip(whole))
     }
 }
 
@@ -363,12 +370,26 @@ pub(super) fn rect(class: &'static str, at: Point, size: Point, title: &str) -> 
 }
 
 pub(super) fn text(class: &'static str, at: Point, anchor: Anchor, text: &str) -> Mark {
-    Mark::Text { class, at, anchor, upright: false, text: text.to_owned() }
+    Mark::Text { class, at, anchor, upright: false, text: text.to_owned(), whole: String::new() }
 }
 
-/// Centred text, rotated by 90 degrees to read upwards.
-pub(super) fn upright(at: Point, text: &str) -> Mark {
-    Mark::Text { class: "", at, anchor: Anchor::Middle, upright: true, text: text.to_owned() }
+/// Text cut in the middle to at most `most` px.
+pub(super) fn text_within(most: f64, class: &'static str, at: Point, anchor: Anchor, whole: &str) -> Mark {
+    let (text, whole) = cut(whole, if class == "head" { most / BOLD } else { most });
+    Mark::Text { class, at, anchor, upright: false, text, whole }
+}
+
+/// Centred text cut in the middle to at most `most` px, rotated by 90 degrees to read upwards.
+pub(super) fn upright(most: f64, at: Point, whole: &str) -> Mark {
+    let (text, whole) = cut(whole, most);
+    Mark::Text { class: "", at, anchor: Anchor::Middle, upright: true, text, whole }
+}
+
+/// The text cut in the middle to at most `most` px, and the whole text if it was cut.
+fn cut(whole: &str, most: f64) -> (String, String) {
+    let text = fitted(whole, most);
+    let whole = if text == whole { String::new() } else { whole.to_owned() };
+    (text, whole)
 }
 
 /// A coordinate rounded to a tenth of a pixel, which prints without trailing zeros.

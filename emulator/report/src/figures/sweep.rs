@@ -143,7 +143,7 @@ pub(crate) fn outer_first(study: &Study) -> Vec<&str> {
 pub struct AxisTitles {
     /// Title of the horizontal axis; the meaning of the key if absent.
     pub x: Option<String>,
-    /// Title of the vertical axis; the meaning of the number if absent.
+    /// Title of the vertical axis; if absent, only the charts have the number as their title.
     pub y: Option<String>,
 }
 
@@ -237,8 +237,9 @@ impl Sweep<'_> {
         let x = axis.axis(self.titles.x.as_deref().unwrap_or_else(|| in_prose(self.key)), &places);
         let values: Vec<f64> = points().map(|point| point.1).collect();
         let bands: Vec<&Band> = charts.iter().flatten().map(|series| &series.band).collect();
-        let title = self.titles.y.clone().unwrap_or_else(|| self.number.title());
-        let y = value_axis(&title, unit(self.number), &values, &bands);
+        // The title of each chart begins with the number.
+        let title = self.titles.y.as_deref().unwrap_or_default();
+        let y = value_axis(title, unit(self.number), &values, &bands);
         charts
             .into_iter()
             .zip(titles)
