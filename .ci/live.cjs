@@ -41,6 +41,10 @@ sparrow = {}
 [[policy]]
 murmuration = {}
 `;
+// Eight policies side by side, for some seconds.
+const RACE = `title = "A race"
+${COMMON}${['sparrow', 'random', 'murmuration', 'round-robin', 'hopper', 'eagle', 'pigeon', 'latin-square']
+    .map((policy) => `[[policy]]\n${policy} = {}\n`).join('')}`;
 const SWEEP = `title = "A sweep"
 ${COMMON}[[policy]]
 sparrow = {}
@@ -127,7 +131,7 @@ const followed = async (browser) => {
   await shot(page, 'staleness-1280');
   check((await run.done) === 0, 'the run ends well');
   await until(page, () => /finished; the report is/.test(document.getElementById('link').textContent));
-  check((await page.locator('#grid td.good').count()) === 2, 'both runs have ended on the page');
+  check((await page.locator('#grid td.done').count()) === 2, 'both runs have ended on the page');
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   ok('the page shows the end, without an error on the console');
   await shot(page, 'ended-1280');
@@ -187,7 +191,8 @@ const injected = async (browser) => {
   const before = await page.locator('#cores .burst').count();
   const inject = spawn(VOLARY, ['inject', 'p.toml', '--hosts', hosts, '--node', '0-19', '--for', '60s'], { cwd: folder });
   children.push(inject);
-  await until(page, () => /injection at/.test(document.getElementById('disturbances').innerText));
+  await until(page, () => /injection at .*: cores .* on local1, cores .* on local2, bernoulli = /
+    .test(document.getElementById('disturbances').innerText));
   await until(page, (was) => document.querySelectorAll('#cores .burst').length > was + 5, before);
   ok('an injection appears, and the cores change their shade');
   check((await page.locator('#shards tbody tr').count()) === 2, 'both hosts report');
@@ -198,6 +203,7 @@ const injected = async (browser) => {
   check((await run.done) === 3, 'the run fails');
   await until(page, () => /was lost/.test(document.getElementById('failures').innerText));
   check((await page.locator('#grid td.bad').count()) === 1, 'the grid shows the failure');
+  check((await page.locator('#disturbances li').count()) === 1, 'the injection stays, one entry for both hosts');
   await until(page, () => /failed in part; the report is/.test(document.getElementById('link').textContent));
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   ok(`a failed run shows its reason: ${(await text(page, 'failures')).split('\n').pop()}`);
@@ -205,11 +211,33 @@ const injected = async (browser) => {
   await accessible(page);
 };
 
+// All policies of a race are shown at the same time, on a wide and on a narrow screen.
+const raced = async (browser) => {
+  const run = await start(['run', 'race.toml', '--quiet', '--out', 'race', '--live', '--pace', '1']);
+  for (const width of [1280, 390]) {
+    const page = await open(browser, run.url, { viewport: { width, height: 900 } });
+    const drawn = (part) => page.locator(`#${part} .pair svg`).count();
+    await until(page, () => document.querySelectorAll('#cores .burst').length > 8);
+    await until(page, () => document.querySelectorAll('#load .pair svg').length === 16);
+    check((await drawn('cores')) === 8, `every policy has cores, not ${await drawn('cores')}`);
+    check((await page.locator('#progress tbody tr').count()) === 8, 'and its counts');
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    check(wide <= width, `the page is ${wide} px wide on a screen of ${width}`);
+    check(page.wrong.length === 0, `nothing is wrong on it: ${page.wrong}`);
+    await shot(page, `race-${width}`);
+    await accessible(page);
+    await page.context().close();
+  }
+  run.child.kill('SIGINT');
+  await run.done;
+  ok('eight policies race side by side');
+};
+
 const watched = async (browser) => {
   execFileSync(VOLARY, ['run', 'sweep.toml', '--quiet', '--out', 'swept'], { cwd: folder });
   const watch = await start(['watch', 'swept']);
   const page = await open(browser, watch.url);
-  await until(page, () => document.querySelectorAll('#grid td.good').length === 4);
+  await until(page, () => document.querySelectorAll('#grid td.done').length === 4);
   check((await page.locator('#responses path.curve').count()) >= 2, 'both policies have a curve');
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   await shot(page, 'watched-1280');
@@ -220,7 +248,7 @@ const watched = async (browser) => {
 };
 
 const main = async () => {
-  for (const [name, content] of Object.entries({ real: REAL, sweep: SWEEP, long: LONG })) {
+  for (const [name, content] of Object.entries({ real: REAL, race: RACE, sweep: SWEEP, long: LONG })) {
     fs.writeFileSync(path.join(folder, `${name}.toml`), content);
   }
   const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -228,6 +256,7 @@ const main = async () => {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args });
   try {
     await watched(browser);
+    await raced(browser);
     await followed(browser);
     await injected(browser);
   } finally {

@@ -187,8 +187,8 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
     /// The cores of each host in the run that begins.
     fn placed(&self, _hosts: &[(String, CoreSet)]) {}
-    /// An injection into the latest run began, or the injection with this number has a new end.
-    fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
+    /// The injection with this number into the latest run began on further hosts, or has a new end: its shares by host.
+    fn inject(&self, _number: u64, _shares: &[(String, Injection)]) {}
     /// Whether the observer receives runs that had finished before this process began.
     fn sees_kept_runs(&self) -> bool {
         false

@@ -52,19 +52,18 @@ fn a_run_in_real_time_is_followed_to_its_end() {
     let began = Instant::now();
     let detailed = loop {
         let now = snapshot(&url);
-        let detailed = now["cell"]["run"]["cores"]["listed"].as_array().is_some_and(|all| !all.is_empty());
-        if detailed && now["cell"]["run"]["shards"][0]["vitals"].is_object() {
+        let shown = &now["cell"]["runs"][0];
+        let detailed = shown["cores"]["listed"].as_array().is_some_and(|all| !all.is_empty());
+        if detailed && shown["shards"][0]["vitals"].is_object() {
             break now;
         }
         assert!(began.elapsed() < PATIENCE, "{now}");
         std::thread::sleep(Duration::from_millis(50));
     };
     assert_eq!((&detailed["running"], &detailed["header"]["runtime"]), (&true.into(), &"local".into()));
-    assert_eq!(detailed["cell"]["run"]["cores"]["total"], 8);
-    assert!(
-        detailed["cell"]["run"]["messages"].as_object().is_some_and(|kinds| !kinds.is_empty()),
-        "{detailed}"
-    );
+    let shown = &detailed["cell"]["runs"][0];
+    assert_eq!(shown["cores"]["total"], 8);
+    assert!(shown["messages"].as_object().is_some_and(|kinds| !kinds.is_empty()), "{detailed}");
     // A viewer that stays connected also receives the last event.
     let events = answer(get(&url, "events"));
     assert!(events.contains("\r\ncontent-type: text/event-stream\r\n"), "{events}");
@@ -214,8 +213,8 @@ fn hashes(viewed: bool, pace: Option<f64>) -> (Vec<String>, bool) {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {
                 dashboard.request_details();
-                let run = dashboard.snapshot().cell.and_then(|cell| cell.run);
-                if run.is_some_and(|run| run.running && !run.cores.listed.is_empty()) {
+                let runs = dashboard.snapshot().cell.map(|cell| cell.runs).unwrap_or_default();
+                if runs.iter().any(|run| run.running && !run.cores.listed.is_empty()) {
                     seen.store(true, Ordering::Relaxed);
                 }
                 std::thread::sleep(Duration::from_millis(1));
@@ -228,7 +227,8 @@ fn hashes(viewed: bool, pace: Option<f64>) -> (Vec<String>, bool) {
     if let Some(dashboard) = dashboard {
         let last = dashboard.snapshot();
         assert!(!last.running && last.runs.iter().all(|run| run.stage == RunStage::Finished), "{last:?}");
-        assert_eq!(last.cell.unwrap().curves.len(), 2);
+        let cell = last.cell.unwrap();
+        assert_eq!((cell.curves.len(), cell.runs.len()), (2, 2));
     }
     (outcome.summaries.into_iter().map(|summary| summary.engine.order_hash).collect(), seen.into_inner())
 }
@@ -258,7 +258,9 @@ fn watch_shows_the_runs_of_a_study_directory() {
     assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
     assert_eq!(shown["cell"]["curves"][1]["policy"], "sparrow");
     assert_eq!(shown["cell"]["curves"][1]["runs"][0][1], 60);
-    assert_eq!(shown["cell"]["run"]["counts"]["jobs_finished"], 60);
+    let policies = [0, 1].map(|at| &shown["cell"]["runs"][at]["policy"]);
+    assert_eq!(policies.map(Value::as_str), [Some("random"), Some("sparrow")]);
+    assert_eq!(shown["cell"]["runs"][0]["counts"]["jobs_finished"], 60);
     // The second run is removed from the log, and recorded as failed.
     let id = shown["runs"][1]["run"].as_str().unwrap().to_owned();
     let failure = serde_json::json!({

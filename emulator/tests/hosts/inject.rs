@@ -200,25 +200,26 @@ fn an_injection_appears_on_the_live_page() {
     let mut run = cluster.run("r", &format!("{LONG} {JOBS} --live"));
     let url = page::address(&mut run);
     cluster.reached("r", &[0, 1, 2], 1);
-    let told = |now: &Value| now["cell"]["run"]["disturbances"].as_array().map_or(0, Vec::len);
-    assert_eq!(told(&page::snapshot(&url)), 0);
+    assert!(page::snapshot(&url)["runs"][0]["injections"].is_null());
     let injecting = inject(cluster.path(), "--node 0-11 --for 60s");
     let late = Instant::now() + page::PATIENCE;
     let slow = |now: &Value| {
-        let cores = now["cell"]["run"]["cores"]["listed"].as_array().cloned().unwrap_or_default();
+        let cores = now["cell"]["runs"][0]["cores"]["listed"].as_array().cloned().unwrap_or_default();
         cores.iter().filter(|core| core["slowdown"] == 4.0).count()
     };
     let now = loop {
         let now = page::snapshot(&url);
-        if slow(&now) == 12 && now["cell"]["run"]["shards"][2]["vitals"].is_object() {
+        if slow(&now) == 12 && now["cell"]["runs"][0]["shards"][2]["vitals"].is_object() {
             break now;
         }
         assert!(Instant::now() < late, "{now}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    // One entry per host: the nodes are on two hosts.
-    assert_eq!((told(&now), &now["cell"]["run"]["disturbances"][0]["kind"]), (2, &"injection".into()));
-    assert_eq!(now["cell"]["run"]["shards"][1]["name"], "h2");
+    let [injection] = &now["runs"][0]["injections"].as_array().unwrap()[..] else { panic!("{now}") };
+    let says = injection["says"].as_str().unwrap();
+    assert!(says.starts_with("cores 0-7 on h1, cores 8-11 on h2, bernoulli = {"), "{says}");
+    assert_eq!(injection["kind"], "injection");
+    assert_eq!(now["cell"]["runs"][0]["shards"][1]["name"], "h2");
     kill(injecting);
     interrupt(&run);
     finish(run, 3);

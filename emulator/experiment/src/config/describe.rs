@@ -252,7 +252,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
 }
 
 /// The keys of the interference in one line; a trace is described by its size.
-fn interference(table: &Interference) -> String {
+pub fn interference(table: &Interference) -> String {
     let Some(trace) = &table.trace else { return line(table) };
     let rest = Interference { trace: None, ..table.clone() };
     let rest = if rest == Interference::default() { String::new() } else { format!(", {}", line(&rest)) };

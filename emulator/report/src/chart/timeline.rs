@@ -264,22 +264,24 @@ const STEP: f64 = 14.0;
 const TILES_LEFT: f64 = 8.0;
 const TILES_TOP: f64 = 26.0;
 
-/// A picture of tiles in rows, `wide` px wide, with squares in the colour of a policy.
+/// A picture of tiles in rows, `wide` px wide, with squares in the colour of a policy. The legend is the same for all
+/// policies.
 pub fn tiles(title: &str, tiles: &[Tile], policy: usize, wide: f64) -> Picture {
     let columns = (((wide - TILES_LEFT) / STEP) as usize).max(1);
     let place =
         |i: usize| (TILES_LEFT + STEP * (i % columns) as f64, TILES_TOP + STEP * (i / columns) as f64);
     let marks = tiles.iter().enumerate().flat_map(|(i, tile)| marks(tile, place(i))).collect();
     let height = TILES_TOP + STEP * tiles.len().div_ceil(columns) as f64 + 8.0;
-    let entry = |hue, mark, name| LegendEntry { hue, mark, name };
     let mut legend = vec![
-        entry(Some(Hue::Policy(policy)), "fill", "runs a copy"),
-        entry(None, "idle", "healthy"),
-        entry(None, "burst", "slowed down"),
+        ("name", "runs a copy, in the colour of its policy"),
+        ("idle", "healthy"),
+        ("burst", "slowed down"),
     ];
     if tiles.iter().any(|tile| tile.slowdown.is_none()) {
-        legend.push(entry(None, "lost", "down or paused"));
+        legend.push(("lost", "down or paused"));
     }
+    let legend: Vec<_> =
+        legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect();
     let inner = vec![Mark::Group { hue: Hue::Policy(policy), marks }];
     framed((wide, height), (TILES_LEFT, title), inner, &legend)
 }

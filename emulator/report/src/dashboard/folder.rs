@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use volary_actors::base::Time;
-use volary_engine::results::{Cell, Summary};
+use volary_engine::results::{Cell, Injected, Summary};
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::{Manifest, RunState};
 use volary_experiment::storage::run_record::RunRecord;
@@ -21,7 +21,7 @@ use volary_experiment::storage::{
 use volary_netem::FaultSpec;
 
 use super::snapshot;
-use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 
 /// Minimum real time between two readings, as a multiple of the duration of the last one.
 const READING: u32 = 20;
@@ -166,6 +166,8 @@ struct EndedSummary {
     seed: u64,
     jobs: Jobs,
     response_s: Response,
+    #[serde(default)]
+    injections: Vec<Injected>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,9 +191,11 @@ impl FolderReading {
             if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
                 (entry.policy, entry.cell, entry.seed) = (failure.policy, failure.cell, Some(failure.seed));
                 (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
+                let injections = failure.summary.map(|summary| summary.injections).unwrap_or_default();
+                entry.injections = snapshot::injected(&injections);
             }
         }
-        let cell = last.map(|(last, run)| cell(&self.store, manifest, &runs, last, &run.summary.cell));
+        let cell = last.map(|(_, run)| self.cell(manifest, &runs, &run.summary.cell));
         let header = PageHeader {
             experiment: manifest.experiment.clone(),
             title: manifest.title.clone(),
@@ -201,6 +205,30 @@ impl FolderReading {
         };
         let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
         Ok(Snapshot { header, running, state, runs, cell: cell.transpose()?, ..Snapshot::default() })
+    }
+
+    /// The view of a cell, with the run of each policy that ended last.
+    fn cell(&self, manifest: &Manifest, runs: &[RunEntry], cell: &Cell) -> Result<CellView, Error> {
+        let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == *cell);
+        let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
+        let mut distributions = Vec::new();
+        let mut views: Vec<(Option<u64>, RunView)> = Vec::new();
+        for record in self.store.records(&of_cell) {
+            let record = record?;
+            let at = self.ended.get(&record.id).map(|run| run.at);
+            let same = views.iter().position(|(_, view)| view.policy == record.summary.policy);
+            if same.is_none_or(|same| views[same].0 < at) {
+                let mut view = snapshot::view(&record);
+                view.disturbances.extend(faults(manifest, &record));
+                match same {
+                    Some(same) => views[same] = (at, view),
+                    None => views.push((at, view)),
+                }
+            }
+            distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
+        }
+        let curves = CurveView::of_ended(distributions.into_iter());
+        Ok(CellView { cell: cell.clone(), curves, runs: views.into_iter().map(|(_, view)| view).collect() })
     }
 }
 
@@ -218,6 +246,7 @@ fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunE
             jobs: summary.jobs.submitted,
             finished: summary.jobs.finished,
             response_s: summary.response_s.p50.zip(summary.response_s.p99),
+            injections: snapshot::injected(&summary.injections),
             ..RunEntry::waiting(id, &summary.policy, &summary.cell, Some(summary.seed))
         },
         None if regular => {
@@ -239,30 +268,6 @@ fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
         }
     }
     labels
-}
-
-/// The view of the cell whose run ended last.
-fn cell(
-    store: &RunStore,
-    manifest: &Manifest,
-    runs: &[RunEntry],
-    last: &str,
-    cell: &Cell,
-) -> Result<CellView, Error> {
-    let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == *cell);
-    let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
-    let (mut distributions, mut run) = (Vec::new(), None);
-    for record in store.records(&of_cell) {
-        let record = record?;
-        if record.id == last {
-            let mut view = snapshot::view(&record);
-            view.disturbances.extend(faults(manifest, &record));
-            view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-            run = Some(view);
-        }
-        distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
-    }
-    Ok(CellView { cell: cell.clone(), curves: CurveView::of_ended(distributions.into_iter()), run })
 }
 
 /// The faults of the experiment that a run met.

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use volary_engine::results::cell_name;
 
-use super::snapshot::{RunEntry, RunStage, Snapshot};
+use super::snapshot::{RunEntry, RunStage, RunView, Snapshot};
 
 /// Media type of the format.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -38,49 +38,64 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     begun().for_each(|(policy, jobs, _)| text.sample("volary_jobs", &[("policy", policy)], jobs));
     text.family("volary_jobs_finished", "gauge", "Number of finished jobs of these runs.");
     begun().for_each(|(policy, _, done)| text.sample("volary_jobs_finished", &[("policy", policy)], done));
-    let shown = snapshot.cell.as_ref().and_then(|cell| Some((cell_name(&cell.cell), cell.run.as_ref()?)));
-    let Some((cell, run)) = shown else { return text.0 };
-    let (seed, counts) = (run.seed.to_string(), &run.counts);
-    let of_run = [("policy", run.policy.as_str()), ("cell", cell.as_str()), ("seed", seed.as_str())];
-    let numbers = [
-        ("volary_clock_seconds", "gauge", "Emulated time of the run that began last.", run.at_s),
-        ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", counts.jobs_submitted as f64),
-        ("volary_tasks_finished", "counter", "Number of its finished tasks.", counts.tasks_finished as f64),
-        ("volary_tasks_waiting", "gauge", "Number of its waiting tasks.", counts.tasks_waiting as f64),
-        ("volary_copies_running", "gauge", "Number of its running copies.", counts.copies_running as f64),
-        (
-            "volary_messages_dropped",
-            "counter",
-            "Number of lost datagrams and returned messages.",
-            run.dropped as f64,
-        ),
-        (
-            "volary_disturbances",
-            "gauge",
-            "Number of faults and injections of the run that have begun.",
-            run.disturbances.len() as f64,
-        ),
-    ];
-    for (name, kind, help, value) in numbers {
-        text.family(name, kind, help);
-        text.sample(name, &of_run, value);
+    let Some(cell) = &snapshot.cell else { return text.0 };
+    let name = cell_name(&cell.cell);
+    let labels = |run: &RunView| [run.policy.clone(), name.clone(), run.seed.to_string()];
+    let labelled = |text: &mut Metrics, metric: &str, run: &RunView, more: &[(&str, &str)], value: f64| {
+        let values = labels(run);
+        let of_run = ["policy", "cell", "seed"].into_iter().zip(values.iter().map(String::as_str));
+        text.sample(metric, &of_run.chain(more.iter().copied()).collect::<Vec<_>>(), value);
+    };
+    for (metric, kind, help, value) in NUMBERS {
+        text.family(metric, kind, help);
+        cell.runs.iter().for_each(|run| labelled(&mut text, metric, run, &[], value(snapshot, run)));
     }
-    text.family("volary_messages", "counter", "Number of messages of the run that began last.");
-    for (kind, count) in &run.messages {
-        text.sample("volary_messages", &[of_run[0], of_run[1], of_run[2], ("kind", kind)], count);
+    text.family("volary_messages", "counter", "Number of messages of the run.");
+    for run in &cell.runs {
+        for (kind, count) in &run.messages {
+            labelled(&mut text, "volary_messages", run, &[("kind", kind)], *count as f64);
+        }
     }
-    let vitals =
-        || run.shards.iter().filter_map(|shard| shard.vitals.as_ref().map(|vitals| (&shard.name, vitals)));
     text.family(
         "volary_process_cpu_share",
         "gauge",
         "CPU time of a host's process over time and processors.",
     );
-    for (host, vitals) in vitals() {
-        text.sample("volary_process_cpu_share", &[("host", host)], vitals.cpu_share);
+    for run in &cell.runs {
+        for (host, vitals) in run.shards.iter().filter_map(|shard| Some((&shard.name, shard.vitals?))) {
+            labelled(&mut text, "volary_process_cpu_share", run, &[("host", host)], vitals.cpu_share);
+        }
     }
     text.0
 }
+
+/// A number of a run: name, type and meaning of the metric, and its value.
+type RunNumber = (&'static str, &'static str, &'static str, fn(&Snapshot, &RunView) -> f64);
+
+const NUMBERS: [RunNumber; 7] = [
+    ("volary_clock_seconds", "gauge", "Emulated time of the run.", |_, run| run.at_s),
+    ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", |_, run| {
+        run.counts.jobs_submitted as f64
+    }),
+    ("volary_tasks_finished", "counter", "Number of its finished tasks.", |_, run| {
+        run.counts.tasks_finished as f64
+    }),
+    ("volary_tasks_waiting", "gauge", "Number of its waiting tasks.", |_, run| {
+        run.counts.tasks_waiting as f64
+    }),
+    ("volary_copies_running", "gauge", "Number of its running copies.", |_, run| {
+        run.counts.copies_running as f64
+    }),
+    ("volary_messages_dropped", "counter", "Number of lost datagrams and returned messages.", |_, run| {
+        run.dropped as f64
+    }),
+    (
+        "volary_disturbances",
+        "gauge",
+        "Number of faults and injections of the run that have begun.",
+        |snapshot, run| snapshot.disturbances(run).count() as f64,
+    ),
+];
 
 /// Text of metrics.
 #[derive(Default)]

@@ -84,8 +84,6 @@ impl<'a> Sampler<'a> {
         let mut disturbances = snapshot::faults(&point.resolved.network.fault, now);
         let hosts = self.dashboard.hosts();
         disturbances.extend(snapshot::scheduled(self.world.scheduled(), &hosts, now));
-        disturbances.extend(self.dashboard.injected());
-        disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         RunView {
             run: self.run.clone(),
             policy: point.label.clone(),
@@ -145,8 +143,8 @@ impl StudyObserver for Dashboard {
         self.placed(hosts);
     }
 
-    fn inject(&self, number: &str, injection: &Injection, says: &str) {
-        self.inject(number, injection, says);
+    fn inject(&self, number: u64, shares: &[(String, Injection)]) {
+        self.inject(number, shares);
     }
 
     fn sees_kept_runs(&self) -> bool {

@@ -8,18 +8,21 @@
 use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use volary_engine::results::{Cell, Unit, cell_name, point_name, run_name};
+use volary_engine::results::{Cell, Unit, cell_name, point_name};
 use volary_experiment::control::LateSoFar;
 use volary_experiment::number::{self, UnitText, count, percent, plural, rough, seconds};
 use volary_experiment::sanitize;
 
-use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, ShardView, Snapshot};
-use crate::chart::bars::{Bar, BarPart, stacked};
+use super::snapshot::{
+    CellView, CoreState, Counts, CurveView, Disturbance, HistoryPoint, PageHeader, RunEntry, RunStage,
+    RunView, ShardView, Snapshot,
+};
+use crate::chart::bars;
 use crate::chart::cdf::{Curve, distribution};
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
-use crate::chart::svg::{Picture, Point};
-use crate::chart::theme::{self, Hue};
+use crate::chart::svg::{Picture, Point, legend_of};
+use crate::chart::theme;
 use crate::chart::timeline::{Tile, tiles};
 use crate::figures::over_time::{CACHES, caches};
 
@@ -40,43 +43,38 @@ pub(super) const SECTIONS: [(&str, &str); 9] = [
 const CHART: Point = (520.0, 310.0);
 /// Size of a smaller chart, px.
 const SMALL: Point = (520.0, 220.0);
+/// Size of a chart of the load under one policy, px.
+const LOAD: Point = (520.0, 140.0);
 /// Width of the picture of tiles, px.
 const TILES: f64 = 520.0;
-/// Maximum number of message kinds that are drawn.
-const KINDS: usize = 8;
+/// Maximum number of tiles of all policies together; each shows the same cores.
+const MOST_TILES: usize = 1_200;
 /// Maximum number of failures that are listed.
 const FAILURES: usize = 50;
 
 /// The HTML of every section, in the order of [`SECTIONS`]; empty for a section without data.
 pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
-    let Snapshot { header, cell, .. } = snapshot;
-    let run = cell.as_ref().and_then(|cell| cell.run.as_ref());
-    let of_run = |section: fn(&PageHeader, &RunView) -> Markup| run.map(|run| section(header, run));
-    let named = |section: fn(&PageHeader, &RunView) -> Markup| {
-        let whose = cell.as_ref().zip(run).map(|(cell, run)| run_name(&run.policy, &cell.cell, run.seed));
-        let found = of_run(section).filter(|found| !found.0.is_empty())?;
-        Some(html! { @if let Some(whose) = whose { p.hint { (whose) } } (found) })
+    let of_cell = |section: fn(&Snapshot, &CellView) -> Markup| {
+        snapshot.cell.as_ref().map_or_else(Markup::default, |cell| section(snapshot, cell))
     };
     let sections = [
-        Some(progress(snapshot)),
-        Some(failures(snapshot)),
-        Some(section(snapshot)),
-        cell.as_ref().map(|cell| responses(header, cell)),
-        of_run(disturbances),
-        named(cores),
-        named(load),
-        named(caches_of_run),
-        of_run(shards),
+        progress(snapshot),
+        failures(snapshot),
+        section(snapshot),
+        of_cell(responses),
+        disturbances(snapshot),
+        of_cell(cores),
+        of_cell(load),
+        of_cell(caches_of_runs),
+        of_cell(shards),
     ];
-    let text = |html: Markup| sanitize::document(html.into_string());
-    sections.into_iter().map(|html| html.map_or_else(String::new, text)).collect()
+    sections.into_iter().map(|html| sanitize::document(html.into_string())).collect()
 }
 
 fn progress(snapshot: &Snapshot) -> Markup {
     let stage = |stage: RunStage| snapshot.runs.iter().filter(|run| run.stage == stage).count();
     let (ended, failed) = (stage(RunStage::Finished), stage(RunStage::Failed));
     let (all, class) = (snapshot.runs.len(), if failed > 0 { "bad" } else { "good" });
-    let run = snapshot.cell.as_ref().and_then(|cell| Some((&cell.cell, cell.run.as_ref()?)));
     html! {
         dl.facts {
             div { dt { "state" } dd class=(if snapshot.running { "" } else { class }) { (snapshot.state) } }
@@ -84,10 +82,12 @@ fn progress(snapshot: &Snapshot) -> Markup {
             @if failed > 0 { div { dt { "failed" } dd.bad { (count(failed as u64)) } } }
             @if let Some(real) = snapshot.real_s { div { dt { "real time" } dd { (rough(real)) } } }
             @if let Some(left) = snapshot.real_left_s { div { dt { "left" } dd { "about " (rough(left)) } } }
-            @if let Some((cell, run)) = run { (counts(cell, run)) }
         }
         progress max="1" value={ (format!("{:.3}", share(&snapshot.runs))) } aria-label="share of all jobs" {}
         @if let Some(why) = &snapshot.outdated { p.bad { "An earlier state is shown: " (why) } }
+        @if let Some(cell) = snapshot.cell.as_ref().filter(|cell| !cell.runs.is_empty()) {
+            (counts(&snapshot.header, cell))
+        }
     }
 }
 
@@ -101,20 +101,49 @@ fn share(runs: &[RunEntry]) -> f64 {
     runs.iter().map(done).sum::<f64>() / runs.len().max(1) as f64
 }
 
-/// The clock and the counts of the displayed run.
-fn counts(cell: &Cell, run: &RunView) -> Markup {
-    let counts = &run.counts;
+/// A column of counts: its heading, and its number.
+type CountColumn = (&'static str, fn(&RunView) -> u64);
+
+/// Clocks and counts of the displayed runs, without columns that are zero throughout.
+fn counts(header: &PageHeader, cell: &CellView) -> Markup {
+    const COLUMNS: [CountColumn; 7] = [
+        ("tasks", |run| run.counts.tasks_submitted),
+        ("tasks finished", |run| run.counts.tasks_finished),
+        ("copies", |run| run.counts.copies_started),
+        ("stopped", |run| run.counts.copies_preempted),
+        ("lost", |run| run.counts.copies_lost),
+        ("messages", |run| run.messages.values().fold(0, |sum, sent| sum.saturating_add(*sent))),
+        ("lost or returned", |run| run.dropped),
+    ];
+    let is_shown = |column: &CountColumn| cell.runs.iter().any(|run| column.1(run) > 0);
+    let columns: Vec<CountColumn> = COLUMNS.into_iter().filter(is_shown).collect();
     html! {
-        div { dt { "run" } dd { (run_name(&run.policy, cell, run.seed)) } }
-        div { dt { (if run.running { "emulated clock" } else { "emulated time" }) } dd { (seconds(run.at_s)) } }
-        div { dt { "jobs" } dd { (count(counts.jobs_finished)) " of " (count(counts.jobs)) } }
-        div { dt { "tasks" } dd { (count(counts.tasks_finished)) " of " (count(counts.tasks_submitted)) } }
-        div { dt { "copies started" } dd { (count(counts.copies_started)) } }
-        @if counts.copies_preempted > 0 {
-            div { dt { "stopped" } dd { (count(counts.copies_preempted)) } }
-        }
-        @if counts.copies_lost > 0 { div { dt { "lost" } dd { (count(counts.copies_lost)) } } }
+        @if !cell.cell.is_empty() { p.hint { (cell_name(&cell.cell)) } }
+        div.card { div.scroll tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "policy" } th scope="col" { "seed" } th scope="col" { "emulated time" }
+                    th scope="col" { "jobs finished" }
+                    @for (name, _) in &columns { th scope="col" { (name) } }
+                } }
+                tbody { @for run in &cell.runs {
+                    @let Counts { jobs, jobs_finished, .. } = run.counts;
+                    tr {
+                        (policy_head(header.colour(&run.policy), &run.policy, "row"))
+                        td { (run.seed) }
+                        td { (seconds(run.at_s)) }
+                        td { (count(jobs_finished)) " of " (count(jobs)) }
+                        @for (_, number) in &columns { td { (count(number(run))) } }
+                    }
+                } }
+            }
+        } }
     }
+}
+
+/// A heading with the mark of a policy, of a row or a column (`scope`).
+fn policy_head(colour: usize, label: &str, scope: &str) -> Markup {
+    html! { th scope=(scope) class=(theme::series(colour)) { i.swatch {} (label) } }
 }
 
 fn failures(snapshot: &Snapshot) -> Markup {
@@ -136,7 +165,8 @@ fn failures(snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn responses(header: &PageHeader, cell: &CellView) -> Markup {
+fn responses(snapshot: &Snapshot, cell: &CellView) -> Markup {
+    let header = &snapshot.header;
     let curve = |view: &CurveView| (label(view), header.colour(&view.policy));
     let names: Vec<(String, usize)> = cell.curves.iter().map(curve).collect();
     let curves = cell.curves.iter().zip(&names).map(|(view, (label, colour))| Curve {
@@ -149,7 +179,6 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
     let chart = distribution("Response time", "response time", TickUnit::Seconds, &curves, CHART);
     html! {
         @if !cell.curves.is_empty() {
-            @if !cell.cell.is_empty() { p.hint { (cell_name(&cell.cell)) } }
             div.pair {
                 (card(&[chart]))
                 div.card { div.scroll tabindex="0" { (quantiles(&cell.curves, &names)) } }
@@ -191,7 +220,7 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
                 @for (at, (view, (label, colour))) in curves.iter().zip(names).enumerate() {
                     @let jobs: u64 = view.runs.iter().map(|(sketch, _)| sketch.count * u64::from(view.each)).sum();
                     tr {
-                        th scope="row" class=(theme::series(*colour)) { i.swatch {} (label) }
+                        (policy_head(*colour, label, "row"))
                         td { (count(jobs)) }
                         @for column in &columns { td { (column[at]) } }
                     }
@@ -201,127 +230,144 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
     }
 }
 
-fn disturbances(_: &PageHeader, run: &RunView) -> Markup {
+/// The injections from outside into any run, and the faults and injections of the displayed cell, which are the same
+/// under all policies; the latest first.
+fn disturbances(snapshot: &Snapshot) -> Markup {
+    let mut of_cell: Vec<&Disturbance> = Vec::new();
+    for one in snapshot.cell.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.disturbances) {
+        if !of_cell.contains(&one) {
+            of_cell.push(one);
+        }
+    }
+    of_cell.sort_by(|a, b| b.at_s.total_cmp(&a.at_s));
+    let injected = || snapshot.runs.iter().rev().filter(|run| !run.injections.is_empty());
     html! {
-        @if !run.disturbances.is_empty() {
+        @if injected().next().is_some() || !of_cell.is_empty() {
             ul.news tabindex="0" {
-                @for one in run.disturbances.iter().rev() {
-                    li {
-                        b { (one.kind) } " at " (seconds(one.at_s))
-                        @match one.until_s {
-                            Some(until) => { " until " (seconds(until)) }
-                            None => { ", without an end so far" }
-                        }
-                        ": " (one.says)
+                @for run in injected() {
+                    @for one in run.injections.iter().rev() {
+                        (disturbance(one, &format!(", {}", point_name(&run.policy, &run.cell))))
                     }
+                }
+                @for one in of_cell { (disturbance(one, "")) }
+            }
+        }
+    }
+}
+
+fn disturbance(one: &Disturbance, into: &str) -> Markup {
+    html! {
+        li {
+            b { (one.kind) } " at " (seconds(one.at_s))
+            @match one.until_s {
+                Some(until) => { " until " (seconds(until)) }
+                None => { ", without an end so far" }
+            }
+            (into) ": " (one.says)
+        }
+    }
+}
+
+fn cores(snapshot: &Snapshot, cell: &CellView) -> Markup {
+    let runs: Vec<&RunView> = cell.runs.iter().filter(|run| !run.cores.listed.is_empty()).collect();
+    let listed: usize = runs.iter().map(|run| run.cores.listed.len()).sum();
+    let every = listed.div_ceil(MOST_TILES).max(1);
+    let picture = |run: &&RunView| {
+        let shown: Vec<Tile> = run.cores.listed.iter().step_by(every).map(tile_of).collect();
+        let total = u64::from(run.cores.total);
+        let which = match run.cores.step.max(1) as usize * every {
+            1 => plural(total, "core"),
+            step => format!("one in {step} of {} cores", count(total)),
+        };
+        let title = format!("{}: {which} at {}", run.policy, seconds(run.at_s));
+        tiles(&title, &shown, snapshot.header.colour(&run.policy), TILES)
+    };
+    let (pictures, legend) = Picture::apart(runs.iter().map(picture).collect());
+    html! {
+        @if !pictures.is_empty() {
+            div.pair { @for picture in pictures { (card(&[picture])) } }
+            (legend_of(&legend))
+        }
+    }
+}
+
+fn tile_of(core: &CoreState) -> Tile {
+    Tile { core: core.core, busy: core.busy, slowdown: core.slowdown, host: core.host.clone() }
+}
+
+/// The load under each policy, on common scales, and messages by kind.
+fn load(snapshot: &Snapshot, cell: &CellView) -> Markup {
+    const LOADS: [(&str, fn(&HistoryPoint) -> u64); 2] =
+        [("running copies", |point| point.copies_running), ("tasks that wait", |point| point.tasks_waiting)];
+    let runs = || cell.runs.iter().filter(|run| run.history.len() > 1);
+    let end = runs().map(|run| run.at_s).fold(0.0, f64::max);
+    let charts = runs().flat_map(|run| {
+        LOADS.map(|(title, of)| {
+            let most = runs().flat_map(|run| &run.history).map(of).max().unwrap_or(0).max(1);
+            over_time(snapshot, run, (title, of), (end, most as f64))
+        })
+    });
+    let charts: Vec<Picture> = charts.collect();
+    let sent = cell.runs.iter().filter(|run| !run.messages.is_empty()).map(|run| {
+        let kinds = run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent as f64)).collect();
+        (run.policy.clone(), snapshot.header.colour(&run.policy), kinds)
+    });
+    let sent: Vec<_> = sent.collect();
+    html! {
+        @if !charts.is_empty() {
+            div.pair { @for chart in &charts { (card(std::slice::from_ref(chart))) } }
+            p.hint {
+                "Over emulated time, on the same scales."
+                @if runs().any(|run| snapshot.disturbances(run).next().is_some()) {
+                    " Shaded: injections and faults, which are listed above."
                 }
             }
         }
-    }
-}
-
-fn cores(header: &PageHeader, run: &RunView) -> Markup {
-    let listed: Vec<Tile> = run
-        .cores
-        .listed
-        .iter()
-        .map(|core| Tile {
-            core: core.core,
-            busy: core.busy,
-            slowdown: core.slowdown,
-            host: core.host.clone(),
-        })
-        .collect();
-    let total = run.cores.total.into();
-    let title = match run.cores.step {
-        0 | 1 => format!("{} at {}", plural(total, "core"), seconds(run.at_s)),
-        step => format!("one in {step} of {} cores at {}", count(total), seconds(run.at_s)),
-    };
-    html! {
-        @if !listed.is_empty() {
-            (card(&[tiles(&title, &listed, header.colour(&run.policy), TILES)]))
+        @if !sent.is_empty() {
+            (card(&[bars::messages("Messages by kind", "", |sent| count(sent as u64), &sent)]))
         }
     }
 }
 
-fn load(header: &PageHeader, run: &RunView) -> Markup {
-    let charts = [
-        over_time("Running copies", "copies", header, run, |point| point.0),
-        over_time("Tasks that wait", "tasks", header, run, |point| point.1),
-    ];
-    html! {
-        @if run.history.len() > 1 && !run.disturbances.is_empty() {
-            p.hint { "Shaded: injections and faults, which are listed above." }
-        }
-        @if run.history.len() > 1 || !run.messages.is_empty() {
-            div.pair {
-                @if run.history.len() > 1 { (card(&charts)) }
-                @if !run.messages.is_empty() { (card(&[messages(run)])) }
-            }
-        }
-    }
-}
-
+/// A chart of the load of a run until `end`, with the highest value of all runs.
 fn over_time(
-    title: &str,
-    label: &str,
-    header: &PageHeader,
+    snapshot: &Snapshot,
     run: &RunView,
-    of: fn((u64, u64)) -> u64,
+    (title, of): (&str, fn(&HistoryPoint) -> u64),
+    (end, most): (f64, f64),
 ) -> Picture {
-    let points = run.history.iter().map(|point| {
-        let both = (point.copies_running, point.tasks_waiting);
-        (point.at_s, of(both) as f64)
-    });
-    let series = Series { colour: header.colour(&run.policy), points: points.collect(), ..Series::default() };
-    let x = PlotAxis::new("emulated time", AxisScale::Linear, TickUnit::Seconds);
-    let most = series.points.iter().map(|point| point.1).fold(1.0, f64::max);
-    let y = PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
-    let y = PlotAxis { range: Some((0.0, most)), ..y };
-    let shades = run
-        .disturbances
-        .iter()
+    let points = run.history.iter().map(|point| (point.at_s, of(point) as f64)).collect();
+    let colour = snapshot.header.colour(&run.policy);
+    let series = vec![Series { colour, points, ..Series::default() }];
+    let axis =
+        |unit, most| PlotAxis { range: Some((0.0, most)), ..PlotAxis::new("", AxisScale::Linear, unit) };
+    let shades = snapshot
+        .disturbances(run)
         .map(|one| (one.at_s, one.until_s.unwrap_or(f64::INFINITY), format!("{}: {}", one.kind, one.says)));
-    let plot = Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL };
-    plot.picture_over(&shades.collect::<Vec<_>>())
+    let title = format!("{}: {title}", run.policy);
+    let (x, y) = (axis(TickUnit::Seconds, end), axis(TickUnit::Number, most));
+    Plot { title, x, y, series, size: LOAD }.picture_over(&shades.collect::<Vec<_>>())
 }
 
-/// A chart of the most frequent kinds of messages, and of all other kinds together.
-fn messages(run: &RunView) -> Picture {
-    let mut kinds: Vec<(&str, u64)> =
-        run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent)).collect();
-    kinds.sort_by_key(|(_, sent)| std::cmp::Reverse(*sent));
-    let rest: u64 = kinds.iter().skip(KINDS).fold(0, |sum, (_, sent)| sum.saturating_add(*sent));
-    kinds.truncate(KINDS);
-    kinds.extend((rest > 0).then_some(("others", rest)));
-    let bar = |(kind, sent): (&str, u64)| Bar {
-        label: kind.to_owned(),
-        hue: Hue::of_message(kind),
-        parts: vec![BarPart { class: "fill", hue: None, size: sent as f64, title: String::new() }],
-        total: count(sent),
-    };
-    let bars: Vec<Bar> = kinds.into_iter().map(bar).collect();
-    let title = format!("Messages by kind; {} lost or returned", count(run.dropped));
-    stacked(&title, TickUnit::Number, &bars, &[])
-}
-
-fn caches_of_run(header: &PageHeader, run: &RunView) -> Markup {
-    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.looks[..])];
-    let (charts, _) = Picture::apart(caches(&looks, SMALL));
+fn caches_of_runs(snapshot: &Snapshot, cell: &CellView) -> Markup {
+    let looks = cell.runs.iter().filter(|run| run.looks.len() > 1);
+    let looks = looks.map(|run| (snapshot.header.colour(&run.policy), run.policy.as_str(), &run.looks[..]));
+    let charts = caches(&looks.collect::<Vec<_>>(), SMALL);
     html! {
-        @if run.looks.len() > 1 && !charts.is_empty() {
+        @if !charts.is_empty() {
             div.pair { @for chart in charts { (card(&[chart])) } }
         }
     }
 }
 
-fn shards(_: &PageHeader, run: &RunView) -> Markup {
+fn shards(snapshot: &Snapshot, cell: &CellView) -> Markup {
+    let runs = || cell.runs.iter().filter(|run| !run.shards.is_empty());
     html! {
-        @if !run.shards.is_empty() {
+        @if runs().next().is_some() {
             div.card { div.scroll tabindex="0" {
                 table {
                     thead { tr {
-                        th scope="col" { "shard or host" }
+                        th scope="col" { "policy, shard or host" }
                         th scope="col" { "messages late: p50 / p99 / max" }
                         th scope="col" { "timers late" }
                         th scope="col" { "CPU of the process" }
@@ -329,18 +375,21 @@ fn shards(_: &PageHeader, run: &RunView) -> Markup {
                         th scope="col" { "steal" }
                         th scope="col" { "memory" }
                     } }
-                    tbody { @for shard in &run.shards { (shard_row(shard)) } }
+                    tbody { @for run in runs() { @for shard in &run.shards {
+                        @let label = format!("{}, {}", run.policy, shard.name);
+                        tr { (policy_head(snapshot.header.colour(&run.policy), &label, "row")) (of_shard(shard)) }
+                    } } }
                 }
             } }
             p.hint {
-                "Lateness since the start of the run, in emulated time; CPU over "
-                (if run.running { "the last second." } else { "the whole run, or the last second of one that failed." })
+                "Lateness since the start of the run, in emulated time; CPU over the last second, or over the whole run \
+                 once it has ended."
             }
         }
     }
 }
 
-fn shard_row(shard: &ShardView) -> Markup {
+fn of_shard(shard: &ShardView) -> Markup {
     let late = |late: Option<LateSoFar>| match late {
         Some(LateSoFar { p50_s, p99_s, max_s }) => {
             format!("{} / {} / {}", seconds(p50_s), seconds(p99_s), seconds(max_s))
@@ -350,15 +399,12 @@ fn shard_row(shard: &ShardView) -> Markup {
     let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
     let vitals = shard.vitals.as_ref();
     html! {
-        tr {
-            th scope="row" { (shard.name) }
-            td { (late(shard.deliveries)) }
-            td { (late(shard.timers)) }
-            td { (share(vitals.map(|vitals| vitals.cpu_share))) }
-            td { (share(vitals.and_then(|vitals| vitals.machine_share))) }
-            td { (share(vitals.and_then(|vitals| vitals.steal_share))) }
-            td { (vitals.map_or_else(|| "–".to_owned(), |vitals| number::bytes(vitals.peak_rss_bytes))) }
-        }
+        td { (late(shard.deliveries)) }
+        td { (late(shard.timers)) }
+        td { (share(vitals.map(|vitals| vitals.cpu_share))) }
+        td { (share(vitals.and_then(|vitals| vitals.machine_share))) }
+        td { (share(vitals.and_then(|vitals| vitals.steal_share))) }
+        td { (vitals.map_or_else(|| "–".to_owned(), |vitals| number::bytes(vitals.peak_rss_bytes))) }
     }
 }
 
@@ -471,9 +517,7 @@ fn section(snapshot: &Snapshot) -> Markup {
                     thead { tr {
                         td {}
                         @for policy in policies {
-                            th scope="col" class=(theme::series(snapshot.header.colour(policy))) {
-                                i.swatch {} (policy)
-                            }
+                            (policy_head(snapshot.header.colour(policy), policy, "col"))
                         }
                     } }
                     tbody {

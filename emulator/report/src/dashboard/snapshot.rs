@@ -4,16 +4,17 @@
 //! Times are emulated seconds unless a name contains `real`. `volary run --live` serves the snapshot as
 //! `snapshot.json`.
 //!
-//! Disturbances of a run are the faults of its experiment, and the injections into the run. The view of an ended run is
-//! made from its record.
+//! Disturbances are the faults and injections of the experiment, and the injections from outside. The view of an ended
+//! run is made from its record.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use volary_actors::base::{CoreSet, Span, Time};
-use volary_engine::cores::Injection;
+use volary_engine::cores::{Injection, Interference};
 use volary_engine::metrics::SoFar;
-use volary_engine::results::{Cell, HostVitals, Injected, Late, Summary};
+use volary_engine::results::{Applied, Cell, HostVitals, Injected, Late, ScheduledSpan, Summary};
+use volary_experiment::config::describe;
 use volary_experiment::control::{LateSoFar, VitalsSample};
 use volary_experiment::number;
 use volary_experiment::storage::run_record::{Look, RunRecord, Sketch};
@@ -37,6 +38,14 @@ pub struct Snapshot {
     pub runs: Vec<RunEntry>,
     /// The displayed cell: the cell of the run that began last, or, for a folder, of the run that ended last.
     pub cell: Option<CellView>,
+}
+
+impl Snapshot {
+    /// The faults and injections of a displayed run, with those from outside.
+    pub(super) fn disturbances<'a>(&'a self, run: &'a RunView) -> impl Iterator<Item = &'a Disturbance> {
+        let entry = self.runs.iter().find(|entry| entry.run == run.run);
+        run.disturbances.iter().chain(entry.into_iter().flat_map(|entry| &entry.injections))
+    }
 }
 
 /// The data of a page that does not change during an experiment.
@@ -81,6 +90,9 @@ pub struct RunEntry {
     pub real_left_s: Option<f64>,
     /// The reason why the run failed; `None` if it did not.
     pub why: Option<String>,
+    /// Injections from outside into the run, which are kept when it ends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub injections: Vec<Disturbance>,
 }
 
 impl RunEntry {
@@ -97,6 +109,7 @@ impl RunEntry {
             response_s: None,
             real_left_s: None,
             why: None,
+            injections: Vec::new(),
         }
     }
 }
@@ -119,8 +132,8 @@ pub struct CellView {
     pub cell: Cell,
     /// Distributions of response times of runs that have ended or are in progress.
     pub curves: Vec<CurveView>,
-    /// The run that began last, or, for a folder, that ended last.
-    pub run: Option<RunView>,
+    /// Of each policy the run that began last, or, for a folder, that ended last; one in progress before others.
+    pub runs: Vec<RunView>,
 }
 
 /// Response times of a policy's ended runs, or of one run in progress.
@@ -175,7 +188,7 @@ pub struct RunView {
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
     pub shards: Vec<ShardView>,
-    /// Faults and injections that have begun, in order of time.
+    /// Faults and injections of the experiment that have begun.
     pub disturbances: Vec<Disturbance>,
 }
 
@@ -309,24 +322,55 @@ fn fault(fault: &FaultSpec) -> Disturbance {
     }
 }
 
-/// The kind of an injection that the user made during the run.
+/// A part of an injection: cores, their host in a run on hosts, and begin and end, s; the end is infinite if unknown.
+type Part = (String, Option<String>, (f64, f64));
+
+fn part(cores: &CoreSet, host: Option<&str>, injection: &Injection) -> Part {
+    let until = if injection.until < Time::MAX { injection.until.as_secs_f64() } else { f64::INFINITY };
+    (cores.to_string(), host.map(str::to_owned), (injection.from.as_secs_f64(), until))
+}
+
+/// An injection of a kind with its parts, and the profile as text.
+fn injection(kind: &str, profile: &str, parts: &[Part]) -> Disturbance {
+    let cores = parts.iter().map(|(cores, host, _)| match host {
+        Some(host) => format!("cores {cores} on {host}"),
+        None => format!("cores {cores}"),
+    });
+    let says = cores.chain((!profile.is_empty()).then(|| profile.to_owned()));
+    let until = parts.iter().map(|part| part.2.1).fold(0.0, f64::max);
+    Disturbance {
+        kind: kind.to_owned(),
+        at_s: parts.iter().map(|part| part.2.0).fold(f64::INFINITY, f64::min),
+        until_s: Some(until).filter(|until| until.is_finite()),
+        says: says.collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The kind of an injection from outside.
 const INJECTION: &str = "injection";
 /// The kind of an injection that the experiment schedules.
 const SCHEDULED: &str = "scheduled injection";
 
-/// Whether the disturbance is an injection rather than a fault of the experiment.
-pub(super) fn is_injection(disturbance: &Disturbance) -> bool {
-    disturbance.kind == INJECTION
+/// An injection from outside into a run in progress, by host.
+pub(super) fn injecting(shares: &[(String, Injection)]) -> Option<Disturbance> {
+    let profile = describe::interference(&shares.first()?.1.profile.table);
+    let parts: Vec<Part> = shares.iter().map(|(host, share)| part(&share.cores, Some(host), share)).collect();
+    Some(injection(INJECTION, &profile, &parts))
 }
 
-/// An injection into a run in progress; `says` names its cores.
-pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
-    Disturbance {
-        kind: INJECTION.to_owned(),
-        at_s: injection.from.as_secs_f64(),
-        until_s: (injection.until < Time::MAX).then(|| injection.until.as_secs_f64()),
-        says: says.to_owned(),
-    }
+/// The injections from outside into a run that has ended.
+pub(super) fn injected(injections: &[Injected]) -> Vec<Disturbance> {
+    let of = |injected: &Injected| {
+        let table = injected.profile.clone().into_iter().collect();
+        let table = serde_json::from_value::<Interference>(serde_json::Value::Object(table));
+        let kinds = |_| injected.profile.keys().cloned().collect::<Vec<_>>().join(", ");
+        let profile = table.map_or_else(kinds, |table| describe::interference(&table));
+        let part = |applied: &Applied| {
+            (applied.cores.clone(), Some(applied.host.clone()), (applied.from_s, applied.until_s))
+        };
+        injection(INJECTION, &profile, &injected.hosts.iter().map(part).collect::<Vec<_>>())
+    };
+    injections.iter().map(of).collect()
 }
 
 /// The scheduled injections that have begun by `now`, with the hosts of their cores.
@@ -339,25 +383,15 @@ pub(super) fn scheduled(
     begun.map(|one| {
         let shares = hosts.iter().map(|(host, cores)| (host, cores.intersection(&one.cores)));
         let shares = shares.filter(|(_, cores)| !cores.is_empty());
-        let shares: Vec<String> = shares.map(|(host, cores)| format!("cores {cores} on {host}")).collect();
-        let says = if shares.is_empty() { format!("cores {}", one.cores) } else { shares.join(", ") };
-        Disturbance { kind: SCHEDULED.to_owned(), ..injection(one, &says) }
+        let mut parts: Vec<Part> = shares.map(|(host, cores)| part(&cores, Some(host), one)).collect();
+        if parts.is_empty() {
+            parts.push(part(&one.cores, None, one));
+        }
+        injection(SCHEDULED, &describe::interference(&one.profile.table), &parts)
     })
 }
 
-/// An injection into a run that has ended.
-fn injected(injected: &Injected) -> Disturbance {
-    let hosts = || injected.hosts.iter();
-    let cores = hosts().map(|applied| format!("cores {} on {}", applied.cores, applied.host));
-    Disturbance {
-        kind: INJECTION.to_owned(),
-        at_s: hosts().map(|applied| applied.from_s).fold(f64::INFINITY, f64::min),
-        until_s: hosts().map(|applied| applied.until_s).reduce(f64::max),
-        says: cores.collect::<Vec<_>>().join(", "),
-    }
-}
-
-/// The view of an ended run, without cores and history; the caller adds the faults.
+/// The view of an ended run, without cores and history; the caller adds its faults.
 pub(super) fn view(record: &RunRecord) -> RunView {
     let summary = &record.summary;
     RunView {
@@ -371,9 +405,13 @@ pub(super) fn view(record: &RunRecord) -> RunView {
         dropped: summary.messages.dropped,
         looks: record.looks.clone(),
         shards: shards(summary),
-        disturbances: summary.injections.iter().map(injected).collect(),
+        disturbances: summary.scheduled.iter().map(span).collect(),
         ..RunView::default()
     }
+}
+
+fn span(span: &ScheduledSpan) -> Disturbance {
+    injection(SCHEDULED, "", &[(span.cores.clone(), None, (span.from_s, span.until_s))])
 }
 
 fn counts(summary: &Summary) -> Counts {
@@ -412,8 +450,7 @@ mod tests {
     #[test]
     fn a_scheduled_injection_names_the_hosts_of_its_cores() {
         let profile = "bernoulli = { slot = \"1s\", probability = 1, slowdown = 2 }";
-        let profile =
-            toml::from_str::<volary_engine::cores::Interference>(profile).unwrap().resolve().unwrap();
+        let profile = toml::from_str::<Interference>(profile).unwrap().resolve().unwrap();
         let [from, until] = [2, 3].map(|s| Time::ZERO + Span::from_secs(s));
         let injection = Injection { profile, seed: 1, cores: CoreSet::below(5), from, until };
         let says = |hosts: &HostCores, s| {
@@ -423,8 +460,9 @@ mod tests {
         let hosts = [("h1", 0..3), ("h2", 3..9), ("h3", 9..12)];
         let hosts = hosts.map(|(host, cores)| (host.to_owned(), cores.collect()));
         assert_eq!(says(&hosts, 1), None);
-        assert_eq!(says(&hosts, 2).unwrap(), "cores 0-2 on h1, cores 3-4 on h2");
-        assert_eq!(says(&[], 2).unwrap(), "cores 0-4");
+        let profile = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
+        assert_eq!(says(&hosts, 2).unwrap(), format!("cores 0-2 on h1, cores 3-4 on h2, {profile}"));
+        assert_eq!(says(&[], 2).unwrap(), format!("cores 0-4, {profile}"));
     }
 
     #[test]

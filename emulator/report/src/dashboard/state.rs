@@ -16,7 +16,7 @@ use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 
 use super::snapshot;
-use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 
 /// Duration for which a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -51,14 +51,14 @@ struct Plan {
     ended: BTreeMap<usize, (Sketch, u64)>,
     /// Response times of the runs in progress.
     growing: BTreeMap<usize, CurveView>,
-    /// Details of the runs in progress, and of the run that began last.
+    /// Details of the runs in progress, and of those that the page shows.
     views: BTreeMap<usize, RunView>,
     /// Index of the run that began last.
     latest: Option<usize>,
     /// The cores of each host in the latest run; empty unless it is on hosts.
     hosts: Vec<(String, CoreSet)>,
-    /// Injections into the latest run, with their descriptions, by injection number.
-    injections: BTreeMap<String, (Injection, String)>,
+    /// Injections into the latest run, by host, by their numbers.
+    injections: BTreeMap<u64, Vec<(String, Injection)>>,
 }
 
 impl Dashboard {
@@ -82,14 +82,8 @@ impl Dashboard {
 
     /// The injections into the run that began last.
     pub(super) fn injections(&self) -> Vec<Injection> {
-        guard(&self.state).injections.values().map(|(injection, _)| injection.clone()).collect()
-    }
-
-    /// The injections into the run that began last, as disturbances.
-    pub(super) fn injected(&self) -> Vec<Disturbance> {
         let plan = guard(&self.state);
-        let injections = plan.injections.values();
-        injections.map(|(injection, says)| snapshot::injection(injection, says)).collect()
+        plan.injections.values().flatten().map(|(_, injection)| injection.clone()).collect()
     }
 
     /// The cores of each host in the run that began last; empty unless it is on hosts.
@@ -132,16 +126,22 @@ impl Dashboard {
         plan.began.insert(at, Instant::now());
         let entry = &mut plan.entries[at];
         (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
-        let before = plan.latest.replace(at);
+        entry.injections.clear();
+        plan.latest = Some(at);
         plan.injections.clear();
         plan.hosts.clear();
-        plan.forget(before);
+        plan.forget();
     }
 
-    /// An injection into the latest run began, or the injection with this number has a new end.
-    pub(super) fn inject(&self, number: &str, injection: &Injection, says: &str) {
-        let injected = (injection.clone(), says.to_owned());
-        guard(&self.state).injections.insert(number.to_owned(), injected);
+    /// The injection with this number into the latest run began on further hosts, or has a new end.
+    pub(super) fn inject(&self, number: u64, shares: &[(String, Injection)]) {
+        let mut plan = guard(&self.state);
+        plan.injections.insert(number, shares.to_vec());
+        if let Some(latest) = plan.latest {
+            let injections = plan.injections.values();
+            plan.entries[latest].injections =
+                injections.filter_map(|shares| snapshot::injecting(shares)).collect();
+        }
     }
 
     /// Reports the end of a run, in this process or before it began.
@@ -152,6 +152,7 @@ impl Dashboard {
         let entry = &mut plan.entries[at];
         (entry.stage, entry.why) = (RunStage::Finished, None);
         (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
+        entry.injections = snapshot::injected(&summary.injections);
         // The quantiles are NaN if no job finished.
         entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
             .filter(|(p50, _)| p50.is_finite());
@@ -159,18 +160,13 @@ impl Dashboard {
         plan.growing.remove(&at);
         let points = (POINTS / plan.entries.len()).max(FEWEST);
         plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
-        let before = plan.views.remove(&at);
-        if plan.latest == Some(at) || plan.latest.is_none() {
-            plan.latest = Some(at);
-            let mut view = snapshot::view(record);
-            if let Some(before) = before {
-                view.history = before.history;
-                let faults = before.disturbances.into_iter().filter(|one| !snapshot::is_injection(one));
-                view.disturbances.extend(faults);
-                view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-            }
-            plan.views.insert(at, view);
+        plan.latest.get_or_insert(at);
+        let mut view = snapshot::view(record);
+        if let Some(before) = plan.views.remove(&at) {
+            (view.history, view.disturbances) = (before.history, before.disturbances);
         }
+        plan.views.insert(at, view);
+        plan.forget();
     }
 
     /// Reports the failure of a run.
@@ -183,9 +179,7 @@ impl Dashboard {
         if let Some(view) = plan.views.get_mut(&at) {
             view.running = false;
         }
-        if plan.latest != Some(at) {
-            plan.views.remove(&at);
-        }
+        plan.forget();
     }
 
     /// Reports the end of the study in this state.
@@ -214,11 +208,27 @@ impl Plan {
         }
     }
 
-    /// Removes the details of an ended run, unless it is the latest.
-    fn forget(&mut self, at: Option<usize>) {
-        if let Some(at) = at.filter(|at| self.entries[*at].stage != RunStage::Running) {
-            self.views.remove(&at);
+    /// The runs whose details the page shows: of each policy the run of the displayed cell that began last, one in
+    /// progress before others.
+    fn shown(&self) -> Vec<usize> {
+        let Some(cell) = self.latest.map(|latest| &self.entries[latest].cell) else { return Vec::new() };
+        let rank =
+            |at: &usize| (self.entries[*at].stage == RunStage::Running, self.began.get(at).copied(), *at);
+        let mut shown: Vec<usize> = Vec::new();
+        for &at in self.views.keys().filter(|at| self.entries[**at].cell == *cell) {
+            match shown.iter_mut().find(|other| self.entries[**other].policy == self.entries[at].policy) {
+                Some(other) => *other = std::cmp::max_by_key(*other, at, rank),
+                None => shown.push(at),
+            }
         }
+        shown
+    }
+
+    /// Removes the details of ended runs that the page does not show.
+    fn forget(&mut self) {
+        let shown = self.shown();
+        let entries = &self.entries;
+        self.views.retain(|at, _| entries[*at].stage == RunStage::Running || shown.contains(at));
     }
 
     fn snapshot(&self, real_s: f64) -> Snapshot {
@@ -266,7 +276,8 @@ impl Plan {
         });
         let mut curves = CurveView::of_ended(ended);
         curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
-        CellView { cell: cell.clone(), curves, run: self.views.get(&latest).cloned() }
+        let runs = self.shown().iter().filter_map(|at| self.views.get(at).cloned()).collect();
+        CellView { cell: cell.clone(), curves, runs }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Tests of the page and its sections: their contents, and the escaping of names.
 
 use serde_json::json;
-use volary_experiment::control::{Counted, ShardSample, VitalsSample};
+use volary_actors::base::{CoreSet, Time};
+use volary_engine::cores::{Injection, Interference};
+use volary_experiment::control::{BegunRun, Counted, ExpectedRun, ShardSample, StudyObserver, VitalsSample};
 use volary_experiment::storage::run_record::{Look, Sketch};
 
 use super::*;
+use crate::dashboard::Dashboard;
 use crate::dashboard::prometheus::metrics;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
 
@@ -71,7 +74,7 @@ fn snapshot(name: &str) -> Snapshot {
         real_left_s: Some(7_300.0),
         outdated: Some(name.to_owned()),
         runs: vec![failed, running],
-        cell: Some(CellView { cell, curves: vec![curve], run: Some(run) }),
+        cell: Some(CellView { cell, curves: vec![curve], runs: vec![run] }),
     }
 }
 
@@ -88,14 +91,14 @@ fn every_section_shows_its_part_of_the_snapshot() {
         ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
         ("responses", &["n (running)", "<td>50</td>", "A pale curve", "class=\"running\""]),
         ("disturbances", &["<b>n</b> at 3.00", "without an end so far"]),
-        ("cores", &["one in 10 of 30 cores", "core 10 on n: slowed down ×16", "down or paused"]),
+        ("cores", &["n: one in 10 of 30 cores", "core 10 on n: slowed down ×16", "down or paused"]),
         (
             "load",
             &[
-                "Running copies",
-                "Tasks that wait",
+                "n: running copies",
+                "n: tasks that wait",
                 "Messages by kind",
-                "others",
+                ">other<",
                 "class=\"shade\"",
                 "<title>n: n</title>",
             ],
@@ -107,6 +110,59 @@ fn every_section_shows_its_part_of_the_snapshot() {
             assert!(of(id).contains(part), "{id} lacks {part}:\n{}", of(id));
         }
     }
+}
+
+/// Every policy has a chart of each kind, on the same scales; together they have a limited number of tiles.
+#[test]
+fn policies_are_shown_side_by_side() {
+    let mut many = snapshot("n");
+    let cell = many.cell.as_mut().unwrap();
+    let core = |core| CoreState { core, busy: true, slowdown: Some(1.0), host: None };
+    let cores = |total| CoresView { total, step: 1, listed: (0..total).map(core).collect() };
+    cell.runs = (0..8).map(|at| RunView { policy: format!("p{at}"), ..cell.runs[0].clone() }).collect();
+    cell.runs[7].history[1].copies_running = 300;
+    let tiles = |many: &Snapshot| render(many)[5].matches("<rect class=\"fill\"").count();
+    for (runs, total, shown) in [(8, 600, 8 * 150), (3, 400, 3 * 400), (3, 401, 3 * 201), (1, 600, 600)] {
+        let cell = many.cell.as_mut().unwrap();
+        cell.runs.iter_mut().for_each(|run| run.cores = CoresView::default());
+        cell.runs[..runs].iter_mut().for_each(|run| run.cores = cores(total));
+        assert_eq!(tiles(&many), shown, "{runs} policies with {total} cores");
+    }
+    let sections = render(&many);
+    for at in 0..8 {
+        assert!(sections[0].contains(&format!("p{at}</th>")), "{}", sections[0]);
+        assert!(sections[6].contains(&format!("p{at}: running copies</text>")), "{}", sections[6]);
+    }
+    assert_eq!(sections[6].matches(">200</text>").count(), 8, "{}", sections[6]);
+}
+
+/// Injections from outside are kept with their run when another run begins, one entry for all hosts.
+#[test]
+fn injections_stay_when_their_run_has_ended() {
+    let cell = Cell::new();
+    let expected = ["a", "b"].map(|run| ExpectedRun { run, policy: run, cell: &cell, seed: 1 });
+    let dashboard = Dashboard::new(PageHeader::default(), &expected);
+    let begin =
+        |id| StudyObserver::begin(&dashboard, &BegunRun { id, policy: id, number: 1, of: 2, jobs: 9 });
+    begin("a");
+    let profile = "bernoulli = { slot = \"1s\", probability = 1, slowdown = 2 }";
+    let profile = toml::from_str::<Interference>(profile).unwrap().resolve().unwrap();
+    let share = |host: &str, cores, until| {
+        let injection = Injection { profile: profile.clone(), seed: 1, cores, from: Time(5), until };
+        (host.to_owned(), injection)
+    };
+    let shares = |until| [share("h1", CoreSet::below(3), until), share("h2", "7".parse().unwrap(), until)];
+    dashboard.inject(1, &shares(Time::MAX)[..1]);
+    dashboard.inject(1, &shares(Time::MAX));
+    dashboard.inject(1, &shares(Time(2_000_000_000)));
+    assert_eq!(dashboard.injections().len(), 2, "each host's cores are slowed down");
+    dashboard.failed("a", "why");
+    begin("b");
+    assert!(dashboard.injections().is_empty());
+    let section = &render(&dashboard.snapshot())[4];
+    assert_eq!(section.matches("<li>").count(), 1, "{section}");
+    let says = "until 2.00\u{202f}s, a: cores 0-2 on h1, cores 7 on h2, bernoulli = {";
+    assert!(section.contains(says), "{section}");
 }
 
 #[test]
@@ -140,10 +196,9 @@ fn counts_of_hosts_are_bounded() {
         ..RunView::default()
     };
     assert!((1..=kinds).contains(&run.messages.len()));
-    let cell = Some(CellView { run: Some(run), ..CellView::default() });
-    assert!(
-        render(&Snapshot { cell, ..Snapshot::default() }).iter().any(|section| section.contains("others"))
-    );
+    let cell = Some(CellView { runs: vec![run], ..CellView::default() });
+    let sections = render(&Snapshot { cell, ..Snapshot::default() });
+    assert!(sections.iter().any(|section| section.contains(">other<")));
 }
 
 #[test]

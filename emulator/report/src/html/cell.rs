@@ -1,6 +1,6 @@
 //! The body of a cell's section: its tables and charts, including those about shared nodes.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use volary_engine::results::{Deadlines, Reading, SharedNodes, Summary, Unit};
@@ -10,18 +10,15 @@ use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 use super::policy;
 use super::table::{self, PolicyColumn, PolicyRow, number_tables};
-use super::view::{View, grid, legend_of, prose};
-use crate::chart::bars::{Bar, BarPart, stacked};
+use super::view::{View, grid, prose};
+use crate::chart::bars::{self, Bar, BarPart, stacked};
 use crate::chart::cdf::{coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
-use crate::chart::svg::{Picture, Point};
-use crate::chart::theme::{self, Hue};
+use crate::chart::svg::{Picture, Point, legend_of};
+use crate::chart::theme::Hue;
 use crate::figures::distribution::{curves, deliveries, responses};
 use crate::figures::job::{JobChoice, courses};
 use crate::figures::over_time;
-
-/// Number of message kinds drawn separately; the others are drawn as one part.
-const KINDS: usize = 7;
 
 /// The section of a cell below its title.
 pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
@@ -190,33 +187,14 @@ fn done(group: &CellGroup, view: &View<'_>) -> Picture {
 
 /// A chart of messages per task, by kind.
 fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
-    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
-    for runs in &group.policies {
-        for kind in runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys()) {
-            *all.entry(kind).or_default() += per_task(runs, kind);
-        }
-    }
-    let mut kinds: Vec<(&str, f64)> = all.into_iter().collect();
-    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    let kinds: Vec<&str> = kinds.into_iter().map(|kind| kind.0).collect();
-    let (shown, rest) = kinds.split_at(kinds.len().min(KINDS));
-    // Kinds have the same order and colours in every chart; all others are a single part at the end.
-    let mut shown = shown.to_vec();
-    shown.sort_by_key(|kind| theme::message(kind));
-    let bar = |runs: &PolicyRuns| {
-        let part = |(kind, size): (&str, f64)| {
-            let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
-            coloured(Hue::of_message(kind), size, title)
-        };
-        let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
-        let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind))).chain([("other", other)]);
-        bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
-    };
-    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    let other = (!rest.is_empty()).then_some("other");
-    let legend = shown.iter().copied().chain(other);
-    let legend: Vec<_> = legend.map(|kind| (Hue::of_message(kind), kind)).collect();
-    stacked("Messages for each task, by kind", TickUnit::Number, &bars, &legend)
+    let bars = group.policies.iter().map(|runs| {
+        let kinds = runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys());
+        let kinds: BTreeSet<&String> = kinds.collect();
+        let sent = kinds.into_iter().map(|kind| (kind.as_str(), per_task(runs, kind))).collect();
+        (runs.label(), view.colour(&runs.policy), sent)
+    });
+    let bars: Vec<_> = bars.collect();
+    bars::messages("Messages for each task, by kind", " a task", number::short, &bars)
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {

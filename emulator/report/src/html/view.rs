@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use volary_experiment::storage::study::CellGroup;
 
-use crate::chart::svg::Picture;
+use crate::chart::svg::{Picture, legend_of};
 use crate::figures::distribution::colour;
 use crate::figures::sweep::named;
 
@@ -35,11 +35,6 @@ pub(super) fn grid(charts: Vec<Picture>, others: &Markup) -> Markup {
         div.grid { @for chart in charts { div.card { (chart.in_page()) } } (others) }
         (legend_of(&legend))
     }
-}
-
-/// A legend that breaks between its entries.
-pub(super) fn legend_of(entries: &[Picture]) -> Markup {
-    html! { @if !entries.is_empty() { div.legend { @for entry in entries { (entry.in_page()) } } } }
 }
 
 /// The id of a cell's section.

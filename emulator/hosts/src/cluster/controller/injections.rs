@@ -211,12 +211,10 @@ impl<'a> Injections<'a> {
     /// Reports to the observers the injections that hosts have confirmed.
     pub(super) fn show(&self, pool: &HostPool, control: &StudyControl) {
         for entry in &self.entries {
-            for share in entry.begun() {
-                let host = &pool.members[share.host].name;
-                let says = format!("cores {} on {host}", share.cores);
-                let number = format!("{:016x} {}", entry.id, share.host);
-                control.report(|observer| observer.inject(&number, &entry.of_share(share, Time::MAX), &says));
-            }
+            let share =
+                |share: &Share| (pool.members[share.host].name.clone(), entry.of_share(share, Time::MAX));
+            let shares: Vec<_> = entry.begun().map(share).collect();
+            control.report(|observer| observer.inject(entry.id, &shares));
         }
     }
 
