@@ -180,6 +180,11 @@ impl Traits<'_> {
     pub fn plans(&self) -> bool {
         self.binds == Binds::Plans
     }
+
+    /// Whether the policy runs jobs without a program.
+    pub fn runs_alone(&self) -> bool {
+        self.gossips.is_none() && self.program.is_none()
+    }
 }
 
 /// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::policy::{Auxiliaries, DynPolicy, Policy, Traits};
+use super::policy::{Auxiliaries, DynPolicy, Policy};
 use crate::base::Class;
 use crate::message::{self, CustomKind, CustomProtocol};
 
@@ -55,14 +55,14 @@ impl Registered {
 
 fn card<P: Policy>(name: &'static str) -> Card {
     let default = P::default();
-    let Traits { one_scheduler, auxiliaries, gossips, program, .. } = Policy::traits(&default);
+    let traits = Policy::traits(&default);
     Card {
         name,
         about: P::ABOUT,
         schema: schemars::schema_for!(P),
-        runs_alone: gossips.is_none() && program.is_none(),
-        one_scheduler,
-        auxiliary: auxiliaries.map_or("", Auxiliaries::name),
+        runs_alone: traits.runs_alone(),
+        one_scheduler: traits.one_scheduler,
+        auxiliary: traits.auxiliaries.map_or("", Auxiliaries::name),
     }
 }
 

@@ -41,11 +41,8 @@ impl PolicySpec {
 
     /// Every registered policy that runs with default parameters, with these.
     pub fn defaults() -> Vec<Self> {
-        registry()
-            .policies()
-            .filter(|registered| registered.card().runs_alone)
-            .map(Self::default_of)
-            .collect()
+        let all = registry().policies().map(Self::default_of);
+        all.filter(|policy| policy.traits().runs_alone()).collect()
     }
 
     fn default_of(registered: &Registered) -> Self {
