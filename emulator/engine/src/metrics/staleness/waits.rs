@@ -33,6 +33,8 @@ struct NodeTasks {
     running: Vec<(TaskId, Time)>,
     /// The waiting tasks, in the order of service.
     waiting: Vec<WaitingTask>,
+    /// Work of all waiting tasks.
+    work: Span,
 }
 
 /// The tasks of all nodes.
@@ -111,7 +113,7 @@ impl Bounds {
 impl NodeTasks {
     fn remove(&mut self, task: TaskId) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.task == task) {
-            self.waiting.remove(at);
+            self.work = self.work.saturating_sub(self.waiting.remove(at).work);
         }
         self.running.retain(|(running, _)| *running != task);
     }
@@ -140,13 +142,16 @@ impl NodeTasks {
 
     /// The wait of a task of this rank.
     fn wait(&self, rank: Rank, now: Time) -> Span {
-        let before = self.waiting.iter().take_while(|waiting| waiting.rank <= rank);
+        let (before, after) = self.waiting.split_at(self.waiting.partition_point(|task| task.rank <= rank));
         let idle = (self.cores as usize).saturating_sub(self.running.len());
         let running = self.running.iter().map(|(_, end)| end.since(now));
         let mut free = running.chain(std::iter::repeat_n(Span::ZERO, idle));
         if self.cores == 1 && self.running.len() <= 1 {
-            // Tasks run one after the other.
-            return before.fold(free.next().unwrap_or(Span::ZERO), |wait, waiting| wait + waiting.work);
+            // Tasks run one after the other. The shorter part of the queue is summed.
+            let sum = |tasks: &[WaitingTask]| tasks.iter().fold(Span::ZERO, |sum, task| sum + task.work);
+            let is_early = before.len() <= after.len();
+            let work = if is_early { sum(before) } else { self.work.saturating_sub(sum(after)) };
+            return free.next().unwrap_or(Span::ZERO) + work;
         }
         let mut free: BinaryHeap<_> = free.map(Reverse).collect();
         for waiting in before {
@@ -165,6 +170,7 @@ impl TrueWaits {
             up: true,
             running: Vec::new(),
             waiting: Vec::new(),
+            work: Span::ZERO,
         };
         Self { nodes: (0..layout.nodes()).map(node).collect(), bounds: Bounds::new(choices as usize) }
     }
@@ -181,6 +187,7 @@ impl TrueWaits {
         tasks.up = true;
         let at = tasks.waiting.partition_point(|waiting| waiting.rank <= rank);
         tasks.waiting.insert(at, WaitingTask { rank, task, work });
+        tasks.work += work;
     }
 
     /// A copy of a task starts on a node.
@@ -201,6 +208,7 @@ impl TrueWaits {
         tasks.up = false;
         tasks.running.clear();
         tasks.waiting.clear();
+        tasks.work = Span::ZERO;
     }
 
     /// The wait of a task of this rank at a node.
@@ -314,6 +322,10 @@ mod tests {
                     5 => waits.left(node, task(job)),
                     6 if exponent == 0 => waits.crashed(node),
                     _ => now += Span::from_millis(500 * seconds),
+                }
+                for tasks in &waits.nodes {
+                    let sum = |tasks: &[WaitingTask]| tasks.iter().fold(Span::ZERO, |sum, task| sum + task.work);
+                    prop_assert_eq!(tasks.work, sum(&tasks.waiting));
                 }
                 for limit in [Span::MAX, work] {
                     let mut best = None;
