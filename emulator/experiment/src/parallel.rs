@@ -6,6 +6,11 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, thread};
 
+/// Number of processors that the process may use.
+pub fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// The results of `make` for `numbers`, in their order. A thread takes the next number when it is free.
 pub fn map<T: Send>(numbers: Range<usize>, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(numbers.start);
@@ -15,8 +20,7 @@ pub fn map<T: Send>(numbers: Range<usize>, make: impl Fn(usize) -> T + Sync) -> 
         mine.map(|number| (number, make(number))).collect::<Vec<_>>()
     };
     let mut made: Vec<(usize, T)> = thread::scope(|scope| {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let others: Vec<_> = (1..cores.min(numbers.len())).map(|_| scope.spawn(worker)).collect();
+        let others: Vec<_> = (1..threads().min(numbers.len())).map(|_| scope.spawn(worker)).collect();
         let mut made = worker();
         for other in others {
             made.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));

@@ -1,6 +1,7 @@
 //! Columns of tables: their types, their values in memory and in the log of runs, and the files that they are written
 //! to, Parquet and CSV.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,12 +9,14 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use ::parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
 use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::Result;
 use ::parquet::file::metadata::KeyValue;
-use ::parquet::file::properties::WriterProperties;
-use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use ::parquet::schema::types::{ColumnPath, Type, TypePtr};
+use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use ::parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use ::parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
+use bytes::Bytes;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -188,29 +191,29 @@ impl Values {
 
 /// The values of a column.
 #[derive(Debug)]
-pub(super) struct Column {
-    values: Values,
+pub(super) struct Column<'a> {
+    values: Cow<'a, Values>,
     /// Marks the values that are not null; `None` if the column cannot have nulls.
     defined: Option<Vec<bool>>,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of a table's own values; numbers that are not finite are null if the column is optional.
-    pub(super) fn own(values: Values, optional: bool) -> Self {
+    pub(super) fn own(values: Cow<'a, Values>, optional: bool) -> Self {
         let finite = |numbers: &[f64]| numbers.iter().map(|number| number.is_finite()).collect();
         let defined =
-            if let Values::Numbers(numbers) = &values { optional.then(|| finite(numbers)) } else { None };
+            if let Values::Numbers(numbers) = &*values { optional.then(|| finite(numbers)) } else { None };
         Self { values, defined }
     }
 
     /// A column of JSON values; its type must be able to hold all of them.
-    pub(super) fn of<'a>(kind: Kind, from: impl Iterator<Item = Option<&'a Value>>) -> Self {
+    pub(super) fn of<'v>(kind: Kind, from: impl Iterator<Item = Option<&'v Value>>) -> Self {
         let (mut values, mut defined) = (kind.values(), Vec::new());
         for value in from {
             defined.push(value.is_some());
             values.push(value.unwrap_or(&Value::Null));
         }
-        Self { values, defined: Some(defined) }
+        Self { values: Cow::Owned(values), defined: Some(defined) }
     }
 
     /// The column with each value repeated as often as `counts` says.
@@ -218,7 +221,7 @@ impl Column {
         fn repeat<T: Clone>(values: Vec<T>, counts: &[usize]) -> Vec<T> {
             values.into_iter().zip(counts).flat_map(|(value, count)| repeat_n(value, *count)).collect()
         }
-        let values = match self.values {
+        let values = match self.values.into_owned() {
             Values::Flags(flags) => Values::Flags(repeat(flags, counts)),
             Values::Integers(integers) => Values::Integers(repeat(integers, counts)),
             Values::Numbers(numbers) => Values::Numbers(repeat(numbers, counts)),
@@ -226,41 +229,42 @@ impl Column {
                 Values::Texts(TextValues { words, at: repeat(at, counts) })
             }
         };
-        Self { values, defined: self.defined.map(|defined| repeat(defined, counts)) }
+        Self { values: Cow::Owned(values), defined: self.defined.map(|defined| repeat(defined, counts)) }
     }
 
     fn is_null(&self, row: usize) -> bool {
         self.defined.as_ref().is_some_and(|defined| !defined[row])
     }
 
-    /// Writes the next column of a row group.
-    fn write<W: Write + Send>(&self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
-        match &self.values {
-            Values::Flags(flags) => self.write_as::<BoolType, _>(group, flags, |flag| *flag),
-            Values::Integers(integers) => self.write_as::<Int64Type, _>(group, integers, |integer| *integer),
-            Values::Numbers(numbers) => self.write_as::<DoubleType, _>(group, numbers, |number| *number),
+    /// The column of a row group in Parquet.
+    fn encode(&self, to: (ColumnDescPtr, WriterPropertiesPtr)) -> Result<EncodedColumn> {
+        match &*self.values {
+            Values::Flags(flags) => self.encode_as::<BoolType, _>(to, flags, |flag| *flag),
+            Values::Integers(integers) => self.encode_as::<Int64Type, _>(to, integers, |integer| *integer),
+            Values::Numbers(numbers) => self.encode_as::<DoubleType, _>(to, numbers, |number| *number),
             Values::Texts(TextValues { words, at }) => {
                 let words: Vec<ByteArray> = words.iter().map(|word| ByteArray::from(word.as_str())).collect();
-                self.write_as::<ByteArrayType, _>(group, at, |at| words[*at as usize].clone())
+                self.encode_as::<ByteArrayType, _>(to, at, |at| words[*at as usize].clone())
             }
         }
     }
 
-    fn write_as<T: DataType, V>(
+    fn encode_as<T: DataType, V>(
         &self,
-        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+        (column, properties): (ColumnDescPtr, WriterPropertiesPtr),
         values: &[V],
         stored: impl Fn(&V) -> T::T,
-    ) -> Result<()> {
+    ) -> Result<EncodedColumn> {
         let there = values.iter().enumerate().filter(|(row, _)| !self.is_null(*row));
         let there: Vec<T::T> = there.map(|(_, value)| stored(value)).collect();
         let levels = self.defined.as_ref().map(|defined| defined.iter().map(|&d| i16::from(d)).collect());
         let levels: Option<Vec<i16>> = levels;
-        if let Some(mut column) = group.next_column()? {
-            column.typed::<T>().write_batch(&there, levels.as_deref(), None)?;
-            column.close()?;
-        }
-        Ok(())
+        let mut bytes = TrackedWrite::new(Vec::new());
+        let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+        let mut writer = get_typed_column_writer::<T>(get_column_writer(column, properties, pages));
+        writer.write_batch(&there, levels.as_deref(), None)?;
+        let closed = writer.close()?;
+        Ok((bytes.into_inner()?.into(), closed))
     }
 
     /// A value as CSV text; null is empty.
@@ -268,7 +272,7 @@ impl Column {
         if self.is_null(row) {
             return String::new();
         }
-        match &self.values {
+        match &*self.values {
             Values::Flags(flags) => flags[row].to_string(),
             Values::Integers(integers) if kind == Kind::Seed => integers[row].cast_unsigned().to_string(),
             Values::Integers(integers) => integers[row].to_string(),
@@ -278,6 +282,15 @@ impl Column {
             Values::Texts(texts) => texts.get(row).unwrap_or_default().to_owned(),
         }
     }
+}
+
+/// Pages of a column of a row group, and their description.
+type EncodedColumn = (Bytes, ColumnCloseResult);
+
+/// A group of rows in the form of a file.
+pub(super) enum EncodedGroup {
+    Csv(Vec<u8>),
+    Parquet(Vec<EncodedColumn>),
 }
 
 /// A table that is written group by group.
@@ -325,19 +338,39 @@ impl TableFile {
         Ok(Self { columns, to })
     }
 
-    /// Writes `rows` rows, in Parquet as a row group.
-    pub(super) fn write(&mut self, columns: &[Column], rows: usize) -> Result<()> {
-        match &mut self.to {
-            TableWriter::Csv(to) => {
+    /// The form of `rows` rows in the file: lines, or a row group.
+    pub(super) fn encode(&self, columns: &[Column<'_>], rows: usize) -> Result<EncodedGroup> {
+        Ok(match &self.to {
+            TableWriter::Csv(_) => {
+                let mut lines = Vec::new();
                 for row in 0..rows {
                     let columns = columns.iter().zip(&self.columns);
-                    line(to, columns.map(|(column, ColumnType { kind, .. })| column.text(*kind, row)))?;
+                    line(&mut lines, columns.map(|(column, of)| column.text(of.kind, row)))?;
                 }
+                EncodedGroup::Csv(lines)
             }
             TableWriter::Parquet(to) => {
+                let columns = columns.iter().zip(to.schema_descr().columns());
+                let encode = |(column, of): (&Column<'_>, &_)| {
+                    column.encode((Arc::clone(of), Arc::clone(to.properties())))
+                };
+                EncodedGroup::Parquet(columns.map(encode).collect::<Result<_>>()?)
+            }
+        })
+    }
+
+    /// Writes rows that this file has encoded.
+    pub(super) fn append(&mut self, group: EncodedGroup) -> Result<()> {
+        match (&mut self.to, group) {
+            (TableWriter::Csv(to), EncodedGroup::Csv(lines)) => to.write_all(&lines)?,
+            (TableWriter::Parquet(to), EncodedGroup::Parquet(columns)) => {
                 let mut group = to.next_row_group()?;
-                columns.iter().try_for_each(|column| column.write(&mut group))?;
+                columns.into_iter().try_for_each(|(pages, closed)| group.append_column(&pages, closed))?;
                 group.close()?;
+            }
+            (TableWriter::Csv(_), EncodedGroup::Parquet(_))
+            | (TableWriter::Parquet(_), EncodedGroup::Csv(_)) => {
+                unreachable!("the group was encoded for another file")
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Flat tables of a study for other programs: the runs, with a column for each number, and the tables of the study
 //! directory.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::mem;
@@ -10,15 +11,19 @@ use ::parquet::errors::Result as ParquetResult;
 use serde_json::{Value, json};
 
 pub use super::columns::ExportFormat;
-use super::columns::{Column, ColumnType, Kind, TableFile, Values};
+use super::columns::{Column, ColumnType, EncodedGroup, Kind, TableFile, Values};
 use super::files::{Error, MANIFEST, io as failed, replace, rows};
 use super::run_record::RunRecord;
 use super::study::Study;
 use super::tables::{GROUP_ROWS, RUN, TableKind};
+use crate::parallel;
 use crate::stats::Interval;
 
 /// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
+/// Number of stored bytes for each processor of runs whose rows are read together; in memory they take several times
+/// more.
+const BATCH: u64 = 1 << 20;
 
 /// A table that can be exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,10 +113,11 @@ fn write_flat(
         ColumnType { name, kind: kind.unwrap_or(Kind::Text), optional: true, repeats: true }
     };
     let types: Vec<ColumnType> = names.into_iter().map(column).collect();
-    let columns: Vec<Column> =
+    let columns: Vec<Column<'_>> =
         types.iter().map(|column| Column::of(column.kind, values(&column.name).into_iter())).collect();
     let mut file = TableFile::create(format, to, table, types, &BTreeMap::new())?;
-    file.write(&columns, rows.len())?;
+    let group = file.encode(&columns, rows.len())?;
+    file.append(group)?;
     file.close()
 }
 
@@ -190,7 +196,8 @@ fn add(row: &mut Row, key: &str, value: &Value) {
     }
 }
 
-/// Writes the rows of runs, in the order of the runs, as a table whose first columns are `labels`.
+/// Writes the rows of runs, in the order of the runs, as a table whose first columns are `labels`. All processors read
+/// and encode rows.
 ///
 /// # Errors
 /// When the rows of a run cannot be read, or `to` cannot be written.
@@ -210,21 +217,34 @@ pub(super) fn write_rows<'a>(
     let meanings = serde_json::to_string(&meanings).unwrap_or_default();
     let notes = [("volary.row", kind.about().trim().to_owned()), ("volary.columns", meanings)].into();
     let columns = labels.columns().chain(own).collect();
-    let file = TableFile::create(format, to, kind.name(), columns, &notes).map_err(rows(path))?;
-    let mut group = RowGroup { kind, labels, file, columns: Vec::new(), runs: Vec::new(), rows: 0 };
-    for record in runs {
-        for chunk in record.rows.chunks(kind)? {
-            group.add(record, chunk?).map_err(rows(path))?;
+    let mut file = TableFile::create(format, to, kind.name(), columns, &notes).map_err(rows(path))?;
+    let write = |file: &mut TableFile, groups: &[RowGroup<'_>]| {
+        let encode = |at: usize| groups[at].encode(kind, labels, file);
+        parallel::map(0..groups.len(), encode).into_iter().try_for_each(|group| file.append(group?))
+    };
+    let (runs, mut bytes, most) = (runs.collect::<Vec<_>>(), 0, BATCH * parallel::threads() as u64);
+    let batches = runs.chunk_by(|run, _| {
+        bytes += run.rows.bytes(kind);
+        let is_full = bytes >= most;
+        bytes = if is_full { 0 } else { bytes };
+        !is_full
+    });
+    let mut group = RowGroup::default();
+    for runs in batches {
+        let read = |at: usize| runs[at].rows.chunks(kind)?.collect::<Result<Vec<_>, _>>();
+        let mut full = Vec::new();
+        for (record, chunks) in runs.iter().zip(parallel::map(0..runs.len(), read)) {
+            full.extend(chunks?.into_iter().filter_map(|chunk| group.add(record, chunk)));
         }
+        write(&mut file, &full).map_err(rows(path))?;
     }
-    group.flush().and_then(|()| group.file.close()).map_err(rows(path))
+    let last = Some(group).filter(|group| group.rows > 0);
+    write(&mut file, last.as_slice()).and_then(|()| file.close()).map_err(rows(path))
 }
 
-/// The rows of the next row group of a table.
+/// The rows of a row group of a table.
+#[derive(Default)]
 struct RowGroup<'a> {
-    kind: TableKind,
-    labels: &'a Labels,
-    file: TableFile,
     columns: Vec<Values>,
     /// The runs, each with the number of its rows.
     runs: Vec<(&'a RunRecord, usize)>,
@@ -232,11 +252,11 @@ struct RowGroup<'a> {
 }
 
 impl<'a> RowGroup<'a> {
-    fn add(&mut self, record: &'a RunRecord, more: Vec<Values>) -> ParquetResult<()> {
+    /// Adds rows; if there is no room for them, returns the full group and begins the next one.
+    fn add(&mut self, record: &'a RunRecord, more: Vec<Values>) -> Option<Self> {
         let count = more.first().map_or(0, Values::len);
-        if self.rows + count > GROUP_ROWS || self.runs.len() == GROUP_RUNS {
-            self.flush()?;
-        }
+        let is_full = self.rows + count > GROUP_ROWS || self.runs.len() == GROUP_RUNS;
+        let full = is_full.then(|| mem::take(self)).filter(|full| full.rows > 0);
         self.rows += count;
         self.runs.push((record, count));
         if self.columns.is_empty() {
@@ -244,15 +264,14 @@ impl<'a> RowGroup<'a> {
         } else {
             self.columns.iter_mut().zip(more).for_each(|(column, more)| column.append(more));
         }
-        Ok(())
+        full
     }
 
-    fn flush(&mut self) -> ParquetResult<()> {
-        let (runs, rows) = (mem::take(&mut self.runs), mem::take(&mut self.rows));
-        let own = mem::take(&mut self.columns).into_iter().zip(self.kind.types());
-        let own = own.map(|(values, (_, optional))| Column::own(values, optional));
-        let columns: Vec<Column> = self.labels.of_runs(&runs).chain(own).collect();
-        if rows > 0 { self.file.write(&columns, rows) } else { Ok(()) }
+    fn encode(&self, kind: TableKind, labels: &Labels, file: &TableFile) -> ParquetResult<EncodedGroup> {
+        let own = self.columns.iter().zip(kind.types());
+        let own = own.map(|(values, (_, optional))| Column::own(Cow::Borrowed(values), optional));
+        let columns: Vec<Column<'_>> = labels.of_runs(&self.runs).chain(own).collect();
+        file.encode(&columns, self.rows)
     }
 }
 
@@ -297,7 +316,7 @@ impl Labels {
     }
 
     /// The values of the label columns for runs, each repeated for its number of rows.
-    fn of_runs(&self, runs: &[(&RunRecord, usize)]) -> impl Iterator<Item = Column> {
+    fn of_runs<'c>(&self, runs: &[(&RunRecord, usize)]) -> impl Iterator<Item = Column<'c>> {
         let counts: Vec<usize> = runs.iter().map(|(_, count)| *count).collect();
         let ids = runs.iter().map(|(record, _)| record.id.as_str());
         let policies = runs.iter().map(|(record, _)| record.summary.policy.as_str());
@@ -307,11 +326,11 @@ impl Labels {
             Values::Texts(policies.collect()),
             Values::Integers(seeds.collect()),
         ];
-        let run = run.map(|values| Column::own(values, false));
+        let run = run.map(|values| Column::own(Cow::Owned(values), false));
         let swept = self.swept.iter();
         let swept =
             swept.map(|(key, kind)| Column::of(*kind, runs.iter().map(|(of, _)| of.summary.cell.get(key))));
-        let columns: Vec<Column> = run.into_iter().chain(swept).collect();
+        let columns: Vec<Column<'_>> = run.into_iter().chain(swept).collect();
         columns.into_iter().map(move |column| column.repeated(&counts))
     }
 }

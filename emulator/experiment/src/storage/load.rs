@@ -27,8 +27,16 @@ const TIMELINES: usize = RUNS + 1;
 /// # Errors
 /// When the folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
+    load_stored(root, &RunStore::open(root)?)
+}
+
+/// The study of one study directory, whose runs are open.
+///
+/// # Errors
+/// The errors of [`load`].
+pub(super) fn load_stored(root: &Path, runs: &RunStore) -> Result<Study, Error> {
     let manifest = load_manifest(root)?;
-    let records = load_records(root, &manifest, TIMELINES)?;
+    let records = load_records(runs, &manifest, TIMELINES)?;
     let failures = load_failures(root, &manifest)?;
     let claims = load_claims(root)?;
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
@@ -56,8 +64,7 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 /// The finished runs of a study directory, in the manifest's order; runs of earlier plans are left out. The first
 /// `timelines` runs of the manifest keep their timelines, and so does the first run of each policy in a cell. A
 /// timeline takes far more memory than the rest of a record, and a wide sweep has many thousand runs.
-fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Vec<RunRecord>, Error> {
-    let store = RunStore::open(root)?;
+fn load_records(store: &RunStore, manifest: &Manifest, timelines: usize) -> Result<Vec<RunRecord>, Error> {
     if let Some(damage) = store.damage(manifest.state == RunState::Running) {
         tracing::warn!("{damage}: run again with --resume, which repeats the missing runs");
     }
@@ -135,7 +142,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let mut union = RunUnion::default();
     // Slices take turns: the first runs of the experiment are the first runs of each slice.
     let early = TIMELINES.div_ceil(folders.len());
-    for (at, record) in load_records(first, &manifest, early)?.into_iter().enumerate() {
+    for (at, record) in load_records(&RunStore::open(first)?, &manifest, early)?.into_iter().enumerate() {
         union.push(record, at < early);
     }
     let mut failures = load_failures(first, &manifest)?;
@@ -160,7 +167,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
                 )));
             }
         }
-        for (at, record) in load_records(folder, &other, early)?.into_iter().enumerate() {
+        for (at, record) in load_records(&RunStore::open(folder)?, &other, early)?.into_iter().enumerate() {
             union.add(record, at < early, folder)?;
         }
         failures.extend(load_failures(folder, &other)?);

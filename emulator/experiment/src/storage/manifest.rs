@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::num::NonZero;
 use std::time::SystemTime;
 use std::{fmt, fs};
 
@@ -16,6 +15,7 @@ use volary_engine::results::{Cell, Injected, Summary, run_name};
 
 use super::slices::Slices;
 use crate::files::FileSum;
+use crate::parallel;
 
 /// Name of the line of [`Manifest::world`] about the binding of tasks.
 pub const BINDING: &str = "binding";
@@ -339,7 +339,7 @@ impl Machine {
     fn here() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
         Self {
-            cores: std::thread::available_parallelism().map_or(1, NonZero::get),
+            cores: parallel::threads(),
             cpu: read("/proc/cpuinfo").and_then(|text| model(&text)),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

@@ -77,6 +77,11 @@ impl RunRows {
         Ok(rows)
     }
 
+    /// Number of bytes that the rows of a table take in the file.
+    pub(super) fn bytes(&self, kind: TableKind) -> u64 {
+        self.0.as_ref().map_or(0, |(_, frame)| frame.parts[1 + kind as usize].into())
+    }
+
     /// The columns of the rows of a table, in chunks of rows.
     ///
     /// # Errors

@@ -126,13 +126,8 @@ impl Study {
         let found = || self.cells.iter().flat_map(|group| &group.policies).map(|runs| runs.policy.as_str());
         let known: BTreeSet<&str> = found().collect();
         let planned = self.manifest.points().map(PlannedPoint::label).filter(|label| known.contains(label));
-        let mut labels: Vec<&str> = Vec::new();
-        for label in planned.chain(found()) {
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
-        labels
+        let mut seen = BTreeSet::new();
+        planned.chain(found()).filter(|label| seen.insert(*label)).collect()
     }
 
     /// The swept keys with the values that occur, in order of first appearance.
@@ -229,8 +224,8 @@ impl PolicyRuns {
 
     /// The numbers of two policies under each seed for which both policies have a number.
     pub fn pairs(&self, other: &Self, metric: impl Fn(&Summary) -> f64) -> Vec<(f64, f64)> {
-        let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
-        let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
+        let of_seed = |seed| other.runs.binary_search_by_key(&seed, |run| run.summary.seed).ok();
+        let pair = |run: &Summary| Some((metric(run), metric(&other.runs[of_seed(run.seed)?].summary)));
         let pairs = self.runs.iter().filter_map(|run| pair(&run.summary));
         pairs.filter(|(a, b)| a.is_finite() && b.is_finite()).collect()
     }

@@ -16,7 +16,7 @@ use super::files::{
     CLAIMS, Error, FAILED, LOGS, MANIFEST, REPORT, REPORT_CELLS, RUNS, SUMMARY, TIMELINE, append, check_own,
     failure_path, io, io as failed, is_same, json_line, lock, read, remove, replace, write, write_manifest,
 };
-use super::load::{load, load_manifest};
+use super::load::{load_manifest, load_stored};
 use super::manifest::{self, Failure, HostRecord, Manifest, RunState, utc_now};
 use super::run_record::{RunHead, RunRecord};
 use super::run_store::{EncodedRun, RunStore, gather};
@@ -205,11 +205,12 @@ impl StudyDir {
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
         let ended = Some(utc_now());
         let write = || -> Result<Study, Error> {
-            guard(&self.runs).sync()?;
-            let mut study = load(&self.root)?;
+            let runs = guard(&self.runs);
+            runs.sync()?;
+            let mut study = load_stored(&self.root, &runs)?;
             study.claims = claims.to_vec();
             (study.manifest.state, study.manifest.ended) = (state, ended.clone());
-            write_final_files(&self.root, &study, render)?;
+            write_final_files(&self.root, &runs, &study, render)?;
             Ok(study)
         };
         let study = write();
@@ -295,7 +296,7 @@ impl LockedDir {
         let is_own = |folder: &PathBuf| is_same(folder, &self.root);
         if study.folders.iter().all(is_own) {
             self.check_runs()?;
-            return write_final_files(&self.root, study, render);
+            return write_final_files(&self.root, &RunStore::open(&self.root)?, study, render);
         }
         if !study.folders.iter().any(is_own) {
             self.check_free(study)?;
@@ -305,7 +306,7 @@ impl LockedDir {
         // A run counts as ended only when all its files are written.
         let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
         write_manifest(&self.root, &unfinished)?;
-        write_final_files(&self.root, study, render)?;
+        write_final_files(&self.root, &RunStore::open(&self.root)?, study, render)?;
         write_manifest(&self.root, &study.manifest)
     }
 }
@@ -367,8 +368,8 @@ fn table_name(kind: TableKind) -> String {
 }
 
 /// Writes the files that are made from runs.
-fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
-    say_others(root, study)?;
+fn write_final_files(root: &Path, runs: &RunStore, study: &Study, render: Render) -> Result<(), Error> {
+    say_others(root, runs, study);
     let labels = Labels::of(study);
     for &kind in TableKind::ALL {
         let path = root.join(table_name(kind));
@@ -401,10 +402,9 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
 }
 
 /// Logs the number of finished runs in the folder that belong to an earlier plan.
-fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
+fn say_others(root: &Path, runs: &RunStore, study: &Study) {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
-    let store = RunStore::open(root)?;
-    let others = store.runs().filter(|(id, _)| !kept.contains(id)).count();
+    let others = runs.runs().filter(|(id, _)| !kept.contains(id)).count();
     if others > 0 {
         tracing::warn!(
             "{} of an earlier plan {} not part of this plan: kept in {}, but left out of the results",
@@ -413,7 +413,6 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
             root.join(RUNS).display()
         );
     }
-    Ok(())
 }
 
 /// Function that renders the report of a study. The renderer is in a crate that depends on this one.
