@@ -178,11 +178,11 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
 
 /// How the policies bind tasks to nodes; `None` if all do it in one way.
 fn binding(experiment: &Experiment) -> Option<String> {
-    let mut by: BTreeMap<Binds, Vec<&str>> = BTreeMap::new();
+    let (mut by, mut seen) = (BTreeMap::<Binds, Vec<&str>>::new(), BTreeSet::new());
     for point in &experiment.points {
-        let policies = by.entry(point.policy.traits().binds).or_default();
-        if !policies.contains(&point.label.as_str()) {
-            policies.push(&point.label);
+        let (binds, label) = (point.policy.traits().binds, point.label.as_str());
+        if seen.insert((binds, label)) {
+            by.entry(binds).or_default().push(label);
         }
     }
     let each = by.iter().map(|(binds, policies)| format!("{} by {}", binds.words(), policies.join(", ")));

@@ -115,8 +115,10 @@ impl Experiment {
         // A claim may refer to a value of a key that an override has pinned to another value.
         for (key, pinned) in &sweep {
             let all = known.entry(key.clone()).or_default();
-            let others: Vec<_> = pinned.iter().filter(|value| !all.contains(value)).cloned().collect();
-            all.extend(others);
+            if all != pinned {
+                let others: Vec<_> = pinned.iter().filter(|value| !all.contains(value)).cloned().collect();
+                all.extend(others);
+            }
         }
         let experiment = planner.finish(path, &document, file, sweep, &known)?;
         let changed = sweep::changes(&overrides.set, &written, &axes);
