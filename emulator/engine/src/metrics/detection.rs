@@ -25,8 +25,12 @@ pub struct DetectionTracker<'a> {
     layout: &'a Layout,
     faults: &'a Faults,
     part: Option<MeasuredPart>,
+    /// Index of the next crash of the faults.
+    next: usize,
     /// The members that have failed or are held dead.
     failed: BTreeMap<u32, Failed>,
+    /// Number of crashes in the measured part.
+    crashes: u64,
     suspected: Gauge,
     detected: Gauge,
     known: Gauge,
@@ -56,7 +60,9 @@ impl<'a> DetectionTracker<'a> {
             layout,
             faults,
             part,
+            next: 0,
             failed: BTreeMap::new(),
+            crashes: 0,
             suspected: Gauge::new(),
             detected: Gauge::new(),
             known: Gauge::new(),
@@ -65,15 +71,6 @@ impl<'a> DetectionTracker<'a> {
             deaths_of_sound: 0,
             deaths_among_sound: 0,
         }
-    }
-
-    /// The crashes of members in the measured part, each with its time.
-    fn crashes(&self) -> impl Iterator<Item = (u32, Time)> {
-        let measured = |at| self.part.is_some_and(|part| part.contains(at));
-        self.faults.crashes().iter().filter(move |crash| measured(crash.at)).filter_map(|crash| {
-            let Role::Node(member) = self.layout.role(ActorId(crash.who.0)) else { return None };
-            Some((member, crash.at))
-        })
     }
 
     /// The begin of the outage of a member that is down.
@@ -90,13 +87,13 @@ impl<'a> DetectionTracker<'a> {
         self.faults.crash_between(self.layout.endpoint(self.layout.node(member)), since, now).is_none()
     }
 
-    /// Whether all members that are up hold this one dead.
+    /// Whether all members that are up, at least one, hold this one dead.
     fn is_known(&self, member: u32, now: Time) -> bool {
         let by = &self.failed[&member].by;
-        (0..self.layout.nodes()).filter(|other| *other != member).all(|other| {
-            by.get(&other).is_some_and(|since| self.remembers(other, *since, now))
-                || self.down_since(other, now).is_some()
-        })
+        let others = (0..self.layout.nodes()).filter(|other| *other != member);
+        let mut up = others.filter(|other| self.down_since(*other, now).is_none()).peekable();
+        up.peek().is_some()
+            && up.all(|other| by.get(&other).is_some_and(|since| self.remembers(other, *since, now)))
     }
 
     /// Whether some member held this one dead when it crashed.
@@ -126,20 +123,53 @@ impl<'a> DetectionTracker<'a> {
             }
             return;
         };
-        let is_known = standing == Standing::Dead && self.is_known(member, now);
-        let held = self.was_held(member, at);
         let Some(failed) = self.failed.get_mut(&member).filter(|_| part.contains(at)) else { return };
-        let (after, is_dead) = (now.since(at).as_secs_f64(), standing == Standing::Dead);
-        for (happens, held, seen, gauge) in [
-            (true, held, &mut failed.suspected, &mut self.suspected),
-            (is_dead, held, &mut failed.detected, &mut self.detected),
-            (is_known, false, &mut failed.known, &mut self.known),
-        ] {
-            if (happens || held) && *seen != Some(at) {
-                *seen = Some(at);
-                gauge.add(if held { 0.0 } else { after }, 1);
+        first(&mut failed.suspected, &mut self.suspected, at, now);
+        if standing == Standing::Dead {
+            first(&mut failed.detected, &mut self.detected, at, now);
+            self.learn(member, now);
+        }
+    }
+
+    /// Records that a crash is known, if the member is down and all others hold it dead.
+    fn learn(&mut self, member: u32, now: Time) {
+        let Some(at) = self.down_since(member, now) else { return };
+        if self.part.is_some_and(|part| part.contains(at))
+            && self.is_known(member, now)
+            && let Some(failed) = self.failed.get_mut(&member)
+        {
+            first(&mut failed.known, &mut self.known, at, now);
+        }
+    }
+
+    /// Takes up the crashes until now. That of a member which another holds dead is detected at once; and each makes an
+    /// earlier crash known if all others knew of that.
+    fn crash(&mut self, until: Time) {
+        let Some(part) = self.part else { return };
+        while let Some(crash) = self.faults.crashes().get(self.next).filter(|crash| crash.at <= until) {
+            self.next += 1;
+            let Role::Node(member) = self.layout.role(ActorId(crash.who.0)) else { continue };
+            let at = crash.at;
+            self.crashes += u64::from(part.contains(at));
+            if part.contains(at)
+                && self.was_held(member, at)
+                && let Some(failed) = self.failed.get_mut(&member)
+            {
+                first(&mut failed.suspected, &mut self.suspected, at, at);
+                first(&mut failed.detected, &mut self.detected, at, at);
+            }
+            for other in self.failed.keys().copied().collect::<Vec<_>>() {
+                self.learn(other, at);
             }
         }
+    }
+}
+
+/// Records the time from a crash until now, unless that was done for this crash before.
+fn first(seen: &mut Option<Time>, gauge: &mut Gauge, crash: Time, now: Time) {
+    if *seen != Some(crash) {
+        *seen = Some(crash);
+        gauge.add(now.since(crash).as_secs_f64(), 1);
     }
 }
 
@@ -147,28 +177,21 @@ impl PolicyMetric for DetectionTracker<'_> {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
         if let (Note::Regards { member, standing }, Role::Node(by)) = (note, self.layout.role(who)) {
+            self.crash(now);
             self.regards(now, by, member, standing);
         }
     }
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         let Some(part) = self.part else { return };
-        // Members that held another dead before it crashed learn nothing new afterwards.
-        let crashes: Vec<(u32, Time)> = self.crashes().filter(|(_, at)| *at < end).collect();
-        let last: BTreeMap<u32, Time> = crashes.iter().copied().collect();
-        let is_new = |member: &u32, at| self.failed.get(member).is_some_and(|of| of.detected != Some(at));
-        let silent = last.iter().filter(|(member, at)| is_new(member, **at) && self.was_held(**member, **at));
-        for _ in 0..silent.count() {
-            self.suspected.add(0.0, 1);
-            self.detected.add(0.0, 1);
-        }
+        self.crash(Time(end.0.saturating_sub(1)));
         let hours =
             end.min(part.until).since(part.from).as_secs_f64() / 3600.0 * f64::from(self.layout.nodes());
         let rate = |count: u64| count as f64 / hours;
         results.sections.detection = Some(Detection {
-            crashes: crashes.len() as u64,
-            detected: self.detected.weight() / crashes.len() as f64,
-            known: self.known.weight() / crashes.len() as f64,
+            crashes: self.crashes,
+            detected: self.detected.weight() / self.crashes as f64,
+            known: self.known.weight() / self.crashes as f64,
             suspected_s: self.suspected.spread(),
             detected_s: self.detected.spread(),
             known_s: self.known.spread(),
@@ -232,7 +255,7 @@ mod tests {
             (10, 1, 0, Standing::Dead),
         ];
         let found = found(faults, &notes);
-        assert_eq!((found.crashes, found.detected), (2, 0.5));
+        assert_eq!((found.crashes, found.detected, found.known), (2, 0.5, 0.5));
         assert_eq!((found.suspected_s.max, found.detected_s.max, found.known_s.max), (1.0, 2.0, 8.0));
         // Four members and one hour.
         assert_eq!((found.false_suspicions, found.false_deaths), (0.25, 0.75));
@@ -249,5 +272,21 @@ mod tests {
         }
         let revised = found(faults, &[before, (2, 1, 2, Standing::Alive), (5, 1, 2, Standing::Dead)]);
         assert_eq!((revised.detected, revised.detected_s.max), (1.0, 2.0));
+    }
+
+    #[test]
+    fn a_crash_is_known_without_news_if_all_hold_the_member_dead() {
+        let faults = r#"[
+            {"crash": {"who": ["node:2"], "at": "3s"}}, {"crash": {"who": ["node:3"], "at": "7s"}}
+        ]"#;
+        let dead = |at, by, member| (at, by, member, Standing::Dead);
+        let of_both = found(faults, &[dead(1, 0, 2), dead(1, 1, 2), dead(8, 0, 3)]);
+        assert_eq!(
+            (of_both.known, of_both.known_s.max),
+            (0.5, 4.0),
+            "member 3 did not know when it went down"
+        );
+        let before = found(faults, &[dead(1, 0, 2), dead(1, 1, 2), dead(2, 3, 2)]);
+        assert_eq!((before.known, before.known_s.max), (0.5, 0.0));
     }
 }

@@ -44,6 +44,6 @@ pub struct DepthResults {
 }
 
 /// The value of a number that results of earlier versions lack.
-const fn nan() -> f64 {
+pub(super) const fn nan() -> f64 {
     f64::NAN
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::policies::{Caches, Gossips, Traits};
 
 use super::distribution::{DeliveryTimes, Spread, nan_if_null};
+use super::graphs::nan;
 
 /// Sections of the summary that only some policies have.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -213,7 +214,7 @@ pub struct Detection {
     #[schemars(with = "Option<f64>")]
     pub detected: f64,
     /// Share of the crashes of which all members that were up knew before the crashed one restarted or the run ended.
-    #[serde(deserialize_with = "nan_if_null")]
+    #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub known: f64,
     /// Time from a crash until another member suspected the crashed one, or held it dead; over crashes.

@@ -145,6 +145,11 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     if numbers.is_empty() {
         numbers.extend(usual_numbers(&study).pop());
     }
+    if numbers.is_empty() && matches!(kind, FigureKind::Sweep | FigureKind::Heat) {
+        let why =
+            "no job finished, and nothing of gossip was measured; choose a number with --number".to_owned();
+        return Err(FigureError::Lacks { what, why });
+    }
     let request = Request { study: &study, policies: &policies, options, title: &title, numbers, what };
     let panels = match kind {
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
