@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
     ("volary_actors", 20_209),
     ("volary_netem", 3_027),
-    ("volary_engine", 18_800),
+    ("volary_engine", 18_799),
     ("volary_experiment", 13_836),
     ("volary_hosts", 8_047),
     ("volary_report", 8_070),

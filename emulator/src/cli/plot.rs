@@ -49,7 +49,7 @@ pub(super) struct Options {
     /// Title of the horizontal axis of a sweep; if absent, the meaning of the swept key.
     #[arg(long, value_name = "TEXT")]
     x_title: Option<String>,
-    /// Title of the vertical axis of a sweep of one number; if absent, the number.
+    /// Title of the vertical axis of a sweep of one number; if absent, only its panels are titled by the number.
     #[arg(long, value_name = "TEXT")]
     y_title: Option<String>,
     /// The swept key along the axis of a sweep, or a number of the results, in whose means each cell is a point; if

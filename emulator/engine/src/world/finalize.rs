@@ -166,11 +166,10 @@ impl FinishedRun<'_> {
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
-        let real = self.real.take().map(|RealTime { certificate, cores, notes: more }| {
-            notes.extend(more);
-            (Some(certificate), cores)
+        let (fidelity, cores) = self.real.take().map_or_else(Default::default, |real| {
+            notes.extend(real.notes);
+            (Some(real.certificate), real.cores)
         });
-        let (fidelity, cores) = real.unwrap_or_default();
         notes.extend(actors.iter().flat_map(|(role, load)| load.overload(role, accounts.length)));
         notes.extend(accounts.notes.into_iter().chain(self.world.workload().warnings().iter().cloned()));
         let summary = Summary {

@@ -1,12 +1,9 @@
 //! Synthetic measurements and a manifest for the tests of files, tables and pages.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use volary_engine::results::{
     Applied, Brief, CacheRow, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected,
-    JobCounts, JobRow, JobTimes, LoadRow, Measured, MessageRow, Messages, PolicySections, SCHEMA, Summary,
-    TaskCounts,
+    JobCounts, JobRow, JobTimes, LoadRow, Measured, MessageRow, Messages, SCHEMA, Summary, TaskCounts,
 };
 
 use super::manifest::{Manifest, RunState};
@@ -125,14 +122,11 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             over_10x: 0.05,
             unqueued: None,
         },
-        classes: BTreeMap::new(),
         makespan_s: 0.02 * submitted as f64,
         drain_s: 0.5,
         throughput_per_s: 2.0,
         utilization: 0.7,
         goodput: 0.6,
-        deadlines: None,
-        graphs: None,
         messages: Messages {
             total: 64 * submitted,
             dropped: 3,
@@ -140,18 +134,6 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             bytes: 80 * 64 * submitted,
             by_kind: by_kind.map(|(kind, each)| (kind.to_owned(), each * submitted)).into(),
         },
-        sections: PolicySections::default(),
-        values: Default::default(),
-        unused_schedulers: None,
-        window: None,
-        unsettled: None,
-        actors: [].into(),
-        shared: None,
-        fidelity: None,
-        interference: None,
-        scheduled: Vec::new(),
-        injections: Vec::new(),
-        executed_again: None,
         engine: Engine {
             events: 1_000 * submitted,
             order_hash: format!("{seed:016x}"),
@@ -160,6 +142,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             wall_s: 1.6,
             peak_rss_bytes: 50_000_000,
         },
+        ..Summary::default()
     }
 }
 

@@ -568,7 +568,10 @@ mod tests {
         plot.y.label.clear();
         let svg = plot.picture().in_page().into_string();
         assert!(svg.contains("…") && svg.contains(&format!("<title>{}</title>", plot.title)), "{svg}");
-        assert!(!svg.contains("rotate(-90)") && !svg.contains("></text>"), "an axis without a title: {svg}");
+        assert!(
+            !svg.contains("rotate(-90)") && !svg.contains("\"></text>"),
+            "an axis without a title: {svg}"
+        );
         plot.y.spread = AxisScale::Log;
         assert!(plot.picture().in_page().into_string().contains(">logarithmic</text>"));
     }

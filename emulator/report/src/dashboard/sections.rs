@@ -295,9 +295,12 @@ fn tile_of(core: &CoreState) -> Tile {
     Tile { core: core.core, busy: core.busy, slowdown: core.slowdown, host: core.host.clone() }
 }
 
+/// A measure of the load: its name, and its value.
+type LoadMeasure = (&'static str, fn(&HistoryPoint) -> u64);
+
 /// The load under each policy, on common scales, and messages by kind.
 fn load(snapshot: &Snapshot, cell: &CellView) -> Markup {
-    const LOADS: [(&str, fn(&HistoryPoint) -> u64); 2] =
+    const LOADS: [LoadMeasure; 2] =
         [("running copies", |point| point.copies_running), ("tasks that wait", |point| point.tasks_waiting)];
     let runs = || cell.runs.iter().filter(|run| run.history.len() > 1);
     let end = runs().map(|run| run.at_s).fold(0.0, f64::max);
@@ -333,7 +336,7 @@ fn load(snapshot: &Snapshot, cell: &CellView) -> Markup {
 fn over_time(
     snapshot: &Snapshot,
     run: &RunView,
-    (title, of): (&str, fn(&HistoryPoint) -> u64),
+    (title, of): LoadMeasure,
     (end, most): (f64, f64),
 ) -> Picture {
     let points = run.history.iter().map(|point| (point.at_s, of(point) as f64)).collect();
