@@ -1,14 +1,14 @@
 //! `volary inject` into runs of agents on loopback.
 
 use std::fs;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use volary_experiment::storage;
 
 use crate::cluster::{Cluster, LONG, finish, inject, interrupt, kill};
-use crate::common::binary::{expect, lines, refuses_all};
+use crate::common::binary::{command, expect, lines, refuses_all};
 use crate::common::page;
 
 /// Jobs with copies of 50 ms, on more nodes than they need.
@@ -82,6 +82,13 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     assert!(report.contains("Interference was injected into 1 run") && report.contains("class=\"injected\""));
     let (compared, _) = expect(cluster.path(), "compare r r", 0);
     assert!(compared.contains("INJECTED: interference was injected into the first"), "{compared}");
+    let mut watching = command(cluster.path());
+    let watching = watching.args(["watch", "r"]).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut watching = watching.spawn().unwrap();
+    let shown = page::snapshot(&page::address(&mut watching));
+    kill(watching);
+    let says = shown["runs"][0]["injections"][0]["says"].as_str().unwrap();
+    assert!(says.starts_with("cores 0-7 on h1, cores 8-11 on h2, cores 20 on h3, bernoulli = {"), "{says}");
     // The log of inputs contains the injection, so the replay agrees with the record.
     let replayed = lines(&expect(cluster.path(), "replay r --json", 0).0).remove(0);
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use volary_engine::results::{CopyEnd, CopyRow};
 use volary_experiment::number;
 use volary_experiment::storage::run_record::Slice;
@@ -246,14 +247,15 @@ pub(super) const fn words(end: CopyEnd) -> &'static str {
 }
 
 /// A core at one moment.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Tile {
     pub core: u32,
     /// Whether the core runs a copy.
     pub busy: bool,
-    /// Factor by which the core is slowed down, at least 1; `None` while its node is down or paused.
+    /// Factor by which interference slows the core down, at least 1; `None` while its node is down or paused.
     pub slowdown: Option<f64>,
-    /// The host that emulates the core, if there are several.
+    /// The host that emulates the core, in a run on hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
 

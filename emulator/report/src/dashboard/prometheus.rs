@@ -40,11 +40,10 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     begun().for_each(|(policy, _, done)| text.sample("volary_jobs_finished", &[("policy", policy)], done));
     let Some(cell) = &snapshot.cell else { return text.0 };
     let name = cell_name(&cell.cell);
-    let labels = |run: &RunView| [run.policy.clone(), name.clone(), run.seed.to_string()];
     let labelled = |text: &mut Metrics, metric: &str, run: &RunView, more: &[(&str, &str)], value: f64| {
-        let values = labels(run);
-        let of_run = ["policy", "cell", "seed"].into_iter().zip(values.iter().map(String::as_str));
-        text.sample(metric, &of_run.chain(more.iter().copied()).collect::<Vec<_>>(), value);
+        let seed = run.seed.to_string();
+        let of_run = [("policy", run.policy.as_str()), ("cell", &name), ("seed", &seed)];
+        text.sample(metric, &[&of_run[..], more].concat(), value);
     };
     for (metric, kind, help, value) in NUMBERS {
         text.family(metric, kind, help);

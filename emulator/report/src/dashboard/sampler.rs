@@ -17,8 +17,9 @@ use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch, looks};
 
 use super::snapshot;
-use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, HostCores, RunView, ShardView};
+use super::snapshot::{CoresView, Counts, CurveView, HistoryPoint, HostCores, RunView, ShardView};
 use super::state::Dashboard;
+use crate::chart::timeline::Tile;
 
 /// Minimum real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -120,7 +121,7 @@ impl<'a> Sampler<'a> {
             let up = rate > 0.0 && faults.alive(Endpoint(node.0), now);
             let slowdown = up.then(|| (cores.table().speed(core) / rate).max(1.0));
             let host = hosts.iter().find(|(_, cores)| cores.contains(core)).map(|(host, _)| host.clone());
-            CoreState { core, busy: recorder.is_busy(core), slowdown, host }
+            Tile { core, busy: recorder.is_busy(core), slowdown, host }
         };
         CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
     }

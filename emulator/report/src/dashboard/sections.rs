@@ -14,8 +14,8 @@ use volary_experiment::number::{self, UnitText, count, percent, plural, rough, s
 use volary_experiment::sanitize;
 
 use super::snapshot::{
-    CellView, CoreState, Counts, CurveView, Disturbance, HistoryPoint, PageHeader, RunEntry, RunStage,
-    RunView, ShardView, Snapshot,
+    CellView, Counts, CurveView, Disturbance, HistoryPoint, PageHeader, RunEntry, RunStage, RunView,
+    ShardView, Snapshot,
 };
 use crate::chart::bars;
 use crate::chart::cdf::{Curve, distribution};
@@ -122,18 +122,18 @@ fn counts(header: &PageHeader, cell: &CellView) -> Markup {
         div.card { div.scroll tabindex="0" {
             table {
                 thead { tr {
-                    th scope="col" { "policy" } th scope="col" { "seed" } th scope="col" { "emulated time" }
-                    th scope="col" { "jobs finished" }
+                    th scope="col" { "policy" } th scope="col" { "emulated time" } th scope="col" { "jobs finished" }
                     @for (name, _) in &columns { th scope="col" { (name) } }
+                    th scope="col" { "seed" }
                 } }
                 tbody { @for run in &cell.runs {
                     @let Counts { jobs, jobs_finished, .. } = run.counts;
                     tr {
                         (policy_head(header.colour(&run.policy), &run.policy, "row"))
-                        td { (run.seed) }
                         td { (seconds(run.at_s)) }
                         td { (count(jobs_finished)) " of " (count(jobs)) }
                         @for (_, number) in &columns { td { (count(number(run))) } }
+                        td { (run.seed) }
                     }
                 } }
             }
@@ -235,7 +235,10 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
 fn disturbances(snapshot: &Snapshot) -> Markup {
     let mut of_cell: Vec<&Disturbance> = Vec::new();
     for one in snapshot.cell.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.disturbances) {
-        if !of_cell.contains(&one) {
+        // The ends of runs cut them at different times.
+        let is_known =
+            |other: &&Disturbance| (&other.kind, other.at_s, &other.says) == (&one.kind, one.at_s, &one.says);
+        if !of_cell.iter().any(is_known) {
             of_cell.push(one);
         }
     }
@@ -273,7 +276,7 @@ fn cores(snapshot: &Snapshot, cell: &CellView) -> Markup {
     let listed: usize = runs.iter().map(|run| run.cores.listed.len()).sum();
     let every = listed.div_ceil(MOST_TILES).max(1);
     let picture = |run: &&RunView| {
-        let shown: Vec<Tile> = run.cores.listed.iter().step_by(every).map(tile_of).collect();
+        let shown: Vec<Tile> = run.cores.listed.iter().step_by(every).cloned().collect();
         let total = u64::from(run.cores.total);
         let which = match run.cores.step.max(1) as usize * every {
             1 => plural(total, "core"),
@@ -289,10 +292,6 @@ fn cores(snapshot: &Snapshot, cell: &CellView) -> Markup {
             (legend_of(&legend))
         }
     }
-}
-
-fn tile_of(core: &CoreState) -> Tile {
-    Tile { core: core.core, busy: core.busy, slowdown: core.slowdown, host: core.host.clone() }
 }
 
 /// A measure of the load: its name, and its value.

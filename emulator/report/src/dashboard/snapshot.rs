@@ -20,6 +20,8 @@ use volary_experiment::number;
 use volary_experiment::storage::run_record::{Look, RunRecord, Sketch};
 use volary_netem::FaultSpec;
 
+use crate::chart::timeline::Tile;
+
 /// An experiment at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Snapshot {
@@ -246,20 +248,7 @@ pub struct CoresView {
     pub total: u32,
     /// Distance between listed cores: every `step`-th core is listed.
     pub step: u32,
-    pub listed: Vec<CoreState>,
-}
-
-/// A core at one moment.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct CoreState {
-    pub core: u32,
-    /// Whether the core runs a copy.
-    pub busy: bool,
-    /// Factor by which interference slows the core down, at least 1; `None` while its node is down or paused.
-    pub slowdown: Option<f64>,
-    /// The host that emulates the core, in a run on hosts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    pub listed: Vec<Tile>,
 }
 
 /// The cores of the hosts of a run, by host; empty unless the run is on hosts.

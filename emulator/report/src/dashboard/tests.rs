@@ -9,7 +9,7 @@ use volary_experiment::storage::run_record::{Look, Sketch};
 use super::*;
 use crate::dashboard::Dashboard;
 use crate::dashboard::prometheus::metrics;
-use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
+use crate::dashboard::snapshot::{CoresView, Counts, Disturbance, HistoryPoint};
 
 /// A snapshot of a run in progress, in which every name is `name`.
 fn snapshot(name: &str) -> Snapshot {
@@ -27,7 +27,7 @@ fn snapshot(name: &str) -> Snapshot {
     let curve = CurveView { policy: name.to_owned(), running: true, each: 2, runs: vec![(sketch, 100)] };
     let late = LateSoFar { p50_s: 1e-5, p99_s: 1e-3, max_s: 0.01 };
     let host = |core| (core == 10).then(|| name.to_owned());
-    let core = |core, slowdown| CoreState { core, busy: core == 1, slowdown, host: host(core) };
+    let core = |core, slowdown| Tile { core, busy: core == 1, slowdown, host: host(core) };
     let point = |at| HistoryPoint { at_s: at, copies_running: 3, tasks_waiting: 7 };
     let run = RunView {
         run: name.to_owned(),
@@ -117,10 +117,11 @@ fn every_section_shows_its_part_of_the_snapshot() {
 fn policies_are_shown_side_by_side() {
     let mut many = snapshot("n");
     let cell = many.cell.as_mut().unwrap();
-    let core = |core| CoreState { core, busy: true, slowdown: Some(1.0), host: None };
+    let core = |core| Tile { core, busy: true, slowdown: Some(1.0), host: None };
     let cores = |total| CoresView { total, step: 1, listed: (0..total).map(core).collect() };
     cell.runs = (0..8).map(|at| RunView { policy: format!("p{at}"), ..cell.runs[0].clone() }).collect();
     cell.runs[7].history[1].copies_running = 300;
+    cell.runs[7].disturbances[0].until_s = Some(12.5);
     let tiles = |many: &Snapshot| render(many)[5].matches("<rect class=\"fill\"").count();
     for (runs, total, shown) in [(8, 600, 8 * 150), (3, 400, 3 * 400), (3, 401, 3 * 201), (1, 600, 600)] {
         let cell = many.cell.as_mut().unwrap();
@@ -134,6 +135,7 @@ fn policies_are_shown_side_by_side() {
         assert!(sections[6].contains(&format!("p{at}: running copies</text>")), "{}", sections[6]);
     }
     assert_eq!(sections[6].matches(">200</text>").count(), 8, "{}", sections[6]);
+    assert_eq!(sections[4].matches("<li>").count(), 1, "all policies meet the same faults: {}", sections[4]);
 }
 
 /// Injections from outside are kept with their run when another run begins, one entry for all hosts.
