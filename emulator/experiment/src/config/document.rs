@@ -25,15 +25,21 @@ pub type Node<'t> = Spanned<DeValue<'t>>;
 /// The start of the parser's message for a duplicate key.
 const DUPLICATE: &str = "duplicate key";
 
-/// The texts that a document borrows from; all live until the list is dropped.
+/// The texts that a document borrows from; all live until the list is dropped. Places are filled in order; those of
+/// the next list are more than twice as many.
 #[derive(Debug, Default)]
-pub struct Texts(OnceCell<Box<(String, Self)>>);
+pub struct Texts {
+    places: Vec<OnceCell<String>>,
+    next: OnceCell<Box<Self>>,
+}
 
 impl Texts {
     fn keep(&self, text: String) -> &str {
-        match self.0.get() {
-            Some(kept) => kept.1.keep(text),
-            None => &self.0.get_or_init(|| Box::new((text, Self::default()))).0,
+        let filled = self.places.partition_point(|place| place.get().is_some());
+        let longer = || Box::new(Self { places: vec![OnceCell::new(); 2 * filled + 1], ..Self::default() });
+        match self.places.get(filled) {
+            Some(free) => free.get_or_init(|| text),
+            None => self.next.get_or_init(longer).keep(text),
         }
     }
 }
