@@ -144,9 +144,9 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 20_209),
     ("volary_netem", 3_027),
     ("volary_engine", 18_799),
-    ("volary_experiment", 13_836),
+    ("volary_experiment", 13_838),
     ("volary_hosts", 8_047),
-    ("volary_report", 8_062),
+    ("volary_report", 8_064),
     ("volary", 5_360),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is

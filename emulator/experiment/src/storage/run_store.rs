@@ -20,6 +20,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use volary_engine::results::Measured;
+use zstd::bulk::Compressor;
 
 use super::files::{Error, RUNS, append, io as failed, replace, set_aside};
 use super::frames::{HEADER, NextFrame, PREFIX, SECTION, frame, next_frame, prefix, read_prefix, vocabulary};
@@ -375,12 +376,13 @@ impl EncodedRun {
     /// When a part is an error, or the run is larger than 4 GiB.
     pub fn of(run: &str, parts: impl Iterator<Item = io::Result<Vec<u8>>>) -> io::Result<Self> {
         let (mut lengths, mut all) = ([0; PARTS], Vec::new());
+        let mut packer = Compressor::new(LEVEL)?;
         for (part, length) in parts.zip(&mut lengths) {
             let part = part?;
             if !part.is_empty() {
-                let before = all.len();
-                zstd::stream::copy_encode(&part[..], &mut all, LEVEL)?;
-                *length = u32::try_from(all.len() - before).map_err(|_| ErrorKind::FileTooLarge)?;
+                let packed = packer.compress(&part)?;
+                *length = u32::try_from(packed.len()).map_err(|_| ErrorKind::FileTooLarge)?;
+                all.extend(packed);
             }
         }
         let (mut payload, mut bytes) = (Vec::new(), Vec::new());
