@@ -147,7 +147,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_experiment", 13_838),
     ("volary_hosts", 8_047),
     ("volary_report", 8_064),
-    ("volary", 5_360),
+    ("volary", 5_366),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

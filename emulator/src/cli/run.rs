@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, run_id};
@@ -9,11 +10,11 @@ use volary_experiment::config::error::nearest;
 use volary_experiment::config::{Experiment, RuntimeKind};
 use volary_experiment::control::Fleet;
 use volary_experiment::files::Files;
-use volary_experiment::number;
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::RunRecord;
 use volary_experiment::storage::slices::SweepSlice;
 use volary_experiment::storage::{self, NewFolder, study};
+use volary_experiment::{cost, number};
 use volary_report::{columns, table};
 
 use super::args;
@@ -87,6 +88,7 @@ enum Resume {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
     let Some(style) = options.table.style()? else {
         print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
@@ -129,6 +131,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     } else if !options.quiet {
         print(&table::text(&outcome.study, &style))?;
         print(&summary(&outcome, &run.out))?;
+        if experiment.run.runtime == RuntimeKind::Virtual && options.pace.is_none() {
+            print(&threads_used(&outcome, begun))?;
+        }
     }
     if control.stopped() && outcome.state == RunState::Finished {
         tracing::warn!("stopped after the last run: all results are complete");
@@ -231,6 +236,18 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
     let report = out.join(storage::REPORT);
     let report = if report.exists() { format!("\nreport:  {}", report.display()) } else { String::new() };
     format!("{cost}\nresults: {}{report}", out.display())
+}
+
+/// How well the threads were used: the share of their time in which they computed, and the time in which no run was
+/// under way.
+fn threads_used(Outcome { threads, span: [first, last], .. }: &Outcome, begun: Instant) -> String {
+    let (all, cpu) = (begun.elapsed().as_secs_f64(), cost::process_cpu_s());
+    let [before, after] = [*first - begun, last.elapsed()].map(|span| number::seconds(span.as_secs_f64()));
+    let busy = number::percent((cpu / (all * *threads as f64)).min(1.0));
+    format!(
+        "threads: {threads}, busy {busy} of {}, of which {before} before the first run and {after} after the last",
+        number::seconds(all)
+    )
 }
 
 fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: bool) -> ExitCode {

@@ -2,7 +2,6 @@
 //! time is executed here, and its cost is measured.
 
 use std::any::Any;
-use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +50,7 @@ struct Pool<'a> {
 pub(super) fn run(
     experiment: &Experiment,
     runs: &[Run],
-    threads: Option<usize>,
+    threads: usize,
     folder: &StudyDir,
     controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
@@ -65,8 +64,6 @@ pub(super) fn run(
         let _ = send.send(equal);
     }
     drop(send);
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = threads.unwrap_or(cores);
     // Concurrent runs in real time would disturb each other.
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let pool = Pool {

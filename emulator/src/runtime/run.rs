@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use volary_actors::program::Launcher as _;
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
@@ -11,6 +12,7 @@ use volary_experiment::config::experiment::MOST_REPLICATIONS;
 use volary_experiment::config::{CellLoad, ConfigError, Experiment, Repeat, Run, RuntimeKind, describe};
 use volary_experiment::control::{ExpectedRun, Fleet, NOTICE, StudyControl};
 use volary_experiment::number::plural;
+use volary_experiment::parallel;
 use volary_experiment::stats::enough;
 use volary_experiment::storage::input_log::{self, Sink};
 use volary_experiment::storage::manifest::{Failure, Manifest, OfferedLoad, Provenance, RunState, utc_now};
@@ -53,6 +55,10 @@ pub struct Outcome {
     /// Runs that could not finish.
     pub failures: Vec<Failure>,
     pub state: RunState,
+    /// Number of concurrent runs.
+    pub threads: usize,
+    /// The times when the first run began and the last one ended.
+    pub span: [Instant; 2],
 }
 
 /// Puts the policies of a cell under one seed beside each other if runs have a pace.
@@ -99,20 +105,13 @@ pub fn run(
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
     let render: Render = options.render.unwrap_or(|_| RenderedReport::default());
+    let (threads, begun) = (options.threads.unwrap_or_else(parallel::threads), Instant::now());
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
         let mut todo = runs.clone();
         while !todo.is_empty() {
             let (controller, log) = (controller.as_ref(), log.as_ref());
-            failures.extend(pool::run(
-                experiment,
-                &todo,
-                options.threads,
-                &folder,
-                controller,
-                log,
-                control,
-            )?);
+            failures.extend(pool::run(experiment, &todo, threads, &folder, controller, log, control)?);
             todo = match experiment.repeat {
                 Repeat::Auto if failures.is_empty() && !control.stopped() => more(experiment, &runs, &folder),
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -129,6 +128,7 @@ pub fn run(
         let _ = folder.finish(RunState::Failed, &[], render);
         control.report(|observer| observer.over(RunState::Failed));
     })?;
+    let span = [begun, Instant::now()];
     // This releases the hosts, and their references to the log.
     drop(controller);
     let summaries: Vec<_> = runs.iter().filter_map(|run| folder.summary(&run.id)).collect();
@@ -143,7 +143,7 @@ pub fn run(
     let study = folder.finish(state, &claims, render)?;
     control.report(|observer| observer.over(state));
     log.map_or(Ok(()), Sink::close)?;
-    Ok(Outcome { study, summaries, claims, failures, state })
+    Ok(Outcome { study, summaries, claims, failures, state, threads: threads.min(runs.len().max(1)), span })
 }
 
 /// Checks whether an experiment can be run with these options on this machine.
