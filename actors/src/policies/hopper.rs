@@ -1,10 +1,9 @@
 //! Hopper: jobs are served by virtual sizes, which have room for second copies, and schedulers may refuse cores.
 //!
-//! The text of the paper could not be had. The protocol is written from its abstract and from memory of it, and these
-//! parts of it are left out: the learning of the tail index β, which is a parameter; the factor for the communication
-//! of jobs of several phases, which the emulator does not have, so that it is one; ε-fairness, for which a
-//! scheduler would have to know the number of jobs of all others: ε is one; and cores kept free for second copies to
-//! come.
+//! The full paper was not available. The protocol follows its abstract and our memory of it. These parts are left out:
+//! the learning of the tail index β, which is a parameter; the factor for the communication of jobs of several phases,
+//! which the emulator does not have (it is one); ε-fairness, for which a scheduler would have to know the number of
+//! jobs of all others (ε is one); and cores kept free for second copies to come.
 
 mod node;
 

@@ -87,7 +87,7 @@ impl PolicySpec {
     /// If it cannot run; the text reads "key: reason and remedy".
     pub fn check(&self, layout: &Layout) -> Result<(), String> {
         if self.traits().one_scheduler && layout.schedulers() != 1 {
-            return Err(format!("{} is a central scheduler, and runs on a layout with one", self.name));
+            return Err(format!("{} is a central scheduler: its layout needs one scheduler", self.name));
         }
         self.policy.check_parameters(layout)
     }

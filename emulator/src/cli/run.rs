@@ -75,7 +75,7 @@ pub(super) struct Options {
 
 fn pace(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (1e-6..=1e6).contains(factor));
-    factor.ok_or_else(|| format!("`{text}` is no number from 0.000001 to 1000000"))
+    factor.ok_or_else(|| format!("`{text}` is not a number from 0.000001 to 1000000"))
 }
 
 /// The condition for continuing an earlier run.
@@ -144,7 +144,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, &experiment, options.check))
 }
 
-/// The number of parallel runs. A paced run mostly waits, so the policies of a cell need no processor each.
+/// The number of parallel runs. A paced run mostly waits, so the policies of a cell can share processors.
 fn threads(options: &Options, experiment: &Experiment) -> Option<usize> {
     let policies = options.pace.map(|_| experiment.labels().len());
     options.threads.map(usize::from).or(policies)

@@ -128,7 +128,7 @@ impl Pool<'_> {
             }
             // The measurements of the first attempt are kept.
             (Err(RunError::Refused(now)), Err(RunError::Broken { measured, .. })) => {
-                Err(RunError::Broken { why: format!("{why}; on the hosts that are left: {now}"), measured })
+                Err(RunError::Broken { why: format!("{why}; the run failed again: {now}"), measured })
             }
             (again, _) => again,
         }

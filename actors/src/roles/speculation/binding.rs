@@ -58,8 +58,8 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 
-    /// Queues a copy of a task that has no other copy. The successor of a lost copy comes before all others, that of a
-    /// restarted copy in second place.
+    /// Queues a copy of a task that has no other copy. The successor of a lost copy goes first in the queue, that of a
+    /// restarted copy second.
     fn again(&mut self, wanted: WantedCopy, fx: &mut Effects<'_>);
 
     /// The next queued copy whose task is needed, with a node for it, if a node is available now.

@@ -509,7 +509,7 @@ fn check_policy(
     let (traits, preemption) = (entry.spec.traits(), file.service.preemption);
     let slice = match traits.time_slice {
         Some((key, slice)) if slice <= preemption => Err(format!(
-            "{key}: service.preemption, {preemption}, uses up all {slice}, and no task would ever end; write a longer time"
+            "{key}: service.preemption, {preemption}, uses up all {slice}, so no task would end; write a longer time"
         )),
         _ => Ok(()),
     };

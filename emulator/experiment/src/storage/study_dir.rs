@@ -1,7 +1,7 @@
-//! The study directory: filled by a run, or locked while its final files are written again.
+//! The study directory: filled by a study, or locked while its final files are written again.
 //!
-//! The report consists of a page, and of files with the cells that the page loads when they are opened. The default
-//! folder of a run is `runs/<experiment>`, with a number if this name is taken.
+//! The report consists of a page, and of files with cells, which the page loads when a reader opens them. The default
+//! study directory is `runs/<experiment>`, with a number if this name is taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shade_has_the_depth_of_its_cell_and_a_gap_has_none() {
+    fn a_cell_is_shaded_by_its_depth_and_a_gap_is_not_shaded() {
         let series = None;
         let shade = |depth| {
             let (title, link) = (String::new(), "c2".to_owned());

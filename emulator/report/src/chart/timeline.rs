@@ -19,9 +19,9 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline. Callers shorten the window to keep it.
 pub const BLOCKS: usize = 700;
 
-/// Limit on the length of the window, as a multiple of the start of the last execution: in a run that ends with its
-/// record, and in a longer one, of which the rest would be empty.
+/// Limit on the length of the window in a run that ends with its record, in starts of the last execution.
 const FAR: f64 = 3.0;
+/// The limit in a longer run, of which the rest would be empty.
 const NEAR: f64 = 1.1;
 
 const LEFT: f64 = 62.0;
@@ -128,8 +128,8 @@ fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -
     bursts.chain(copies).chain(arrows).chain(injected).collect()
 }
 
-/// Bars of stretches of a core's work, in order: begin and end in px, class, and tooltip. Stretches of a class that are
-/// shorter than a pixel are one bar with what precedes them, unless a pixel is between them.
+/// Bars of stretches of a core's work, in order: begin and end in px, class, and tooltip. A stretch shorter than a
+/// pixel joins the previous one of its class, unless a pixel is between them.
 pub(super) fn bars(
     stretches: impl Iterator<Item = (f64, f64, &'static str, String)>,
     (y, high): (f64, f64),

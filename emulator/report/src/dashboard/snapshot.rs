@@ -209,7 +209,7 @@ pub struct Counts {
     pub copies_lost: u64,
     /// Number of copies that run on cores now.
     pub copies_running: u64,
-    /// Number of submitted tasks that have neither finished nor a running copy.
+    /// Number of submitted tasks that neither finished nor run.
     pub tasks_waiting: u64,
 }
 

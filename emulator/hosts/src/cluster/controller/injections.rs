@@ -291,7 +291,7 @@ impl<'a> Injections<'a> {
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
         let cores = self.cores(pool, request).map_err(invalid)?;
         if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
-            return Err((Refusal::Failed, format!("this run was injected into {MAX_INJECTIONS} times")));
+            return Err((Refusal::Failed, format!("this run has {MAX_INJECTIONS} injections, the maximum")));
         }
         let (point, run_seed) = (self.world.point(), self.world.seed());
         let plan = InjectionPlan {
