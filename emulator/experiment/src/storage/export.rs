@@ -22,8 +22,8 @@ use crate::stats::Interval;
 /// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
 /// Number of stored bytes for each processor of runs whose rows are read together; in memory they take several times
-/// more.
-const BATCH: u64 = 1 << 20;
+/// more. The rows of a larger run are read one chunk after the other. Tests have batches of both kinds.
+const BATCH: u64 = if cfg!(test) { 500 } else { 1 << 20 };
 
 /// A table that can be exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,24 +222,35 @@ pub(super) fn write_rows<'a>(
         let encode = |at: usize| groups[at].encode(kind, labels, file);
         parallel::map(0..groups.len(), encode).into_iter().try_for_each(|group| file.append(group?))
     };
-    let (runs, mut bytes, most) = (runs.collect::<Vec<_>>(), 0, BATCH * parallel::threads() as u64);
-    let batches = runs.chunk_by(|run, _| {
-        bytes += run.rows.bytes(kind);
-        let is_full = bytes >= most;
-        bytes = if is_full { 0 } else { bytes };
-        !is_full
+    let runs: Vec<_> = runs.collect();
+    let most = BATCH * parallel::threads() as u64;
+    let mut bytes = runs.first().map_or(0, |run| run.rows.bytes(kind));
+    let batches = runs.chunk_by(|_, next| {
+        let more = next.rows.bytes(kind);
+        let has_room = bytes + more <= most;
+        bytes = if has_room { bytes + more } else { more };
+        has_room
     });
-    let mut group = RowGroup::default();
+    let (mut group, mut full) = (RowGroup::default(), Vec::new());
+    let mut add = |file: &mut TableFile, record, chunk| {
+        full.extend(group.add(record, chunk));
+        if full.len() < parallel::threads() { Ok(()) } else { write(file, &mem::take(&mut full)) }
+    };
     for runs in batches {
-        let read = |at: usize| runs[at].rows.chunks(kind)?.collect::<Result<Vec<_>, _>>();
-        let mut full = Vec::new();
-        for (record, chunks) in runs.iter().zip(parallel::map(0..runs.len(), read)) {
-            full.extend(chunks?.into_iter().filter_map(|chunk| group.add(record, chunk)));
+        if let [record] = runs {
+            // A run of any size, whose chunks are read one after the other.
+            for chunk in record.rows.chunks(kind)? {
+                add(&mut file, record, chunk?).map_err(rows(path))?;
+            }
+            continue;
         }
-        write(&mut file, &full).map_err(rows(path))?;
+        let read = |at: usize| runs[at].rows.chunks(kind)?.collect::<Result<Vec<_>, _>>();
+        for (record, chunks) in runs.iter().zip(parallel::map(0..runs.len(), read)) {
+            chunks?.into_iter().try_for_each(|chunk| add(&mut file, record, chunk)).map_err(rows(path))?;
+        }
     }
-    let last = Some(group).filter(|group| group.rows > 0);
-    write(&mut file, last.as_slice()).and_then(|()| file.close()).map_err(rows(path))
+    full.extend(Some(group).filter(|group| group.rows > 0));
+    write(&mut file, &full).and_then(|()| file.close()).map_err(rows(path))
 }
 
 /// The rows of a row group of a table.

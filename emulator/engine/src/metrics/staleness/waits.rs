@@ -326,6 +326,12 @@ mod tests {
                 for tasks in &waits.nodes {
                     let sum = |tasks: &[WaitingTask]| tasks.iter().fold(Span::ZERO, |sum, task| sum + task.work);
                     prop_assert_eq!(tasks.work, sum(&tasks.waiting));
+                    if let (1, [] | [_]) = (tasks.cores, &*tasks.running) {
+                        let before = tasks.waiting.iter().filter(|task| task.rank <= rank);
+                        let rest = tasks.running.iter().map(|(_, end)| end.since(now));
+                        let wait = rest.chain(before.map(|task| task.work)).fold(Span::ZERO, |sum, work| sum + work);
+                        prop_assert_eq!(tasks.wait(rank, now), wait);
+                    }
                 }
                 for limit in [Span::MAX, work] {
                     let mut best = None;
