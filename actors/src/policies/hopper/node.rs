@@ -99,15 +99,16 @@ impl OfferingNode {
     fn draw(&self, fx: &mut Effects<'_>) -> Option<usize> {
         let mut jobs = BTreeMap::new();
         for (at, HeldPlaces { from, of, .. }) in self.queue.iter().enumerate() {
-            jobs.entry((from, of.job)).or_insert((at, f64::from(of.size)));
+            jobs.entry((from, of.job)).or_insert(at);
         }
-        let (last, _) = jobs.values().next_back()?;
-        let mut left = fx.rng().unit() * jobs.values().map(|(_, size)| size).sum::<f64>();
-        let drawn = jobs.values().find(|(_, size)| {
-            left -= size;
+        let size = |at: &usize| f64::from(self.queue[*at].of.size);
+        let last = *jobs.values().next_back()?;
+        let mut left = fx.rng().unit() * jobs.values().map(size).sum::<f64>();
+        let drawn = jobs.into_values().find(|at| {
+            left -= size(at);
             left < 0.0
         });
-        Some(drawn.map_or(*last, |(at, _)| *at))
+        Some(drawn.unwrap_or(last))
     }
 
     /// Sets the virtual size of a scheduler's job.

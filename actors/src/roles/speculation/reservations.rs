@@ -358,9 +358,8 @@ impl NodeBinding for Reservations {
     fn cluster(&mut self, job: JobId, sent: u32, backups: u32) -> Cluster {
         let (sized, busy) = (self.is_sized(), sent + self.waiting);
         let first = |wanted: &WantedCopy| wanted.reason != LaunchReason::Backup;
-        let waits =
-            sized && self.jobs.get_mut(job).is_some_and(|reserved| reserved.group_with(first).is_some());
-        let free = if waits { 0 } else { self.slots };
+        let waits = |reserved: &mut ReservedJob| reserved.group_with(first).is_some();
+        let free = if sized && self.jobs.get_mut(job).is_some_and(waits) { 0 } else { self.slots };
         Cluster { slots: self.slots, free, busy, waiting: 0, backups }
     }
 }
