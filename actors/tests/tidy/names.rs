@@ -144,7 +144,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 20_209),
     ("volary_netem", 3_027),
     ("volary_engine", 18_799),
-    ("volary_experiment", 13_838),
+    ("volary_experiment", 13_848),
     ("volary_hosts", 8_047),
     ("volary_report", 8_064),
     ("volary", 5_366),

@@ -160,14 +160,19 @@ impl Experiment {
     }
 
     /// Groups of runs that differ only in the values of their cells: a policy meets the same world in all cells of a
-    /// sweep over a parameter of another policy. Where runs are not repeatable or inputs are logged, each run is a
-    /// group.
+    /// sweep over a parameter of another policy. Where nothing is swept, runs are not repeatable or inputs are logged,
+    /// each run is a group.
     pub fn equal_runs<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Vec<&'a Run>> {
-        let is_alone = self.run.runtime != RuntimeKind::Virtual || self.run.record.inputs;
+        let is_alone =
+            self.sweep.is_empty() || self.run.runtime != RuntimeKind::Virtual || self.run.record.inputs;
         let (mut groups, mut places) = (Vec::<Vec<&Run>>::new(), HashMap::new());
         for run in runs {
-            let point = Point { cell: Cell::new(), ..self.points[run.point].clone() };
-            let key = if is_alone { run.id.clone() } else { id_under(&point, run.seed, &self.run) };
+            let key = if is_alone {
+                run.id.clone()
+            } else {
+                let point = Point { cell: Cell::new(), ..self.points[run.point].clone() };
+                id_under(&point, run.seed, &self.run)
+            };
             let place = *places.entry(key).or_insert(groups.len());
             if place == groups.len() {
                 groups.push(Vec::new());

@@ -119,13 +119,11 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
         }
         return series;
     }
+    let finished = curve.runs.iter().map(|(s, jobs)| s.count as f64 / (*jobs).max(1) as f64);
+    let Some(finished) = Interval::new(&finished.collect::<Vec<_>>()) else { return series };
     for level in levels() {
         let values: Vec<f64> = curve.runs.iter().filter_map(|(sketch, _)| sketch.quantile(level)).collect();
-        let finished: Vec<f64> =
-            curve.runs.iter().map(|(s, jobs)| s.count as f64 / (*jobs).max(1) as f64).collect();
-        let (Some(interval), Some(finished)) = (Interval::new(&values), Interval::new(&finished)) else {
-            continue;
-        };
+        let Some(interval) = Interval::new(&values) else { continue };
         let share = (shape.drawn)(level * finished.mean);
         series.points.push((interval.mean, share));
         if let Some(half) = interval.half_width {

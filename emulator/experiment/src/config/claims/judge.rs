@@ -11,6 +11,7 @@ use volary_engine::results::{
 
 use super::check::{Check, Claim};
 use super::form::{Form, MetricName, Op, Side};
+use crate::parallel;
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are the requested cells: a cell without results leaves a claim untested rather than
@@ -22,6 +23,9 @@ pub fn judge(
     stand_ins: &[Cell],
     summaries: &[Summary],
 ) -> Vec<ClaimResult> {
+    if claims.is_empty() {
+        return Vec::new();
+    }
     let table = Table::new(cells, stand_ins, summaries);
     claims.iter().map(|claim| table.judge(claim)).collect()
 }
@@ -75,9 +79,10 @@ impl<'a> Table<'a> {
     fn new(cells: &'a [Cell], stand_ins: &'a [Cell], summaries: &'a [Summary]) -> Self {
         let mut lines: BTreeMap<_, BTreeMap<u64, Line<'a>>> = BTreeMap::new();
         let places: HashMap<&Cell, usize> = cells.iter().enumerate().map(|(at, cell)| (cell, at)).collect();
-        for summary in summaries {
+        let numbers = parallel::map(0..summaries.len(), |at| numbers(&summaries[at]));
+        for (summary, numbers) in summaries.iter().zip(numbers) {
             let Some(&cell) = places.get(&summary.cell) else { continue };
-            let line = Line { summary, numbers: numbers(summary), open: is_open(summary) };
+            let line = Line { summary, numbers, open: is_open(summary) };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
         Self { cells, stand_ins, lines }
