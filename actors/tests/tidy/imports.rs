@@ -48,7 +48,7 @@ volary_engine::workload:
 volary_engine::world: cores handling metrics parcel results scenario shard workload
 volary_experiment::atomic_file:
 volary_experiment::codec:
-volary_experiment::config: files number program sanitize stats storage workload
+volary_experiment::config: files number parallel program sanitize stats storage workload
 volary_experiment::control: storage
 volary_experiment::cost:
 volary_experiment::fidelity: number stats

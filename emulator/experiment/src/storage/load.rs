@@ -27,15 +27,14 @@ const TIMELINES: usize = RUNS + 1;
 /// # Errors
 /// When the folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
-    load_stored(root, &RunStore::open(root)?)
+    load_stored(root, load_manifest(root)?, &RunStore::open(root)?)
 }
 
 /// The study of one study directory, whose runs are open.
 ///
 /// # Errors
-/// The errors of [`load`].
-pub(super) fn load_stored(root: &Path, runs: &RunStore) -> Result<Study, Error> {
-    let manifest = load_manifest(root)?;
+/// The errors of [`load`] but for those of the manifest.
+pub(super) fn load_stored(root: &Path, manifest: Manifest, runs: &RunStore) -> Result<Study, Error> {
     let records = load_records(runs, &manifest, TIMELINES)?;
     let failures = load_failures(root, &manifest)?;
     let claims = load_claims(root)?;

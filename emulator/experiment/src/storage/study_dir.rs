@@ -207,7 +207,7 @@ impl StudyDir {
         let write = || -> Result<Study, Error> {
             let runs = guard(&self.runs);
             runs.sync()?;
-            let mut study = load_stored(&self.root, &runs)?;
+            let mut study = load_stored(&self.root, load_manifest(&self.root)?, &runs)?;
             study.claims = claims.to_vec();
             (study.manifest.state, study.manifest.ended) = (state, ended.clone());
             write_final_files(&self.root, &runs, &study, render)?;
