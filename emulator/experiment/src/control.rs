@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{CoreSet, Span, Time};
 use volary_actors::message::KINDS;
-use volary_engine::cores::Injection;
+use volary_engine::cores::{Injection, ScheduledInjection};
 use volary_engine::metrics::Recorder;
 use volary_engine::results::{Cell, Measured};
 use volary_engine::shard::Traffic;
 use volary_engine::virtual_time::Progress;
 use volary_engine::world::{EngineError, World};
+use volary_netem::FaultSpec;
 
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
@@ -160,6 +161,10 @@ pub struct ExpectedRun<'a> {
     /// Values of the swept keys.
     pub cell: &'a Cell,
     pub seed: u64,
+    /// Faults of the experiment.
+    pub faults: &'a [FaultSpec],
+    /// Injections that the experiment schedules.
+    pub injections: &'a [ScheduledInjection],
 }
 
 /// A run that begins.

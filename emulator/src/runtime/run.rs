@@ -265,7 +265,14 @@ fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
 pub fn expected<'a>(experiment: &'a Experiment, runs: &'a [Run]) -> Vec<ExpectedRun<'a>> {
     let expected = |run: &'a Run| {
         let point = &experiment.points[run.point];
-        ExpectedRun { run: &run.id, policy: &point.label, cell: &point.cell, seed: run.seed }
+        ExpectedRun {
+            run: &run.id,
+            policy: &point.label,
+            cell: &point.cell,
+            seed: run.seed,
+            faults: &point.resolved.network.fault,
+            injections: &point.resolved.injections,
+        }
     };
     runs.iter().map(expected).collect()
 }

@@ -14,7 +14,7 @@ use volary::runtime::{self, RunOptions};
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::control::{StudyControl, StudyObserver};
 use volary_report::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
-use volary_report::dashboard::{Dashboard, Server, SnapshotSource};
+use volary_report::dashboard::{Dashboard, RunFolder, Server, SnapshotSource};
 
 use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, forget, refuses_all, text};
 use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
@@ -287,6 +287,22 @@ fn watch_shows_the_runs_of_a_study_directory() {
     assert!(seen.contains("host &lt;b&gt;h2&lt;/b&gt; was lost") && !seen.contains("<b>h2"), "{seen}");
     watching.kill().unwrap();
     watching.wait().unwrap();
+}
+
+/// The runs end at different times, and the injection is planned until after all of them.
+#[test]
+fn watch_shows_a_scheduled_injection_once_as_planned() {
+    let folder = folder();
+    let here = folder.path();
+    let injection = "[[interference.injection]]\nwho = [\"nodes:0-3\"]\nat = \"1s\"\nfor = \"1h\"\n\
+                     profile = { bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 } }\n";
+    fs::write(here.join("i.toml"), format!("{EXPERIMENT}\n{injection}")).unwrap();
+    expect(here, "run i.toml --quiet --out r", 0);
+    let cell = RunFolder::open(&here.join("r")).unwrap().snapshot().cell.unwrap();
+    assert!(cell.runs.len() == 2 && cell.runs[0].at_s != cell.runs[1].at_s, "{:?}", cell.runs);
+    let [shown] = &cell.disturbances[..] else { panic!("{:?}", cell.disturbances) };
+    assert_eq!((shown.at_s, shown.until_s), (1.0, Some(3601.0)));
+    assert!(shown.says.starts_with("nodes:0-3, bernoulli = {"), "{}", shown.says);
 }
 
 /// While a file is damaged or being replaced, the page shows the content at the last successful reading.

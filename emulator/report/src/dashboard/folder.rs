@@ -10,11 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use volary_actors::base::Time;
-use volary_engine::results::{Cell, Injected, Summary};
+use volary_engine::cores::InjectionSpec;
+use volary_engine::results::{Cell, Injected};
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::{Manifest, RunState};
-use volary_experiment::storage::run_record::RunRecord;
 use volary_experiment::storage::{
     Error, FAILED, MANIFEST, RUNS, RunStore, is_owned, load_failures, load_manifest,
 };
@@ -218,8 +217,7 @@ impl FolderReading {
             let at = self.ended.get(&record.id).map(|run| run.at);
             let same = views.iter().position(|(_, view)| view.policy == record.summary.policy);
             if same.is_none_or(|same| views[same].0 < at) {
-                let mut view = snapshot::view(&record);
-                view.disturbances.extend(faults(manifest, &record));
+                let view = snapshot::view(&record);
                 match same {
                     Some(same) => views[same] = (at, view),
                     None => views.push((at, view)),
@@ -228,7 +226,8 @@ impl FolderReading {
             distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
         }
         let curves = CurveView::of_ended(distributions.into_iter());
-        Ok(CellView { cell: cell.clone(), curves, runs: views.into_iter().map(|(_, view)| view).collect() })
+        let runs = views.into_iter().map(|(_, view)| view).collect();
+        Ok(CellView::new(cell, curves, runs, &planned(manifest, cell)))
     }
 }
 
@@ -270,12 +269,11 @@ fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
     labels
 }
 
-/// The faults of the experiment that a run met.
-fn faults(manifest: &Manifest, record: &RunRecord) -> Vec<Disturbance> {
-    let Summary { policy, cell, .. } = &record.summary;
-    let point = manifest.points().find(|point| point.label() == policy && point.cell() == *cell);
-    let specs = point.and_then(|point| point.world("/network/fault").cloned());
-    let specs: Vec<FaultSpec> =
-        specs.and_then(|specs| serde_json::from_value(specs).ok()).unwrap_or_default();
-    snapshot::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))
+/// The faults and injections of the experiment in a cell.
+fn planned(manifest: &Manifest, cell: &Cell) -> Vec<Disturbance> {
+    let point = manifest.points().find(|point| point.cell() == *cell);
+    let specs = |key: &str| point.and_then(|point| point.world(key)).cloned().unwrap_or_default();
+    let faults: Vec<FaultSpec> = serde_json::from_value(specs("/network/fault")).unwrap_or_default();
+    let injections: Vec<InjectionSpec> = serde_json::from_value(specs("/injections")).unwrap_or_default();
+    snapshot::planned(&faults, injections.iter())
 }

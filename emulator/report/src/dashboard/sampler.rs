@@ -51,7 +51,11 @@ pub(super) struct Sampler<'a> {
 impl<'a> Sampler<'a> {
     /// A sampler of the run with this id.
     pub(super) fn new(dashboard: &'a Dashboard, run: &str, world: &'a World) -> Self {
-        let (run, history) = (run.to_owned(), History::default());
+        let (run, history, hosts) = (run.to_owned(), History::default(), dashboard.hosts());
+        if !hosts.is_empty() {
+            let faults = &world.point().resolved.network.fault;
+            dashboard.planned(&run, snapshot::placed(faults, world.scheduled(), &hosts));
+        }
         Self { dashboard, run, world, cores: None, history, due: Instant::now() }
     }
 
@@ -82,9 +86,7 @@ impl<'a> Sampler<'a> {
 
     fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
         let point = self.world.point();
-        let mut disturbances = snapshot::faults(&point.resolved.network.fault, now);
         let hosts = self.dashboard.hosts();
-        disturbances.extend(snapshot::scheduled(self.world.scheduled(), &hosts, now));
         RunView {
             run: self.run.clone(),
             policy: point.label.clone(),
@@ -98,7 +100,6 @@ impl<'a> Sampler<'a> {
             looks: looks(recorder.cache_samples()),
             cores: self.cores(now, recorder, &hosts),
             shards: shards(counted),
-            disturbances,
         }
     }
 

@@ -233,15 +233,7 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
 /// The injections from outside into any run, and the faults and injections of the displayed cell, which are the same
 /// under all policies; the latest first.
 fn disturbances(snapshot: &Snapshot) -> Markup {
-    let mut of_cell: Vec<&Disturbance> = Vec::new();
-    for one in snapshot.cell.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.disturbances) {
-        // The ends of runs cut them at different times.
-        let is_known =
-            |other: &&Disturbance| (&other.kind, other.at_s, &other.says) == (&one.kind, one.at_s, &one.says);
-        if !of_cell.iter().any(is_known) {
-            of_cell.push(one);
-        }
-    }
+    let mut of_cell: Vec<&Disturbance> = snapshot.cell.iter().flat_map(|cell| &cell.disturbances).collect();
     of_cell.sort_by(|a, b| b.at_s.total_cmp(&a.at_s));
     let injected = || snapshot.runs.iter().rev().filter(|run| !run.injections.is_empty());
     html! {

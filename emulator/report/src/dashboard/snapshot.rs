@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use volary_actors::base::{CoreSet, Span, Time};
-use volary_engine::cores::{Injection, Interference};
+use volary_engine::cores::{Injection, InjectionSpec, Interference};
 use volary_engine::metrics::SoFar;
-use volary_engine::results::{Applied, Cell, HostVitals, Injected, Late, ScheduledSpan, Summary};
+use volary_engine::results::{Applied, Cell, HostVitals, Injected, Late, Summary};
 use volary_experiment::config::describe;
 use volary_experiment::control::{LateSoFar, VitalsSample};
 use volary_experiment::number;
@@ -46,7 +46,8 @@ impl Snapshot {
     /// The faults and injections of a displayed run, with those from outside.
     pub(super) fn disturbances<'a>(&'a self, run: &'a RunView) -> impl Iterator<Item = &'a Disturbance> {
         let entry = self.runs.iter().find(|entry| entry.run == run.run);
-        run.disturbances.iter().chain(entry.into_iter().flat_map(|entry| &entry.injections))
+        let of_cell = self.cell.iter().flat_map(|cell| &cell.disturbances).filter(|one| one.at_s <= run.at_s);
+        of_cell.chain(entry.into_iter().flat_map(|entry| &entry.injections))
     }
 }
 
@@ -136,6 +137,22 @@ pub struct CellView {
     pub curves: Vec<CurveView>,
     /// Of each policy the run that began last, or, for a folder, that ended last; one in progress before others.
     pub runs: Vec<RunView>,
+    /// Faults and injections of the experiment that have begun in one of these runs.
+    pub disturbances: Vec<Disturbance>,
+}
+
+impl CellView {
+    /// The view of a cell with these faults and injections, which are the same under all policies.
+    pub(super) fn new(
+        cell: &Cell,
+        curves: Vec<CurveView>,
+        runs: Vec<RunView>,
+        planned: &[Disturbance],
+    ) -> Self {
+        let has_begun = |one: &&Disturbance| runs.iter().any(|run| one.at_s <= run.at_s);
+        let disturbances = planned.iter().filter(has_begun).cloned().collect();
+        Self { cell: cell.clone(), curves, runs, disturbances }
+    }
 }
 
 /// Response times of a policy's ended runs, or of one run in progress.
@@ -190,8 +207,6 @@ pub struct RunView {
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
     pub shards: Vec<ShardView>,
-    /// Faults and injections of the experiment that have begun.
-    pub disturbances: Vec<Disturbance>,
 }
 
 /// Counts of a run.
@@ -277,10 +292,12 @@ pub struct Disturbance {
     pub says: String,
 }
 
-/// The faults that have begun by `now`, in the order of the experiment.
-pub(super) fn faults(specs: &[FaultSpec], now: Time) -> Vec<Disturbance> {
-    let begun = specs.iter().filter(|fault| Time::ZERO + window(fault).0 <= now);
-    begun.map(fault).collect()
+/// The faults and injections of an experiment, in its order.
+pub(super) fn planned<'a>(
+    faults: &[FaultSpec],
+    injections: impl Iterator<Item = &'a InjectionSpec>,
+) -> Vec<Disturbance> {
+    faults.iter().map(fault).chain(injections.map(scheduled)).collect()
 }
 
 /// The begin and the duration of a fault; `None` if it has no end.
@@ -311,21 +328,18 @@ fn fault(fault: &FaultSpec) -> Disturbance {
     }
 }
 
-/// A part of an injection: cores, their host in a run on hosts, and begin and end, s; the end is infinite if unknown.
-type Part = (String, Option<String>, (f64, f64));
+/// A part of an injection: cores, their host, and begin and end, s; the end is infinite if unknown.
+type Part = (String, String, (f64, f64));
 
-fn part(cores: &CoreSet, host: Option<&str>, injection: &Injection) -> Part {
+fn part(cores: &CoreSet, host: &str, injection: &Injection) -> Part {
     let until = if injection.until < Time::MAX { injection.until.as_secs_f64() } else { f64::INFINITY };
-    (cores.to_string(), host.map(str::to_owned), (injection.from.as_secs_f64(), until))
+    (cores.to_string(), host.to_owned(), (injection.from.as_secs_f64(), until))
 }
 
 /// An injection of a kind with its parts, and the profile as text.
 fn injection(kind: &str, profile: &str, parts: &[Part]) -> Disturbance {
-    let cores = parts.iter().map(|(cores, host, _)| match host {
-        Some(host) => format!("cores {cores} on {host}"),
-        None => format!("cores {cores}"),
-    });
-    let says = cores.chain((!profile.is_empty()).then(|| profile.to_owned()));
+    let cores = parts.iter().map(|(cores, host, _)| format!("cores {cores} on {host}"));
+    let says = cores.chain([profile.to_owned()]);
     let until = parts.iter().map(|part| part.2.1).fold(0.0, f64::max);
     Disturbance {
         kind: kind.to_owned(),
@@ -343,7 +357,7 @@ const SCHEDULED: &str = "scheduled injection";
 /// An injection from outside into a run in progress, by host.
 pub(super) fn injecting(shares: &[(String, Injection)]) -> Option<Disturbance> {
     let profile = describe::interference(&shares.first()?.1.profile.table);
-    let parts: Vec<Part> = shares.iter().map(|(host, share)| part(&share.cores, Some(host), share)).collect();
+    let parts: Vec<Part> = shares.iter().map(|(host, share)| part(&share.cores, host, share)).collect();
     Some(injection(INJECTION, &profile, &parts))
 }
 
@@ -355,32 +369,41 @@ pub(super) fn injected(injections: &[Injected]) -> Vec<Disturbance> {
         let kinds = |_| injected.profile.keys().cloned().collect::<Vec<_>>().join(", ");
         let profile = table.map_or_else(kinds, |table| describe::interference(&table));
         let part = |applied: &Applied| {
-            (applied.cores.clone(), Some(applied.host.clone()), (applied.from_s, applied.until_s))
+            (applied.cores.clone(), applied.host.clone(), (applied.from_s, applied.until_s))
         };
         injection(INJECTION, &profile, &injected.hosts.iter().map(part).collect::<Vec<_>>())
     };
     injections.iter().map(of).collect()
 }
 
-/// The scheduled injections that have begun by `now`, with the hosts of their cores.
-pub(super) fn scheduled(
-    injections: &[Injection],
-    hosts: &HostCores,
-    now: Time,
-) -> impl Iterator<Item = Disturbance> {
-    let begun = injections.iter().filter(move |injection| injection.from <= now);
-    begun.map(|one| {
-        let shares = hosts.iter().map(|(host, cores)| (host, cores.intersection(&one.cores)));
-        let shares = shares.filter(|(_, cores)| !cores.is_empty());
-        let mut parts: Vec<Part> = shares.map(|(host, cores)| part(&cores, Some(host), one)).collect();
-        if parts.is_empty() {
-            parts.push(part(&one.cores, None, one));
-        }
-        injection(SCHEDULED, &describe::interference(&one.profile.table), &parts)
-    })
+/// An injection that the experiment schedules.
+fn scheduled(spec: &InjectionSpec) -> Disturbance {
+    let cores = (!spec.cores.is_empty()).then(|| format!("cores {}", spec.cores));
+    let mut says: Vec<String> = spec.who.iter().map(ToString::to_string).chain(cores).collect();
+    if says.is_empty() {
+        says.push("all cores".to_owned());
+    }
+    says.push(describe::interference(&spec.profile));
+    Disturbance {
+        kind: SCHEDULED.to_owned(),
+        at_s: spec.at.as_secs_f64(),
+        until_s: spec.lasting.map(|lasting| (spec.at + lasting).as_secs_f64()),
+        says: says.join(", "),
+    }
 }
 
-/// The view of an ended run, without cores and history; the caller adds its faults.
+/// The faults and scheduled injections of a run on hosts, with the hosts of the injected cores.
+pub(super) fn placed(faults: &[FaultSpec], injections: &[Injection], hosts: &HostCores) -> Vec<Disturbance> {
+    let by_host = |one: &Injection| {
+        let shares = hosts.iter().map(|(host, cores)| (host, cores.intersection(&one.cores)));
+        let shares = shares.filter(|(_, cores)| !cores.is_empty());
+        let parts: Vec<Part> = shares.map(|(host, cores)| part(&cores, host, one)).collect();
+        injection(SCHEDULED, &describe::interference(&one.profile.table), &parts)
+    };
+    faults.iter().map(fault).chain(injections.iter().map(by_host)).collect()
+}
+
+/// The view of an ended run, without cores and history.
 pub(super) fn view(record: &RunRecord) -> RunView {
     let summary = &record.summary;
     RunView {
@@ -394,13 +417,8 @@ pub(super) fn view(record: &RunRecord) -> RunView {
         dropped: summary.messages.dropped,
         looks: record.looks.clone(),
         shards: shards(summary),
-        disturbances: summary.scheduled.iter().map(span).collect(),
         ..RunView::default()
     }
-}
-
-fn span(span: &ScheduledSpan) -> Disturbance {
-    injection(SCHEDULED, "", &[(span.cores.clone(), None, (span.from_s, span.until_s))])
 }
 
 fn counts(summary: &Summary) -> Counts {
@@ -442,32 +460,39 @@ mod tests {
         let profile = toml::from_str::<Interference>(profile).unwrap().resolve().unwrap();
         let [from, until] = [2, 3].map(|s| Time::ZERO + Span::from_secs(s));
         let injection = Injection { profile, seed: 1, cores: CoreSet::below(5), from, until };
-        let says = |hosts: &HostCores, s| {
-            let at = Time::ZERO + Span::from_secs(s);
-            scheduled(std::slice::from_ref(&injection), hosts, at).next().map(|one| one.says)
-        };
         let hosts = [("h1", 0..3), ("h2", 3..9), ("h3", 9..12)];
         let hosts = hosts.map(|(host, cores)| (host.to_owned(), cores.collect()));
-        assert_eq!(says(&hosts, 1), None);
         let profile = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
-        assert_eq!(says(&hosts, 2).unwrap(), format!("cores 0-2 on h1, cores 3-4 on h2, {profile}"));
-        assert_eq!(says(&[], 2).unwrap(), format!("cores 0-4, {profile}"));
+        let [shown] = &placed(&[], &[injection], &hosts)[..] else { panic!("one injection") };
+        assert_eq!(shown.says, format!("cores 0-2 on h1, cores 3-4 on h2, {profile}"));
+        assert_eq!((shown.at_s, shown.until_s), (2.0, Some(3.0)));
     }
 
     #[test]
-    fn a_fault_is_shown_from_its_begin() {
+    fn faults_and_scheduled_injections_are_shown_from_their_begin() {
         #[derive(serde::Deserialize)]
-        struct Faults {
+        struct Planned {
             fault: Vec<FaultSpec>,
+            injection: Vec<InjectionSpec>,
         }
         let text = "[[fault]]\ncrash = { who = [\"node:3\"], at = \"2s\" }\n[[fault]]\n\
-                    degrade = { a = [\"node:1\"], at = \"5s\", for = \"1s\", delay_factor = 10 }\n";
-        let specs = toml::from_str::<Faults>(text).unwrap().fault;
-        let at = |s| faults(&specs, Time::ZERO + Span::from_secs(s));
-        assert_eq!((at(1).len(), at(2).len(), at(9).len()), (0, 1, 2));
-        let found = at(9);
+                    degrade = { a = [\"node:1\"], at = \"5s\", for = \"1s\", delay_factor = 10 }\n\
+                    [[injection]]\nwho = [\"node:1\"]\ncores = \"7\"\nat = \"6s\"\nfor = \"4s\"\n\
+                    profile = { bernoulli = { slot = \"1s\", probability = 1, slowdown = 2 } }\n";
+        let specs = toml::from_str::<Planned>(text).unwrap();
+        let planned = planned(&specs.fault, specs.injection.iter());
+        let at = |times: &[f64]| {
+            let run = |at_s: &f64| RunView { at_s: *at_s, ..RunView::default() };
+            let runs = times.iter().map(run).collect();
+            CellView::new(&Cell::new(), Vec::new(), runs, &planned).disturbances
+        };
+        assert_eq!((at(&[1.0]).len(), at(&[2.0]).len(), at(&[9.0]).len()), (0, 1, 3));
+        assert_eq!(at(&[1.0, 9.0, 7.0]), at(&[9.0]), "runs of all lengths share them");
+        let found = at(&[9.0]);
         assert_eq!((found[0].kind.as_str(), found[0].until_s), ("crash", None));
         assert_eq!((found[1].at_s, found[1].until_s), (5.0, Some(6.0)));
         assert!(found[0].says.contains('3') && found[1].says.ends_with(": delays ×10.0"), "{found:?}");
+        assert_eq!((found[2].at_s, found[2].until_s), (6.0, Some(10.0)), "the planned end");
+        assert!(found[2].says.starts_with("node:1, cores 7, bernoulli = {"), "{found:?}");
     }
 }

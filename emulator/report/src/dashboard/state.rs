@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use volary_actors::base::CoreSet;
 use volary_engine::cores::Injection;
+use volary_engine::results::cell_name;
 use volary_experiment::control::ExpectedRun;
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 
 use super::snapshot;
-use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 
 /// Duration for which a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -43,6 +44,8 @@ struct Plan {
     entries: Vec<RunEntry>,
     /// Index of each run among the entries, by id.
     places: BTreeMap<String, usize>,
+    /// Faults and injections of the experiment in each cell, by its name.
+    planned: BTreeMap<String, Vec<Disturbance>>,
     /// Start of each run in this process, by index.
     began: BTreeMap<usize, Instant>,
     /// Number of jobs that had finished in runs that this process did not execute.
@@ -65,7 +68,7 @@ impl Dashboard {
     /// The state before the first run.
     pub fn new(header: PageHeader, runs: &[ExpectedRun<'_>]) -> Self {
         let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
-        plan.add(waiting(runs));
+        plan.add(runs);
         Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
     }
 
@@ -96,6 +99,14 @@ impl Dashboard {
         guard(&self.state).hosts = hosts.to_vec();
     }
 
+    /// Reports the faults and injections of the experiment in the cell of a run that begins.
+    pub(super) fn planned(&self, run: &str, planned: Vec<Disturbance>) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        let cell = cell_name(&plan.entries[at].cell);
+        plan.planned.insert(cell, planned);
+    }
+
     /// Asks runs to report details for a few seconds.
     pub fn request_details(&self) {
         let until = self.origin.elapsed() + REQUEST;
@@ -116,7 +127,7 @@ impl Dashboard {
 impl Dashboard {
     /// Adds runs when a stopping rule needs more replications.
     pub(super) fn expect(&self, runs: &[ExpectedRun<'_>]) {
-        guard(&self.state).add(waiting(runs));
+        guard(&self.state).add(runs);
     }
 
     /// Reports the start of a run with this many jobs.
@@ -163,7 +174,7 @@ impl Dashboard {
         plan.latest.get_or_insert(at);
         let mut view = snapshot::view(record);
         if let Some(before) = plan.views.remove(&at) {
-            (view.history, view.disturbances) = (before.history, before.disturbances);
+            view.history = before.history;
         }
         plan.views.insert(at, view);
         plan.forget();
@@ -195,16 +206,15 @@ impl Dashboard {
     }
 }
 
-/// Entries of runs that have not begun.
-fn waiting(runs: &[ExpectedRun<'_>]) -> Vec<RunEntry> {
-    runs.iter().map(|run| RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed))).collect()
-}
-
 impl Plan {
-    fn add(&mut self, runs: Vec<RunEntry>) {
+    /// Adds runs that have not begun.
+    fn add(&mut self, runs: &[ExpectedRun<'_>]) {
         for run in runs {
-            self.places.insert(run.run.clone(), self.entries.len());
-            self.entries.push(run);
+            self.places.insert(run.run.to_owned(), self.entries.len());
+            self.entries.push(RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed)));
+            self.planned.entry(cell_name(run.cell)).or_insert_with(|| {
+                snapshot::planned(run.faults, run.injections.iter().map(|scheduled| &scheduled.spec))
+            });
         }
     }
 
@@ -277,7 +287,7 @@ impl Plan {
         let mut curves = CurveView::of_ended(ended);
         curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
         let runs = self.shown().iter().filter_map(|at| self.views.get(at).cloned()).collect();
-        CellView { cell: cell.clone(), curves, runs }
+        CellView::new(cell, curves, runs, &self.planned[&cell_name(cell)])
     }
 }
 

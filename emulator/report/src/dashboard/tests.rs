@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use volary_actors::base::{CoreSet, Time};
-use volary_engine::cores::{Injection, Interference};
+use volary_engine::cores::{Injection, InjectionSpec, Interference, ScheduledInjection};
 use volary_experiment::control::{BegunRun, Counted, ExpectedRun, ShardSample, StudyObserver, VitalsSample};
-use volary_experiment::storage::run_record::{Look, Sketch};
+use volary_experiment::storage::fixture::measured;
+use volary_experiment::storage::run_record::{Look, RunRecord, Sketch};
 
 use super::*;
 use crate::dashboard::Dashboard;
@@ -58,14 +59,9 @@ fn snapshot(name: &str) -> Snapshot {
             timers: None,
             vitals: Some(VitalsSample { cpu_share: 0.25, ..VitalsSample::default() }),
         }],
-        disturbances: vec![Disturbance {
-            kind: name.to_owned(),
-            at_s: 3.0,
-            until_s: None,
-            says: name.to_owned(),
-        }],
         ..RunView::default()
     };
+    let fault = Disturbance { kind: name.to_owned(), at_s: 3.0, until_s: None, says: name.to_owned() };
     Snapshot {
         header: PageHeader { policies: vec![name.to_owned(), "other".to_owned()], ..PageHeader::default() },
         running: true,
@@ -74,7 +70,7 @@ fn snapshot(name: &str) -> Snapshot {
         real_left_s: Some(7_300.0),
         outdated: Some(name.to_owned()),
         runs: vec![failed, running],
-        cell: Some(CellView { cell, curves: vec![curve], runs: vec![run] }),
+        cell: Some(CellView::new(&cell, vec![curve], vec![run], &[fault])),
     }
 }
 
@@ -121,7 +117,6 @@ fn policies_are_shown_side_by_side() {
     let cores = |total| CoresView { total, step: 1, listed: (0..total).map(core).collect() };
     cell.runs = (0..8).map(|at| RunView { policy: format!("p{at}"), ..cell.runs[0].clone() }).collect();
     cell.runs[7].history[1].copies_running = 300;
-    cell.runs[7].disturbances[0].until_s = Some(12.5);
     let tiles = |many: &Snapshot| render(many)[5].matches("<rect class=\"fill\"").count();
     for (runs, total, shown) in [(8, 600, 8 * 150), (3, 400, 3 * 400), (3, 401, 3 * 201), (1, 600, 600)] {
         let cell = many.cell.as_mut().unwrap();
@@ -138,12 +133,45 @@ fn policies_are_shown_side_by_side() {
     assert_eq!(sections[4].matches("<li>").count(), 1, "all policies meet the same faults: {}", sections[4]);
 }
 
+/// A run that has not begun, without faults and injections.
+fn expected<'a>(run: &'a str, policy: &'a str, cell: &'a Cell) -> ExpectedRun<'a> {
+    ExpectedRun { run, policy, cell, seed: 1, faults: &[], injections: &[] }
+}
+
+/// The record of a run without cells that took so long, s.
+fn record(run: &str, policy: &str, makespan_s: f64) -> RunRecord {
+    let mut measured = measured(policy, &[], 1, 1.0, 10);
+    measured.summary.makespan_s = makespan_s;
+    RunRecord::new(run, &measured)
+}
+
+/// Kept runs, which end at different times, have reported nothing before their ends.
+#[test]
+fn a_scheduled_injection_is_listed_once_for_all_policies() {
+    let spec = "at = \"2s\"\nfor = \"90s\"\n\
+                profile = { bernoulli = { slot = \"1s\", probability = 1, slowdown = 2 } }";
+    let load =
+        |spec| ScheduledInjection::load(spec, "".as_ref(), |_| Err(std::io::ErrorKind::NotFound.into()));
+    let injections = [load(toml::from_str::<InjectionSpec>(spec).unwrap()).unwrap()];
+    let cell = Cell::new();
+    let runs = ["a", "b"].map(|run| ExpectedRun { injections: &injections, ..expected(run, run, &cell) });
+    let dashboard = Dashboard::new(PageHeader::default(), &runs);
+    for (run, makespan_s) in [("a", 10.0), ("b", 20.0)] {
+        dashboard.finished(&record(run, run, makespan_s));
+    }
+    let shown = dashboard.snapshot();
+    assert_eq!(shown.cell.as_ref().unwrap().runs.len(), 2);
+    let section = &render(&shown)[4];
+    assert_eq!(section.matches("<li>").count(), 1, "{section}");
+    let says = "until 92.0\u{202f}s: all cores, bernoulli = {";
+    assert!(section.contains(says), "{section}");
+}
+
 /// Injections from outside are kept with their run when another run begins, one entry for all hosts.
 #[test]
 fn injections_stay_when_their_run_has_ended() {
     let cell = Cell::new();
-    let expected = ["a", "b"].map(|run| ExpectedRun { run, policy: run, cell: &cell, seed: 1 });
-    let dashboard = Dashboard::new(PageHeader::default(), &expected);
+    let dashboard = Dashboard::new(PageHeader::default(), &["a", "b"].map(|run| expected(run, run, &cell)));
     let begin =
         |id| StudyObserver::begin(&dashboard, &BegunRun { id, policy: id, number: 1, of: 2, jobs: 9 });
     begin("a");
