@@ -231,16 +231,20 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
 }
 
 /// The injections from outside into any run, and the faults and injections of the displayed cell, which are the same
-/// under all policies; the latest first.
-fn disturbances(snapshot: &Snapshot) -> Markup {
-    let mut of_cell: Vec<&Disturbance> = snapshot.cell.iter().flat_map(|cell| &cell.disturbances).collect();
-    of_cell.sort_by(|a, b| b.at_s.total_cmp(&a.at_s));
+/// under all policies; of each run and of the cell, those that began last first.
+fn disturbances<'a>(snapshot: &'a Snapshot) -> Markup {
+    let latest_first = |all: &'a [Disturbance]| {
+        let mut all: Vec<&Disturbance> = all.iter().rev().collect();
+        all.sort_by(|a, b| b.at_s.total_cmp(&a.at_s));
+        all
+    };
+    let of_cell = latest_first(snapshot.cell.as_ref().map_or(&[], |cell| &cell.disturbances));
     let injected = || snapshot.runs.iter().rev().filter(|run| !run.injections.is_empty());
     html! {
         @if injected().next().is_some() || !of_cell.is_empty() {
             ul.news tabindex="0" {
                 @for run in injected() {
-                    @for one in run.injections.iter().rev() {
+                    @for one in latest_first(&run.injections) {
                         (disturbance(one, &format!(", {}", point_name(&run.policy, &run.cell))))
                     }
                 }

@@ -93,7 +93,7 @@ pub struct RunEntry {
     pub real_left_s: Option<f64>,
     /// The reason why the run failed; `None` if it did not.
     pub why: Option<String>,
-    /// Injections from outside into the run, which are kept when it ends.
+    /// Injections from outside into the run in the order in which they were ordered, which are kept when it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Disturbance>,
 }

@@ -60,8 +60,9 @@ struct Plan {
     latest: Option<usize>,
     /// The cores of each host in the latest run; empty unless it is on hosts.
     hosts: Vec<(String, CoreSet)>,
-    /// Injections into the latest run, by host, by their numbers.
-    injections: BTreeMap<u64, Vec<(String, Injection)>>,
+    /// Injections into the latest run with their numbers, by host, in the order in which they were ordered: of
+    /// injections into one core, the last applies.
+    injections: Vec<(u64, Vec<(String, Injection)>)>,
 }
 
 impl Dashboard {
@@ -86,7 +87,11 @@ impl Dashboard {
     /// The injections into the run that began last.
     pub(super) fn injections(&self) -> Vec<Injection> {
         let plan = guard(&self.state);
-        plan.injections.values().flatten().map(|(_, injection)| injection.clone()).collect()
+        plan.injections
+            .iter()
+            .flat_map(|(_, shares)| shares)
+            .map(|(_, injection)| injection.clone())
+            .collect()
     }
 
     /// The cores of each host in the run that began last; empty unless it is on hosts.
@@ -147,11 +152,14 @@ impl Dashboard {
     /// The injection with this number into the latest run began on further hosts, or has a new end.
     pub(super) fn inject(&self, number: u64, shares: &[(String, Injection)]) {
         let mut plan = guard(&self.state);
-        plan.injections.insert(number, shares.to_vec());
+        match plan.injections.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, known)) => *known = shares.to_vec(),
+            None => plan.injections.push((number, shares.to_vec())),
+        }
         if let Some(latest) = plan.latest {
-            let injections = plan.injections.values();
+            let injections = plan.injections.iter();
             plan.entries[latest].injections =
-                injections.filter_map(|shares| snapshot::injecting(shares)).collect();
+                injections.filter_map(|(_, shares)| snapshot::injecting(shares)).collect();
         }
     }
 

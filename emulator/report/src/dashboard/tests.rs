@@ -195,6 +195,27 @@ fn injections_stay_when_their_run_has_ended() {
     assert!(section.contains(says), "{section}");
 }
 
+/// Numbers of injections are random, and one that is ordered early can begin late.
+#[test]
+fn injections_apply_in_the_order_of_orders_and_are_listed_by_their_begin() {
+    let cell = Cell::new();
+    let dashboard = Dashboard::new(PageHeader::default(), &[expected("a", "a", &cell)]);
+    StudyObserver::begin(&dashboard, &BegunRun { id: "a", policy: "a", number: 1, of: 1, jobs: 9 });
+    for (number, slowdown, from) in [(9, 2, 8), (7, 3, 1), (8, 4, 5), (9, 2, 8)] {
+        let profile = format!("bernoulli = {{ slot = \"1s\", probability = 1, slowdown = {slowdown} }}");
+        let profile = toml::from_str::<Interference>(&profile).unwrap().resolve().unwrap();
+        let from = Time(from * 1_000_000_000);
+        let injection =
+            Injection { profile, seed: 1, cores: CoreSet::below(3), from, until: Time(9_000_000_000) };
+        dashboard.inject(number, &[("h1".to_owned(), injection)]);
+    }
+    let ordered: Vec<f64> = dashboard.injections().iter().map(|one| one.from.as_secs_f64()).collect();
+    assert_eq!(ordered, [8.0, 1.0, 5.0]);
+    let section = &render(&dashboard.snapshot())[4];
+    let listed: Vec<&str> = section.split("injection</b> at ").skip(1).map(|one| &one[..1]).collect();
+    assert_eq!(listed, ["8", "5", "1"], "{section}");
+}
+
 #[test]
 fn names_on_the_live_page_are_escaped() {
     let hostile = "\"'><img src=x onerror=alert(1)>\u{202e}\u{0}</script><!--";
