@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use volary_engine::results::{Cell, Unit, cell_name, point_name};
+use volary_engine::results::{Cell, Unit, cell_name, point_name, run_name};
 use volary_experiment::control::LateSoFar;
 use volary_experiment::number::{self, UnitText, count, percent, plural, rough, seconds};
 use volary_experiment::sanitize;
@@ -49,8 +49,8 @@ const LOAD: Point = (520.0, 140.0);
 const TILES: f64 = 520.0;
 /// Maximum number of tiles of all policies together; each shows the same cores.
 const MOST_TILES: usize = 1_200;
-/// Maximum number of failures that are listed.
-const FAILURES: usize = 50;
+/// Maximum number of failures, and of injections from outside, that are listed.
+const LISTED: usize = 50;
 
 /// The HTML of every section, in the order of [`SECTIONS`]; empty for a section without data.
 pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
@@ -146,20 +146,24 @@ fn policy_head(colour: usize, label: &str, scope: &str) -> Markup {
     html! { th scope=(scope) class=(theme::series(colour)) { i.swatch {} (label) } }
 }
 
+/// The name of a run, with its seed if that is known.
+fn name(run: &RunEntry) -> String {
+    match run.seed {
+        Some(seed) => run_name(&run.policy, &run.cell, seed),
+        None => point_name(&run.policy, &run.cell),
+    }
+}
+
 fn failures(snapshot: &Snapshot) -> Markup {
     let failed = || snapshot.runs.iter().filter(|run| run.stage == RunStage::Failed);
     html! {
         @if failed().next().is_some() {
             ul {
-                @for run in failed().take(FAILURES) {
-                    li.bad {
-                        (point_name(&run.policy, &run.cell))
-                        @if let Some(seed) = run.seed { ", seed " (seed) }
-                        ": " (run.why.as_deref().unwrap_or("no reason was kept"))
-                    }
+                @for run in failed().take(LISTED) {
+                    li.bad { (name(run)) ": " (run.why.as_deref().unwrap_or("no reason was kept")) }
                 }
             }
-            @let more = failed().count().saturating_sub(FAILURES);
+            @let more = failed().count().saturating_sub(LISTED);
             @if more > 0 { p.hint { "and " (more) " more" } }
         }
     }
@@ -239,17 +243,17 @@ fn disturbances<'a>(snapshot: &'a Snapshot) -> Markup {
         all
     };
     let of_cell = latest_first(snapshot.cell.as_ref().map_or(&[], |cell| &cell.disturbances));
-    let injected = || snapshot.runs.iter().rev().filter(|run| !run.injections.is_empty());
+    let named = |run: &'a RunEntry| latest_first(&run.injections).into_iter().map(move |one| (run, one));
+    let injected = snapshot.runs.iter().rev().flat_map(named).take(LISTED);
+    let all: usize = snapshot.runs.iter().map(|run| run.injections.len()).sum();
     html! {
-        @if injected().next().is_some() || !of_cell.is_empty() {
+        @if all > 0 || !of_cell.is_empty() {
             ul.news tabindex="0" {
-                @for run in injected() {
-                    @for one in latest_first(&run.injections) {
-                        (disturbance(one, &format!(", {}", point_name(&run.policy, &run.cell))))
-                    }
-                }
+                @for (run, one) in injected { (disturbance(one, &format!(", {}", name(run)))) }
                 @for one in of_cell { (disturbance(one, "")) }
             }
+            @let more = all.saturating_sub(LISTED);
+            @if more > 0 { p.hint { "and " (count(more as u64)) " more injections from outside" } }
         }
     }
 }
@@ -299,13 +303,11 @@ fn load(snapshot: &Snapshot, cell: &CellView) -> Markup {
         [("running copies", |point| point.copies_running), ("tasks that wait", |point| point.tasks_waiting)];
     let runs = || cell.runs.iter().filter(|run| run.history.len() > 1);
     let end = runs().map(|run| run.at_s).fold(0.0, f64::max);
-    let charts = runs().flat_map(|run| {
-        LOADS.map(|(title, of)| {
-            let most = runs().flat_map(|run| &run.history).map(of).max().unwrap_or(0).max(1);
-            over_time(snapshot, run, (title, of), (end, most as f64))
-        })
-    });
-    let charts: Vec<Picture> = charts.collect();
+    let most =
+        LOADS.map(|(_, of)| runs().flat_map(|run| &run.history).map(of).max().unwrap_or(0).max(1) as f64);
+    let of_run =
+        |run| LOADS.iter().zip(most).map(move |(load, most)| over_time(snapshot, run, *load, (end, most)));
+    let charts: Vec<Picture> = runs().flat_map(of_run).collect();
     let sent = cell.runs.iter().filter(|run| !run.messages.is_empty()).map(|run| {
         let kinds = run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent as f64)).collect();
         (run.policy.clone(), snapshot.header.colour(&run.policy), kinds)

@@ -191,7 +191,7 @@ fn injections_stay_when_their_run_has_ended() {
     assert!(dashboard.injections().is_empty());
     let section = &render(&dashboard.snapshot())[4];
     assert_eq!(section.matches("<li>").count(), 1, "{section}");
-    let says = "until 2.00\u{202f}s, a: cores 0-2 on h1, cores 7 on h2, bernoulli = {";
+    let says = "until 2.00\u{202f}s, a, seed 1: cores 0-2 on h1, cores 7 on h2, bernoulli = {";
     assert!(section.contains(says), "{section}");
 }
 
@@ -214,6 +214,26 @@ fn injections_apply_in_the_order_of_orders_and_are_listed_by_their_begin() {
     let section = &render(&dashboard.snapshot())[4];
     let listed: Vec<&str> = section.split("injection</b> at ").skip(1).map(|one| &one[..1]).collect();
     assert_eq!(listed, ["8", "5", "1"], "{section}");
+}
+
+#[test]
+fn the_latest_injections_from_outside_are_listed_with_their_runs() {
+    let mut many = snapshot("n");
+    let injection = |at: u32| Disturbance {
+        kind: "injection".to_owned(),
+        at_s: at.into(),
+        until_s: None,
+        says: "cores".to_owned(),
+    };
+    for (at, run) in many.runs.iter_mut().enumerate() {
+        (run.seed, run.injections) = (Some(at as u64), (0..40).map(injection).collect());
+    }
+    let section = &render(&many)[4];
+    assert_eq!(section.matches("<b>injection</b>").count(), LISTED, "{section}");
+    assert!(section.contains("and 30 more injections from outside"), "{section}");
+    assert!(section.contains("other, n = n, seed 1: cores"), "{section}");
+    assert_eq!(section.matches("n, n = n, seed 0: cores").count(), 10, "{section}");
+    assert!(section.contains("<b>n</b> at 3.00"), "faults stay: {section}");
 }
 
 #[test]
