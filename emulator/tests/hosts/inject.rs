@@ -208,7 +208,7 @@ fn an_injection_appears_on_the_live_page() {
     let url = page::address(&mut run);
     cluster.reached("r", &[0, 1, 2], 1);
     assert!(page::snapshot(&url)["runs"][0]["injections"].is_null());
-    let injecting = inject(cluster.path(), "--node 0-11 --for 60s");
+    let injecting = inject(cluster.path(), "--node 0-11");
     let late = Instant::now() + page::PATIENCE;
     let slow = |now: &Value| {
         let cores = now["cell"]["runs"][0]["cores"]["listed"].as_array().cloned().unwrap_or_default();
@@ -227,9 +227,14 @@ fn an_injection_appears_on_the_live_page() {
     assert!(says.starts_with("cores 0-7 on h1, cores 8-11 on h2, bernoulli = {"), "{says}");
     assert_eq!(injection["kind"], "injection");
     assert_eq!(now["cell"]["runs"][0]["shards"][1]["name"], "h2");
-    kill(injecting);
+    assert!(injection["until_s"].is_null(), "{injection}");
+    let events = page::get(&url, "events");
     interrupt(&run);
     finish(run, 3);
+    kill(injecting);
+    let seen = page::answer(events);
+    let last = seen.rsplit("<b>injection</b> at ").next().unwrap();
+    assert!(last.split(": cores").next().unwrap().contains(" until "), "the interrupted run ends it: {last}");
 }
 
 /// Checks that copies on injected cores took four times as long as others, and that the timeline shows the slots.

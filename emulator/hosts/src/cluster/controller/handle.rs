@@ -156,6 +156,8 @@ impl Controller {
         run.lose_copies();
         let ControlledRun { pool, aggregator, over, reports, broken, injections, .. } = run;
         let (accounts, now) = aggregator.close();
+        // A run that fails or is interrupted has no record from which observers learn the ends of injections.
+        injections.show(pool, control, now);
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
         let lost = if over == EndReason::Idle { unaccounted(&reports) } else { 0 };

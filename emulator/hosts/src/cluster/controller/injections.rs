@@ -208,11 +208,11 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Reports to the observers the injections that hosts have confirmed.
-    pub(super) fn show(&self, pool: &HostPool, control: &StudyControl) {
+    /// Reports to the observers the injections that hosts have confirmed, in a run that is over at `end`; a run in
+    /// progress has no end yet.
+    pub(super) fn show(&self, pool: &HostPool, control: &StudyControl, end: Time) {
         for entry in &self.entries {
-            let share =
-                |share: &Share| (pool.members[share.host].name.clone(), entry.of_share(share, Time::MAX));
+            let share = |share: &Share| (pool.members[share.host].name.clone(), entry.of_share(share, end));
             let shares: Vec<_> = entry.begun().map(share).collect();
             control.report(|observer| observer.inject(entry.id, &shares));
         }

@@ -279,7 +279,7 @@ impl<'a> ControlledRun<'a> {
     }
 
     fn show_injections(&self) {
-        self.injections.show(self.pool, self.control);
+        self.injections.show(self.pool, self.control, Time::MAX);
     }
 
     /// Gives up a host whose report cannot be true: it takes no part in further runs.
