@@ -3,14 +3,14 @@
 //! Without viewers, runs report little. After [`Dashboard::request_details`], they also report costly data for a few
 //! seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use volary_actors::base::CoreSet;
 use volary_engine::cores::Injection;
-use volary_engine::results::cell_name;
+use volary_engine::results::{Cell, cell_name};
 use volary_experiment::control::ExpectedRun;
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::RunState;
@@ -44,8 +44,8 @@ struct Plan {
     entries: Vec<RunEntry>,
     /// Index of each run among the entries, by id.
     places: BTreeMap<String, usize>,
-    /// Faults and injections of the experiment in each cell, by its name.
-    planned: BTreeMap<String, Vec<Disturbance>>,
+    /// The cells, by name.
+    cells: BTreeMap<String, PlannedCell>,
     /// Start of each run in this process, by index.
     began: BTreeMap<usize, Instant>,
     /// Number of jobs that had finished in runs that this process did not execute.
@@ -54,7 +54,7 @@ struct Plan {
     ended: BTreeMap<usize, (Sketch, u64)>,
     /// Response times of the runs in progress.
     growing: BTreeMap<usize, CurveView>,
-    /// Details of the runs in progress, and of those that the page shows.
+    /// Details of the runs in progress, and of those that the page shows or would show of a cell with open runs.
     views: BTreeMap<usize, RunView>,
     /// Index of the run that began last.
     latest: Option<usize>,
@@ -63,6 +63,15 @@ struct Plan {
     /// Injections into the latest run with their numbers, by host, in the order in which they were ordered: of
     /// injections into one core, the last applies.
     injections: Vec<(u64, Vec<(String, Injection)>)>,
+}
+
+/// A cell of the plan.
+#[derive(Debug)]
+struct PlannedCell {
+    /// Indices of its runs.
+    runs: Vec<usize>,
+    /// Faults and injections of the experiment, which are the same in all runs.
+    disturbances: Vec<Disturbance>,
 }
 
 impl Dashboard {
@@ -109,7 +118,9 @@ impl Dashboard {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
         let cell = cell_name(&plan.entries[at].cell);
-        plan.planned.insert(cell, planned);
+        if let Some(cell) = plan.cells.get_mut(&cell) {
+            cell.disturbances = planned;
+        }
     }
 
     /// Asks runs to report details for a few seconds.
@@ -180,12 +191,12 @@ impl Dashboard {
         let points = (POINTS / plan.entries.len()).max(FEWEST);
         plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
         plan.latest.get_or_insert(at);
-        let mut view = snapshot::view(record);
-        if let Some(before) = plan.views.remove(&at) {
-            view.history = before.history;
-        }
-        plan.views.insert(at, view);
+        plan.views.entry(at).or_default();
         plan.forget();
+        // A kept run of another cell is not shown, and needs no view.
+        if let Some(view) = plan.views.get_mut(&at) {
+            *view = RunView { history: std::mem::take(&mut view.history), ..snapshot::view(record) };
+        }
     }
 
     /// Reports the failure of a run.
@@ -218,18 +229,25 @@ impl Plan {
     /// Adds runs that have not begun.
     fn add(&mut self, runs: &[ExpectedRun<'_>]) {
         for run in runs {
-            self.places.insert(run.run.to_owned(), self.entries.len());
+            let at = self.entries.len();
+            self.places.insert(run.run.to_owned(), at);
             self.entries.push(RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed)));
-            self.planned.entry(cell_name(run.cell)).or_insert_with(|| {
-                snapshot::planned(run.faults, run.injections.iter().map(|scheduled| &scheduled.spec))
+            let cell = self.cells.entry(cell_name(run.cell)).or_insert_with(|| {
+                let injections = run.injections.iter().map(|scheduled| &scheduled.spec);
+                PlannedCell { runs: Vec::new(), disturbances: snapshot::planned(run.faults, injections) }
             });
+            cell.runs.push(at);
         }
     }
 
-    /// The runs whose details the page shows: of each policy the run of the displayed cell that began last, one in
-    /// progress before others.
-    fn shown(&self) -> Vec<usize> {
-        let Some(cell) = self.latest.map(|latest| &self.entries[latest].cell) else { return Vec::new() };
+    /// The cell of a planned run.
+    fn planned(&self, cell: &Cell) -> &PlannedCell {
+        &self.cells[&cell_name(cell)]
+    }
+
+    /// The runs whose details the page shows of a cell: of each policy the run that began last, one in progress before
+    /// others.
+    fn shown(&self, cell: &Cell) -> Vec<usize> {
         let rank =
             |at: &usize| (self.entries[*at].stage == RunStage::Running, self.began.get(at).copied(), *at);
         let mut shown: Vec<usize> = Vec::new();
@@ -242,11 +260,19 @@ impl Plan {
         shown
     }
 
-    /// Removes the details of ended runs that the page does not show.
+    /// Removes the details of ended runs that the page neither shows nor will show again when another run of their cell
+    /// begins.
     fn forget(&mut self) {
-        let shown = self.shown();
-        let entries = &self.entries;
-        self.views.retain(|at, _| entries[*at].stage == RunStage::Running || shown.contains(at));
+        let latest = self.latest.map(|latest| &self.entries[latest].cell);
+        let is_open = |entry: &RunEntry| matches!(entry.stage, RunStage::Waiting | RunStage::Running);
+        let returns = |cell: &Cell| self.planned(cell).runs.iter().any(|at| is_open(&self.entries[*at]));
+        let is_kept = |at: &usize| {
+            let RunEntry { stage, cell, .. } = &self.entries[*at];
+            let is_displayed = || Some(cell) == latest || returns(cell);
+            *stage == RunStage::Running || (is_displayed() && self.shown(cell).contains(at))
+        };
+        let kept: BTreeSet<usize> = self.views.keys().copied().filter(is_kept).collect();
+        self.views.retain(|at, _| kept.contains(at));
     }
 
     fn snapshot(&self, real_s: f64) -> Snapshot {
@@ -287,15 +313,15 @@ impl Plan {
     /// The view of the cell of a run.
     fn cell(&self, latest: usize) -> CellView {
         let cell = &self.entries[latest].cell;
-        let of_cell = || self.entries.iter().enumerate().filter(|(_, entry)| entry.cell == *cell);
-        let ended = of_cell().filter_map(|(at, entry)| {
-            let (sketch, jobs) = self.ended.get(&at)?;
-            Some((entry.policy.clone(), sketch.clone(), *jobs))
+        let PlannedCell { runs: of_cell, disturbances } = self.planned(cell);
+        let ended = of_cell.iter().filter_map(|at| {
+            let (sketch, jobs) = self.ended.get(at)?;
+            Some((self.entries[*at].policy.clone(), sketch.clone(), *jobs))
         });
         let mut curves = CurveView::of_ended(ended);
-        curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
-        let runs = self.shown().iter().filter_map(|at| self.views.get(at).cloned()).collect();
-        CellView::new(cell, curves, runs, &self.planned[&cell_name(cell)])
+        curves.extend(of_cell.iter().filter_map(|at| self.growing.get(at).cloned()));
+        let runs = self.shown(cell).iter().filter_map(|at| self.views.get(at).cloned()).collect();
+        CellView::new(cell, curves, runs, disturbances)
     }
 }
 

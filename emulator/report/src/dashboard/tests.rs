@@ -145,6 +145,33 @@ fn record(run: &str, policy: &str, makespan_s: f64) -> RunRecord {
     RunRecord::new(run, &measured)
 }
 
+/// With several threads, runs of a cell begin when those of another have begun.
+#[test]
+fn ended_policies_of_a_cell_are_shown_when_the_page_returns_to_it() {
+    let cells = [1, 2].map(|load| Cell::from([("load".to_owned(), json!(load))]));
+    let runs = [("a", 0), ("b", 0), ("c", 0), ("d", 1), ("e", 1)];
+    let plan = runs.map(|(run, cell)| expected(run, run, &cells[cell]));
+    let dashboard = Dashboard::new(PageHeader::default(), &plan);
+    let begin =
+        |id| StudyObserver::begin(&dashboard, &BegunRun { id, policy: id, number: 1, of: 5, jobs: 9 });
+    let shown = || {
+        let runs = dashboard.snapshot().cell.map(|cell| cell.runs).unwrap_or_default();
+        runs.into_iter().map(|run| run.run).collect::<Vec<_>>()
+    };
+    for (began, ended) in [("a", "a"), ("b", "b"), ("d", "d")] {
+        begin(began);
+        dashboard.finished(&record(ended, ended, 10.0));
+    }
+    assert_eq!(shown(), ["d"]);
+    begin("c");
+    assert_eq!(shown(), ["a", "b"]);
+    begin("e");
+    assert_eq!(shown(), ["d"]);
+    dashboard.finished(&record("c", "c", 10.0));
+    begin("a");
+    assert_eq!(shown(), [] as [&str; 0], "all runs of the cell had ended, and their details were dropped");
+}
+
 /// Kept runs, which end at different times, have reported nothing before their ends.
 #[test]
 fn a_scheduled_injection_is_listed_once_for_all_policies() {
