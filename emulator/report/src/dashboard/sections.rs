@@ -282,7 +282,8 @@ fn cores(snapshot: &Snapshot, cell: &CellView) -> Markup {
             1 => plural(total, "core"),
             step => format!("one in {step} of {} cores", count(total)),
         };
-        let title = format!("{}: {which} at {}", run.policy, seconds(run.at_s));
+        let when = if run.running { " at" } else { ", ended at" };
+        let title = format!("{}: {which}{when} {}", run.policy, seconds(run.at_s));
         tiles(&title, &shown, snapshot.header.colour(&run.policy), TILES)
     };
     let (pictures, legend) = Picture::apart(runs.iter().map(picture).collect());

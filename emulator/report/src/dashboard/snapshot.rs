@@ -203,7 +203,8 @@ pub struct RunView {
     /// Means over the observed caches, or over the copies of a shared state.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
-    /// The cores, or evenly spaced cores of a large cluster; empty for an ended run.
+    /// The cores, or evenly spaced cores of a large cluster. An ended run has those of its last sample if another run
+    /// of the cell has cores, and none otherwise.
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
     pub shards: Vec<ShardView>,

@@ -17,7 +17,9 @@ use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 
 use super::snapshot;
-use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::snapshot::{
+    CellView, CoresView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot,
+};
 
 /// Duration for which a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -193,9 +195,14 @@ impl Dashboard {
         plan.latest.get_or_insert(at);
         plan.views.entry(at).or_default();
         plan.forget();
+        // In a race the policies stay side by side; of runs one after the other, only the one in progress has cores.
+        let has_cores = |other: &usize| *other != at && !plan.views[other].cores.listed.is_empty();
+        let is_beside = plan.shown(&plan.entries[at].cell).iter().any(has_cores);
         // A kept run of another cell is not shown, and needs no view.
         if let Some(view) = plan.views.get_mut(&at) {
-            *view = RunView { history: std::mem::take(&mut view.history), ..snapshot::view(record) };
+            let RunView { history, cores, .. } = std::mem::take(view);
+            let cores = if is_beside { cores } else { CoresView::default() };
+            *view = RunView { history, cores, ..snapshot::view(record) };
         }
     }
 

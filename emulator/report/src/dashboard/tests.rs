@@ -172,6 +172,39 @@ fn ended_policies_of_a_cell_are_shown_when_the_page_returns_to_it() {
     assert_eq!(shown(), [] as [&str; 0], "all runs of the cell had ended, and their details were dropped");
 }
 
+#[test]
+fn policies_of_a_race_keep_their_cores_when_one_ends_before_the_others() {
+    let cell = Cell::new();
+    let plan = ["a", "b"].map(|run| expected(run, run, &cell));
+    let begin = |dashboard: &Dashboard, id: &str| {
+        StudyObserver::begin(dashboard, &BegunRun { id, policy: id, number: 1, of: 2, jobs: 9 });
+        let listed = vec![Tile { core: 0, busy: true, slowdown: Some(2.0), host: None }];
+        let cores = CoresView { total: 1, step: 1, listed };
+        let view = RunView { policy: id.to_owned(), running: true, at_s: 7.0, cores, ..RunView::default() };
+        let curve = CurveView { policy: id.to_owned(), running: true, each: 1, runs: Vec::new() };
+        dashboard.look(id, 1, Some((view, curve)));
+    };
+    let cores = |dashboard: &Dashboard| render(&dashboard.snapshot())[5].clone();
+    let race = Dashboard::new(PageHeader::default(), &plan);
+    begin(&race, "a");
+    begin(&race, "b");
+    for (ended, makespan_s, b) in [("a", 10.0, " at 7.00"), ("b", 20.0, ", ended at 20.0")] {
+        race.finished(&record(ended, ended, makespan_s));
+        let shown = cores(&race);
+        assert!(
+            shown.contains("a: 1 core, ended at 10.0") && shown.contains(&format!("b: 1 core{b}")),
+            "{shown}"
+        );
+    }
+    let sequence = Dashboard::new(PageHeader::default(), &plan);
+    for run in ["a", "b"] {
+        begin(&sequence, run);
+        assert!(cores(&sequence).contains(&format!("{run}: 1 core at")));
+        sequence.finished(&record(run, run, 10.0));
+        assert_eq!(cores(&sequence), "");
+    }
+}
+
 /// Kept runs, which end at different times, have reported nothing before their ends.
 #[test]
 fn a_scheduled_injection_is_listed_once_for_all_policies() {
