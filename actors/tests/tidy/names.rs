@@ -146,8 +146,8 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_engine", 18_799),
     ("volary_experiment", 13_848),
     ("volary_hosts", 8_047),
-    ("volary_report", 8_064),
-    ("volary", 5_366),
+    ("volary_report", 8_118),
+    ("volary", 5_377),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.
