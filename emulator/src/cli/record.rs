@@ -345,10 +345,7 @@ fn notes(
     } else if let Some(sample) = recordings.first().and_then(|cpu| cpu.samples.last())
         && sample.until.as_nanos() < u128::from(options.lasting.0)
     {
-        notes.push(format!(
-            "interrupted after {:.1} s; what was recorded is kept",
-            sample.until.as_secs_f64()
-        ));
+        notes.push(format!("interrupted after {:.1} s", sample.until.as_secs_f64()));
     }
     notes
 }

@@ -17,6 +17,7 @@ use volary_netem::topology::TopologyFile;
 
 use super::experiment::Experiment;
 use super::load::{CapacityBasis, Load};
+use super::presets;
 use crate::number::{self, plural};
 use crate::storage::manifest::BINDING;
 use crate::storage::slices::SweepSlice;
@@ -257,6 +258,11 @@ pub fn interference(table: &Interference) -> String {
     let rest = Interference { trace: None, ..table.clone() };
     let rest = if rest == Interference::default() { String::new() } else { format!(", {}", line(&rest)) };
     format!("trace of {}{rest}", trace.describe())
+}
+
+/// The name of a profile that is a preset; the keys of another.
+pub fn profile(table: &Interference) -> String {
+    presets::name_of(table).map_or_else(|| interference(table), |name| format!("the preset {name}"))
 }
 
 /// The offered load of every cell that is run, with a warning where queues grow without bound.

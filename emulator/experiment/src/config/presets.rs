@@ -4,6 +4,9 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::LazyLock;
+
+use volary_engine::cores::Interference;
 
 use super::error::{ConfigError, nearest};
 use crate::files::Files;
@@ -44,6 +47,14 @@ impl Preset {
     pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
+}
+
+/// The name of the preset with these keys.
+pub(super) fn name_of(table: &Interference) -> Option<&'static str> {
+    static TABLES: LazyLock<Vec<Option<Interference>>> =
+        LazyLock::new(|| PRESETS.iter().map(|preset| toml::from_str(preset.text).ok()).collect());
+    let at = TABLES.iter().position(|preset| preset.as_ref() == Some(table))?;
+    Some(PRESETS[at].name)
 }
 
 /// Whether this is the name of a preset. Its text then is what `files` have under that name, so that it is recorded and
@@ -103,6 +114,15 @@ mod tests {
         assert_eq!(shown.speed.len(), quantiles.len());
         let found = shown.below_nine_tenths;
         assert!((found - below).abs() < 0.003, "{preset}: {found} below 0.9, measured {below}");
+    }
+
+    #[test]
+    fn presets_are_known_by_their_keys() {
+        for preset in PRESETS {
+            let profile = crate::config::profile(Path::new(preset.name)).unwrap();
+            assert_eq!(name_of(&profile.table), Some(preset.name));
+        }
+        assert_eq!(name_of(&Interference::default()), None);
     }
 
     #[test]

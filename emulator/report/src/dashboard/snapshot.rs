@@ -357,7 +357,7 @@ const SCHEDULED: &str = "scheduled injection";
 
 /// An injection from outside into a run in progress, by host.
 pub(super) fn injecting(shares: &[(String, Injection)]) -> Option<Disturbance> {
-    let profile = describe::interference(&shares.first()?.1.profile.table);
+    let profile = describe::profile(&shares.first()?.1.profile.table);
     let parts: Vec<Part> = shares.iter().map(|(host, share)| part(&share.cores, host, share)).collect();
     Some(injection(INJECTION, &profile, &parts))
 }
@@ -368,7 +368,7 @@ pub(super) fn injected(injections: &[Injected]) -> Vec<Disturbance> {
         let table = injected.profile.clone().into_iter().collect();
         let table = serde_json::from_value::<Interference>(serde_json::Value::Object(table));
         let kinds = |_| injected.profile.keys().cloned().collect::<Vec<_>>().join(", ");
-        let profile = table.map_or_else(kinds, |table| describe::interference(&table));
+        let profile = table.map_or_else(kinds, |table| describe::profile(&table));
         let part = |applied: &Applied| {
             (applied.cores.clone(), applied.host.clone(), (applied.from_s, applied.until_s))
         };
@@ -384,7 +384,7 @@ fn scheduled(spec: &InjectionSpec) -> Disturbance {
     if says.is_empty() {
         says.push("all cores".to_owned());
     }
-    says.push(describe::interference(&spec.profile));
+    says.push(describe::profile(&spec.profile));
     Disturbance {
         kind: SCHEDULED.to_owned(),
         at_s: spec.at.as_secs_f64(),
@@ -399,7 +399,7 @@ pub(super) fn placed(faults: &[FaultSpec], injections: &[Injection], hosts: &Hos
         let shares = hosts.iter().map(|(host, cores)| (host, cores.intersection(&one.cores)));
         let shares = shares.filter(|(_, cores)| !cores.is_empty());
         let parts: Vec<Part> = shares.map(|(host, cores)| part(&cores, host, one)).collect();
-        injection(SCHEDULED, &describe::interference(&one.profile.table), &parts)
+        injection(SCHEDULED, &describe::profile(&one.profile.table), &parts)
     };
     faults.iter().map(fault).chain(injections.iter().map(by_host)).collect()
 }

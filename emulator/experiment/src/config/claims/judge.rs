@@ -217,7 +217,9 @@ impl<'a> Table<'a> {
     fn lacks(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
         let MetricName { label, path, .. } = metric;
         let Some(lines) = self.lines(metric, cell) else {
-            return Some(format!("`{label}` {NOT_RUN}"));
+            let elsewhere = self.lines.keys().any(|(known, _)| known == label);
+            let place = if elsewhere { "in a cell of the check " } else { "" };
+            return Some(format!("{place}`{label}` {NOT_RUN}"));
         };
         let name = path.join(".");
         lines.iter().filter(|(seed, _)| seeds.contains(seed)).find_map(|(_, line)| {

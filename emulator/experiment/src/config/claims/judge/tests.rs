@@ -386,6 +386,10 @@ fn untested_comparisons_state_the_reason() {
     let of = |check: &str| why(check, &lines);
     assert_eq!(of("c.response_s.p50 < d.response_s.p50"), json!(["`c` was not run", "`d` was not run"]));
     assert_eq!(of("a.response_s below c.response_s"), json!(["`c` was not run"]));
+    let one =
+        lines.iter().filter(|line| line.policy == "b" || line.cell["s.k"] == 0).cloned().collect::<Vec<_>>();
+    let other = why("a.response_s.p50[s.k=1] < b.response_s.p50", &one);
+    assert_eq!(other, json!(["in a cell of the check `a` was not run"]));
     let absent = json!(["the results of `a` have no `classes.x.jobs`"]);
     assert_eq!(of("a.classes.x.jobs < b.response_s.p50"), absent);
     assert_eq!(of("a.response_s.p50 / a.tasks.finished < 1"), json!(["a side is not finite"]));
