@@ -245,7 +245,7 @@ fn threads_used(Outcome { threads, span: [first, last], .. }: &Outcome, begun: I
     let [before, after] = [*first - begun, last.elapsed()].map(|span| number::seconds(span.as_secs_f64()));
     let busy = number::percent((cpu / (all * *threads as f64)).min(1.0));
     format!(
-        "threads: {threads}, busy {busy} of {}, of which {before} before the first run and {after} after the last",
+        "threads: {threads}, {busy} busy in {} ({before} before the first run, {after} after the last)",
         number::seconds(all)
     )
 }
