@@ -56,8 +56,7 @@ const SAYS: usize = 14;
 /// Writes the claim with its mark and, unless the claim clearly holds, its numbers.
 fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let (mark, colour) = match claim.verdict {
-        Verdict::Holds if claim.is_within_noise() => ("~ holds     ", "33"),
-        Verdict::Fails if claim.is_within_noise() => ("~ fails     ", "33"),
+        Verdict::Holds | Verdict::Fails if claim.is_within_noise() => ("~ noise     ", "33"),
         Verdict::Holds => ("✓ holds     ", "32"),
         Verdict::OtherSize => ("≈ other size", "33"),
         Verdict::Fails => ("✗ fails     ", "31"),
@@ -67,7 +66,8 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
         (Verdict::Holds, Some(Tolerance::Ours)) => " (by our tolerance)",
         _ => "",
     };
-    let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
+    let noise = claim.is_within_noise().then(|| format!(" ({}, within noise)", claim.verdict.word()));
+    let noise = noise.unwrap_or_default();
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
     let injected = if claim.is_injected() { " (measured with injected interference)" } else { "" };
     let generated = on_generated(claim).map_or_else(String::new, |said| format!(" ({said})"));
@@ -373,14 +373,17 @@ mod tests {
         let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
         assert!(sure.ends_with("\n✓ holds       s\n"), "{sure}");
         let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
-        assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
+        assert!(
+            unsure.contains("~ noise       s (holds, within noise)\n") && unsure.contains("check 1"),
+            "{unsure}"
+        );
         assert!(!unsure.contains("check 0"), "checks beyond noise are not shown: {unsure}");
         // A single failure beyond noise makes the claim fail.
         let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
-        assert!(!fails.contains("(within noise)"), "{fails}");
+        assert!(!fails.contains("within noise)"), "{fails}");
         let barely = says(Verdict::Fails, &[(false, true), (true, false)]);
-        assert!(barely.contains("(within noise)"), "{barely}");
-        assert!(!says(Verdict::NotTested, &[(false, true)]).contains("(within noise)"));
+        assert!(barely.contains("~ noise       s (fails, within noise)"), "{barely}");
+        assert!(!says(Verdict::NotTested, &[(false, true)]).contains("within noise)"));
     }
 
     #[test]

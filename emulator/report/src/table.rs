@@ -148,6 +148,9 @@ impl Legend {
                 if others.is_empty() { "" } else { "s" }
             ));
         }
+        if study.replications() > 1 {
+            says.push("± is the 95 % half-width".to_owned());
+        }
         if self.starred {
             let condition = if study.replications() > 1 {
                 ", where it differs significantly from the others"
@@ -582,10 +585,10 @@ mod tests {
         │ slow   ┆ 2.21 ± 0.55 s   ┆ 25.4 ± 12.4 s   ┆ 3.36 ± 1.46 s   ┆ 9.09 % │
         │ fast   ┆ 1.11 ± 0.28 s * ┆  12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆ 9.09 % │
         └────────┴─────────────────┴─────────────────┴─────────────────┴────────┘
-        p50, p99 and mean are response times of jobs; * marks the best of a column,
-          where it differs significantly from the others; too wide for this terminal:
-          repairs/task, suspended/task, goodput, utilization, slowdown, msgs/task (see
-          --columns help)
+        p50, p99 and mean are response times of jobs; ± is the 95 % half-width; * marks
+          the best of a column, where it differs significantly from the others; too wide
+          for this terminal: repairs/task, suspended/task, goodput, utilization,
+          slowdown, msgs/task (see --columns help)
         ");
         insta::assert_snapshot!(shown(160), @r"
         load = 0.8
@@ -595,7 +598,7 @@ mod tests {
         │ slow   ┆ 2.21 ± 0.55 s   ┆ 25.4 ± 12.4 s   ┆ 3.36 ± 1.46 s   ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
         │ fast   ┆ 1.11 ± 0.28 s * ┆  12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
         └────────┴─────────────────┴─────────────────┴─────────────────┴──────────┴─────────────┴─────────┴────────┴────────────────┴───────────┴──────────────┘
-        p50, p99 and mean are response times of jobs; * marks the best of a column, where it differs significantly from the others
+        p50, p99 and mean are response times of jobs; ± is the 95 % half-width; * marks the best of a column, where it differs significantly from the others
         ");
     }
 }

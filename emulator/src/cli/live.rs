@@ -59,7 +59,7 @@ mod with {
             } else {
                 String::new()
             };
-            self.server.end(&format!("{state}; {report}`volary watch {out}` shows this page"));
+            self.server.end(&format!("{state}; {report}volary watch {out} shows the results again"));
             print_note(&format!("the live page has ended: `volary watch {out}` shows it again"))
         }
     }

@@ -216,7 +216,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     };
     let cores = match shared {
         Some(cpu) => format!("{cpu} cores, shared"),
-        None => format!("{} cores", number::count(cluster.core_count())),
+        None => plural(cluster.core_count(), "core"),
     };
     let schedulers = plural(u64::from(cluster.schedulers), "scheduler");
     rows.push(("cluster", format!("{} ({cores}), {schedulers}, {rest}", nodes.join(" + "))));

@@ -238,7 +238,7 @@ impl Judge {
             let says = format!("processors are {all} busy, {own} with this run");
             let mostly = host.cpu_share > 0.5 * busy;
             let remedy =
-                if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop other programs on it") };
+                if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop other programs there") };
             self.add(Departure::BusyHost, (busy, BUSY), says, remedy);
         }
         if let Some(steal) = host.steal_share.filter(|&steal| steal > STEAL) {

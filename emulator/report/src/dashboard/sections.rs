@@ -276,7 +276,9 @@ fn cores(snapshot: &Snapshot, cell: &CellView) -> Markup {
     let listed: usize = runs.iter().map(|run| run.cores.listed.len()).sum();
     let every = listed.div_ceil(MOST_TILES).max(1);
     let picture = |run: &&RunView| {
-        let shown: Vec<Tile> = run.cores.listed.iter().step_by(every).cloned().collect();
+        // The last sample was taken before the run ended.
+        let busy = |tile: &Tile| Tile { busy: tile.busy && run.running, ..tile.clone() };
+        let shown: Vec<Tile> = run.cores.listed.iter().step_by(every).map(busy).collect();
         let total = u64::from(run.cores.total);
         let which = match run.cores.step.max(1) as usize * every {
             1 => plural(total, "core"),

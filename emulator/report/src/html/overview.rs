@@ -120,8 +120,7 @@ pub(super) fn claims(study: &Study) -> Markup {
 
 fn claim(claim: &ClaimResult) -> Markup {
     let (class, verdict) = match claim.verdict {
-        Verdict::Holds if claim.is_within_noise() => ("warn", "~ holds"),
-        Verdict::Fails if claim.is_within_noise() => ("warn", "~ fails"),
+        Verdict::Holds | Verdict::Fails if claim.is_within_noise() => ("warn", "~ within noise"),
         Verdict::Holds => ("good", "✓ holds"),
         Verdict::OtherSize => ("warn", "≈ right direction, other size"),
         Verdict::Fails => ("bad", "✗ fails"),
@@ -133,7 +132,7 @@ fn claim(claim: &ClaimResult) -> Markup {
             div {
                 (prose(&claim.says))
                 @if claim.is_within_noise() {
-                    " " span.hint { "within noise: other seeds could well give the other verdict; see --repeat" }
+                    " " span.hint { (claim.verdict.word()) ", within noise: other seeds could well give the other verdict; see --repeat" }
                 }
                 @if let Some(generated) = on_generated(claim) {
                     " " span.hint { (generated) }
