@@ -9,7 +9,7 @@ use volary_experiment::config::claims::Expression;
 use volary_experiment::config::error::nearest;
 use volary_experiment::number::{NumberColumn, UnitText};
 use volary_experiment::stats::Interval;
-use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
+use volary_experiment::storage::study::{CellGroup, PolicyRuns};
 
 /// A metric that has a column in summary tables.
 #[derive(Clone, Copy, Debug)]
@@ -278,23 +278,6 @@ impl FromStr for ChartNumber {
             (Err(why), Err(_)) => Err(why),
         }
     }
-}
-
-/// Keys of the numbers that matter most, the most important of each kind of study last.
-const USUAL: [&str; 6] = [
-    "response_s.p50",
-    "response_s.p99",
-    "gossip.full_s.mean",
-    "gossip.age_of_information_s.mean",
-    "detection.detected_s.mean",
-    "detection.false_deaths",
-];
-
-/// The numbers of a study's charts if none is requested: the first two of [`USUAL`] that its runs have.
-pub(super) fn usual_numbers(study: &Study) -> Vec<ChartNumber> {
-    let all = USUAL.iter().filter_map(|key| SummaryColumn::all().find(|column| column.metric.key == *key));
-    let measured = all.filter(|column| column.is_worth(study.records().map(|record| &record.summary)));
-    measured.take(2).map(|column| ChartNumber::Column(PickedColumn { class: None, column })).collect()
 }
 
 /// The argument that lists all columns, given instead of a column's name.

@@ -10,7 +10,7 @@ use super::sweep::{AxisTitles, Sweep, heat, named, panel_title, panels};
 use crate::chart::cdf::{Curve, coverage, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
-use crate::columns::{ChartNumber, usual_numbers};
+use crate::columns::{ChartNumber, PickedColumn, SummaryColumn};
 use crate::selection::{Selection, SelectionError, swept_key};
 
 /// The kinds of figures.
@@ -110,6 +110,23 @@ const MOST_ROWS: usize = 100;
 const MOST_PANELS: usize = 8;
 /// Width in inches above which panels are in two columns.
 const WIDE: f64 = 5.0;
+
+/// Keys of the numbers that matter most, the most important of each kind of study last.
+const USUAL: [&str; 6] = [
+    "response_s.p50",
+    "response_s.p99",
+    "gossip.full_s.mean",
+    "gossip.age_of_information_s.mean",
+    "detection.detected_s.mean",
+    "detection.false_deaths",
+];
+
+/// The numbers of a study's charts if none is requested: the first two of [`USUAL`] that its runs have.
+pub(crate) fn usual_numbers(study: &Study) -> Vec<ChartNumber> {
+    let all = USUAL.iter().filter_map(|key| SummaryColumn::all().find(|column| column.metric.key == *key));
+    let measured = all.filter(|column| column.is_worth(study.records().map(|record| &record.summary)));
+    measured.take(2).map(|column| ChartNumber::Column(PickedColumn { class: None, column })).collect()
+}
 
 /// The figure of a study.
 ///

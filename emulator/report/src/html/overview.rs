@@ -14,7 +14,8 @@ use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::Picture;
 use crate::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
 use crate::claims::{changed, check, finding, on_generated};
-use crate::columns::{ChartNumber, usual_numbers};
+use crate::columns::ChartNumber;
+use crate::figures::plot::usual_numbers;
 use crate::figures::sweep::{AxisTitles, Sweep, heading, heat, outer_first};
 use crate::table::{PARTIAL, executed_again};
 
