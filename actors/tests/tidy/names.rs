@@ -146,7 +146,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_engine", 18_819),
     ("volary_experiment", 13_881),
     ("volary_hosts", 8_047),
-    ("volary_report", 8_120),
+    ("volary_report", 8_127),
     ("volary", 5_377),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is

@@ -494,7 +494,7 @@ mod tests {
             "at nice 5",
             "a larger share",
             "of a CPU before",
-            "after 5.0 s; what",
+            "interrupted after 5.0 s",
             "below 1.40 are not found",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");

@@ -402,7 +402,7 @@ mod tests {
         );
         for (lists, part) in [
             (&["user=x"][..], "--columns FILE:LIST"),
-            (&["e.csv:user=x"], "called `e.csv`; name `a.csv`, `b/c.csv` or `d.tr`"),
+            (&["e.csv:user=x"], "called `e.csv`; write `a.csv`, `b/c.csv` or `d.tr`"),
             (&["a.csv:user=x", "a.csv:run=x"], "two lists are for a.csv"),
         ] {
             let error = args(lists).of_files(&files).unwrap_err().to_string();

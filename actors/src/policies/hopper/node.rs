@@ -70,7 +70,7 @@ impl OfferingNode {
 
     /// Offers a core after these refusals: to the smallest job that has not refused it. After enough refusals the offer
     /// cannot be refused, and goes to the smallest such job that a refusal named, since cores are short. If there is
-    /// none, there are enough cores, and a job is drawn.
+    /// none, a job is drawn.
     fn offer(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
         let may_refuse = refusals.len() < self.refusals;
         let suits = |HeldPlaces { from, of: SizedJob { job, .. }, .. }: &HeldPlaces| {

@@ -195,9 +195,7 @@ impl Dashboard {
         plan.latest.get_or_insert(at);
         plan.views.entry(at).or_default();
         plan.forget();
-        // In a race the policies stay side by side; of runs one after the other, only the one in progress has cores.
-        let has_cores = |other: &usize| *other != at && !plan.views[other].cores.listed.is_empty();
-        let is_beside = plan.shown(&plan.entries[at].cell).iter().any(has_cores);
+        let is_beside = plan.is_beside(at);
         // A kept run of another cell is not shown, and needs no view.
         if let Some(view) = plan.views.get_mut(&at) {
             let RunView { history, cores, .. } = std::mem::take(view);
@@ -213,8 +211,12 @@ impl Dashboard {
         let entry = &mut plan.entries[at];
         (entry.stage, entry.why) = (RunStage::Failed, Some(why.to_owned()));
         plan.growing.remove(&at);
+        let is_beside = plan.is_beside(at);
         if let Some(view) = plan.views.get_mut(&at) {
             view.running = false;
+            if !is_beside {
+                view.cores = CoresView::default();
+            }
         }
         plan.forget();
     }
@@ -258,13 +260,20 @@ impl Plan {
         let rank =
             |at: &usize| (self.entries[*at].stage == RunStage::Running, self.began.get(at).copied(), *at);
         let mut shown: Vec<usize> = Vec::new();
-        for &at in self.views.keys().filter(|at| self.entries[**at].cell == *cell) {
+        for &at in self.planned(cell).runs.iter().filter(|at| self.views.contains_key(at)) {
             match shown.iter_mut().find(|other| self.entries[**other].policy == self.entries[at].policy) {
                 Some(other) => *other = std::cmp::max_by_key(*other, at, rank),
                 None => shown.push(at),
             }
         }
         shown
+    }
+
+    /// Whether another run has cores beside this one that ends. In a race the policies stay side by side; of runs one
+    /// after the other, only the one in progress has cores.
+    fn is_beside(&self, at: usize) -> bool {
+        let has_cores = |other: &usize| *other != at && !self.views[other].cores.listed.is_empty();
+        self.shown(&self.entries[at].cell).iter().any(has_cores)
     }
 
     /// Removes the details of ended runs that the page neither shows nor will show again when another run of their cell
