@@ -210,7 +210,8 @@ fn the_table_fits_a_given_width() {
         let shown = table(&width.to_string(), "");
         let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= width && longest > width / 2, "{longest}:\n{shown}");
-        assert!(width == 160 || shown.contains("too wide for this terminal"), "{shown}");
+        let is_cut = shown.replace("\n  ", " ").contains("too wide for this terminal");
+        assert!(width == 160 || is_cut, "{shown}");
         assert!(shown.contains("p50, p99 and mean are response times of jobs"), "{shown}");
     }
     fs::write(here.join("t.tr"), "0 2 1.5 1 2\n1 1 3 3\n").unwrap();
