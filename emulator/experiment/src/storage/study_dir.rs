@@ -25,6 +25,7 @@ use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
+use crate::parallel;
 
 /// A study directory that this process owns. It can be shared between threads.
 #[derive(Debug)]
@@ -367,38 +368,50 @@ fn table_name(kind: TableKind) -> String {
     format!("{}.parquet", kind.name())
 }
 
-/// Writes the files that are made from runs.
+/// Writes the files that are made from runs, each on the next free processor.
 fn write_final_files(root: &Path, runs: &RunStore, study: &Study, render: Render) -> Result<(), Error> {
     say_others(root, runs, study);
     let labels = Labels::of(study);
+    // Files that take one processor come first.
+    let mut files: Vec<Box<dyn Fn() -> Result<(), Error> + Sync + '_>> = vec![
+        Box::new(|| render(study).write(root)),
+        Box::new(|| write_timeline(root, study)),
+        Box::new(|| write(&root.join(SUMMARY), summary_lines(study).as_bytes())),
+        Box::new(|| write_claims(root, study)),
+    ];
     for &kind in TableKind::ALL {
-        let path = root.join(table_name(kind));
-        if kind == TableKind::Cores && !study.records().any(RunRecord::has_burnt) {
-            remove(&path)?;
-            continue;
-        }
-        let fill = |file| write_rows(kind, ExportFormat::Parquet, (file, &path), &labels, study.records());
-        replace(&path, fill, |error| error)?;
+        files.push(Box::new({ let labels = &labels; move || write_table(kind, root, labels, study) }));
     }
-    let path = root.join(TIMELINE);
-    replace(
-        &path,
-        |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES),
-        failed("write", &path),
-    )?;
-    write(&root.join(SUMMARY), summary_lines(study).as_bytes())?;
-    let path = root.join(CLAIMS);
-    if study.claims.is_empty() {
-        remove(&path)?;
-    } else {
-        let lines = study.claims.iter().map(|claim| json_line(&path, claim));
-        write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
-    }
+    parallel::map(0..files.len(), |file| files[file]()).into_iter().collect::<Result<(), Error>>()?;
     // Removes copied failures of runs that have finished since.
     study.records().try_for_each(|record| remove(&failure_path(root, &record.id)))?;
     // Removing fails if the folder is not empty.
     let _ = fs::remove_dir(root.join(FAILED));
-    render(study).write(root)
+    Ok(())
+}
+
+fn write_table(kind: TableKind, root: &Path, labels: &Labels, study: &Study) -> Result<(), Error> {
+    let path = root.join(table_name(kind));
+    if kind == TableKind::Cores && !study.records().any(RunRecord::has_burnt) {
+        return remove(&path);
+    }
+    let fill = |file| write_rows(kind, ExportFormat::Parquet, (file, &path), labels, study.records());
+    replace(&path, fill, |error| error)
+}
+
+fn write_timeline(root: &Path, study: &Study) -> Result<(), Error> {
+    let path = root.join(TIMELINE);
+    let fill = |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES);
+    replace(&path, fill, failed("write", &path))
+}
+
+fn write_claims(root: &Path, study: &Study) -> Result<(), Error> {
+    let path = root.join(CLAIMS);
+    if study.claims.is_empty() {
+        return remove(&path);
+    }
+    let lines = study.claims.iter().map(|claim| json_line(&path, claim));
+    write(&path, lines.collect::<Result<String, _>>()?.as_bytes())
 }
 
 /// Logs the number of finished runs in the folder that belong to an earlier plan.
