@@ -19,15 +19,15 @@ use crate::units::{Buffer, Probability, Rate};
 pub struct Network {
     /// Propagation delay of a message, drawn for each message and link. Default: none.
     pub one_way: DistributionSpec<Span>,
-    /// Correlation of the normal scores of successive delays of one link, an AR(1) process. The distribution of the
-    /// delays stays `one_way`. Between 0 (independent, the default) and 1.
+    /// Correlation between successive delays of one link, from 0 (independent, the default) to 1. Delays follow an
+    /// AR(1) process of normal scores, so their distribution stays `one_way`.
     pub correlation: Probability,
     /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A lost datagram
     /// is gone; a lost stream message is sent again after `rto`.
     pub loss: Loss,
     /// Probability that a datagram is sent twice. The duplicate follows the original on the link and takes equally long
-    /// to send. It has its own delay, so it can arrive first where `one_way` is random. A lost datagram is lost with
-    /// its duplicate.
+    /// to send. It has its own delay, so it can arrive first where `one_way` is random. A loss removes both the
+    /// datagram and its duplicate.
     pub duplicate: Probability,
     /// Probability that a datagram is held back by a further `reorder_by`, so that later datagrams overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.
@@ -42,9 +42,8 @@ pub struct Network {
     /// sent again after `rto`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Rate at which an endpoint sends to all endpoints of other machines together: its messages leave one after the
-    /// other, and then take their links. Repetitions of stream messages and duplicates do not wait again. Default: no
-    /// limit.
+    /// Rate of an endpoint's uplink, which all its messages to other machines share: they leave one after the other,
+    /// and then enter their links. Retransmissions and duplicates do not wait for the uplink again. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Rate>,
     /// Time after which a lost stream transmission is repeated; each consecutive loss doubles it. Default: the probe
@@ -55,8 +54,8 @@ pub struct Network {
     /// Time for which a sender tries to reach its peer before a stream message comes back as undelivered. Default: 10
     /// s.
     pub peer_timeout: Span,
-    /// Whether actors repair lost datagrams although this network loses none. Actors on several hosts always do.
-    /// Repairs cost some policies messages and timers. Default: only where something can be lost.
+    /// Whether actors repair lost datagrams even if this network loses none. Actors on several hosts always do. Repairs
+    /// cost some policies additional messages and timers. Default: repair only if a datagram can be lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expect_loss: bool,
     /// Faults with a time, in any order.
@@ -95,8 +94,8 @@ pub enum Loss {
 
 /// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in its
 /// stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); stays in the bad state last 1/r messages
-/// on average. Repetitions of a stream message continue from the state in which the message was lost. A stream
-/// therefore loses more of its transmissions than this mean.
+/// on average. Retransmissions of a stream message continue from the state in which the message was lost, so a stream
+/// loses a larger share of its transmissions than this mean.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -158,7 +157,7 @@ impl GilbertElliott {
     /// first successful transmission. Infinite if every transmission is lost.
     fn attempts(&self) -> f64 {
         let (p, r, good, bad) = (self.p.get(), self.r.get(), self.good_loss.get(), self.bad_loss.get());
-        // From a state s, A(s) = 1 + loss(s) · (A of the next state), which gives two linear equations.
+        // A(s), the mean number of attempts from state s, is 1 + loss(s) · E[A(next state)]: two linear equations.
         let (good_stays, bad_stays) = (1.0 - good * (1.0 - p), 1.0 - bad * (1.0 - r));
         let determinant = good_stays * bad_stays - good * p * bad * r;
         let from_good = (bad_stays + good * p) / determinant;

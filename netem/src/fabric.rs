@@ -1,29 +1,30 @@
 //! The network's decisions: `route(now, src, dst, class, bytes) -> Verdict`.
 //!
-//! The route of a message has a fast path for links of constant distribution. A message consists of transmissions; each
-//! class has its own rule for the verdict on them.
+//! Messages on links that only delay them take a fast path. Any other message is a sequence of transmissions, from
+//! which its class derives the verdict.
 //!
-//! Delay and loss of the n-th message from one endpoint to another are pure functions of (seed, purpose,
-//! source, destination, n): no other link, no time and no policy changes them. Only a rate makes messages
-//! depend on each other, through the moment until which their link is busy.
+//! Delay and loss of the n-th message from one endpoint to another are pure functions of (seed, purpose, source,
+//! destination, n). They do not depend on other links, on time or on the policy. Only messages of a link with a rate
+//! depend on each other, through the time until which the link is busy.
 //!
 //! **Datagrams** are transmitted once, or twice if the network duplicates them. **Stream messages** are transmitted
 //! until one transmission arrives. The second transmission follows the first after the retransmission timeout, and each
-//! further one after twice the previous span. Retransmissions of a message count as attempts 1, 2, … of message n, with
-//! their own delays and losses. If no attempt has arrived when the peer timeout has passed, the message is
-//! *unreachable*; loss alone causes this only if it defeats every attempt in that time. Messages don't wait for each
-//! other's repetitions, as on separate QUIC streams. Every transmission occupies a link with a rate, even if it is lost
-//! on the way, so loss makes no link faster.
+//! further one after twice the previous span. Retransmissions of message n are its attempts 1, 2, …, each with its own
+//! delay and loss. If no attempt has arrived when the peer timeout has passed, the message is *unreachable*; loss alone
+//! causes this only if it defeats every attempt in that time. As on separate QUIC streams, messages do not wait for
+//! each other's retransmissions. Every transmission occupies a link with a rate, even if it is lost on the way, so loss
+//! makes no link faster.
 //!
 //! **Faults** are known in advance. A fault that begins while a message is in flight is therefore taken into account
 //! when the message is sent:
 //! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
-//! - A transmission that arrives while its destination is down is lost. What was sent to an incarnation that
-//!   has crashed since never reaches the next: a datagram is gone, a stream message is reset, and its sender
-//!   learns so when it arrives or when the destination is back, whichever is later, and not later than the
-//!   peer timeout. What is sent while the destination is down may reach its next incarnation.
-//! - Deliveries to a paused host wait until the host resumes, however long. Its own repetitions wait too.
-//! - Acknowledgements are not modelled: a one-way partition stops messages in its direction only.
+//! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
+//! - A transmission that arrives while its destination is down is lost.
+//! - If the destination crashes between sending and arrival, its next incarnation never gets the message. A datagram is
+//!   gone. A stream message is reset: its sender is notified when the message arrives or when the destination is back,
+//!   whichever is later, but not later than the peer timeout.
+//! - A message that is sent while the destination is down may reach its next incarnation.
+//! - Deliveries to a paused host wait until the host resumes, however long. Its own retransmissions wait too.
 
 use volary_actors::base::{Address, Class, Endpoint, Purpose, Span, Time};
 
@@ -41,7 +42,7 @@ pub struct Fabric {
     world: World,
     states: States,
     stats: Stats,
-    /// Time at which the last message of each endpoint has left it; empty without uplinks.
+    /// Time at which each endpoint's uplink becomes free; empty without uplinks.
     leaves: Vec<Time>,
 }
 
@@ -99,7 +100,7 @@ impl Fabric {
     pub fn route(&mut self, sent: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
-        // Fast path of most runs, which costs no more than the draw.
+        // Fast path, taken in most runs: it costs no more than the draw of the delay.
         if !(model.only_delay && world.calm) {
             return self.judge(sent, src, dst, class, bytes);
         }
@@ -221,7 +222,7 @@ struct Transmission<'a> {
     stats: &'a mut Stats,
     /// State of the message's link; `count` is the message's number on the link.
     link: LinkState,
-    /// Time of sending, from which on a crash of either end concerns the message.
+    /// Time of sending; a crash of either end after this time affects the message.
     sent: Time,
     /// Time at which the message leaves its endpoint.
     now: Time,
@@ -359,8 +360,8 @@ impl Transmission<'_> {
         } else {
             self.beside(|| address().at(u64::from(attempt)))
         };
-        // This comes after the draw of the delay, which the next message's follows: a full buffer must change no other
-        // delay.
+        // Queued after the draw of the delay: the next message's delay is correlated with it, and must not depend on
+        // whether the buffer is full.
         let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
         if self.class == Class::Datagram {
             let held_back = self.held_back(self.trail().within(self.world.reorder));
@@ -388,8 +389,8 @@ impl Transmission<'_> {
             return None;
         }
         let sending = limit.rate.transmission(u64::from(self.bytes));
-        // A retransmission occupies the link from now on. From its later start on, it would delay messages that are
-        // sent before it.
+        // A retransmission occupies the link from the time of the message's sending. If it did so from its own, later
+        // start, it would delay messages that are sent before that start.
         self.link.busy_until = self.link.busy_until.max(self.now) + sending;
         Some(backlog + sending)
     }
@@ -401,8 +402,8 @@ impl Transmission<'_> {
             Loss::Bernoulli(p) => !p.is_zero() && at(self.trail().within(self.world.loss)).unit() < p.get(),
             Loss::GilbertElliott(ge) => {
                 let message = self.trail().within(self.world.loss);
-                // Attempts continue from the message's state. They leave the link's state unchanged, which is a
-                // function of the number of messages alone.
+                // Each attempt continues from the message's state. The link's own state is left unchanged: it depends
+                // only on the number of messages.
                 let bad = (1..=attempt)
                     .fold(self.link.bad, |bad, k| step(ge, bad, message.at(u64::from(k)).unit()));
                 let loss = if bad { ge.bad_loss } else { ge.good_loss };
@@ -473,7 +474,7 @@ impl Transmission<'_> {
         }
         let faults = &self.world.faults;
         if faults.crash_between(self.src, self.sent, at).is_some() {
-            // The message waited for its uplink.
+            // The sender crashed while the message waited for the uplink.
             return Outcome::Lost(Cause::Crash);
         }
         if faults.cut(self.src, self.dst, at, arrives) {

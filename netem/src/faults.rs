@@ -36,7 +36,7 @@ pub struct PartitionSpec {
     /// Endpoints of the other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
-    /// Begin of the partition, since the run's start.
+    /// Start of the partition, counted from the run's start.
     pub at: Span,
     /// Duration of the partition.
     #[serde(rename = "for")]
@@ -52,7 +52,7 @@ pub struct PartitionSpec {
 pub struct CrashSpec {
     /// The endpoints that crash.
     pub who: Vec<Target>,
-    /// Begin of the crash, since the run's start.
+    /// Time of the crash, counted from the run's start.
     pub at: Span,
     /// Time for which the endpoints stay down. Default: for ever.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub struct CrashSpec {
 pub struct PauseSpec {
     /// The endpoints that stall.
     pub who: Vec<Target>,
-    /// Begin of the pause, since the run's start.
+    /// Start of the pause, counted from the run's start.
     pub at: Span,
     /// Duration of the pause.
     #[serde(rename = "for")]
@@ -82,7 +82,7 @@ pub struct DegradeSpec {
     /// Endpoints of the other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
-    /// Begin of the degradation, since the run's start.
+    /// Start of the degradation, counted from the run's start.
     pub at: Span,
     /// Duration of the degradation.
     #[serde(rename = "for")]
@@ -116,7 +116,7 @@ impl FaultSpec {
         }
     }
 
-    /// Begin of the fault, since the run's start.
+    /// Start of the fault, counted from the run's start.
     pub const fn at(&self) -> Span {
         match self {
             Self::Partition(fault) => fault.at,
@@ -190,7 +190,7 @@ pub struct Faults {
     cuts: Vec<Cut>,
     degrades: Vec<Degrade>,
     heals_at: Time,
-    /// Indices of the faults in the table that concern no endpoint.
+    /// Indices of the configured faults that affect no endpoint.
     skipped: Vec<usize>,
 }
 
@@ -287,7 +287,7 @@ impl Faults {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
 
-    /// The faults of the table, by index, that concern no endpoint of this run.
+    /// Indices of the configured faults that affect no endpoint of this run.
     pub fn skipped(&self) -> &[usize] {
         &self.skipped
     }
@@ -321,7 +321,7 @@ impl Faults {
         self.outages.at(who.0, t).is_none()
     }
 
-    /// The begin of the outage of an endpoint that is down at `t`.
+    /// Start of the outage of an endpoint that is down at `t`.
     pub fn down_since(&self, who: Endpoint, t: Time) -> Option<Time> {
         self.outages.at(who.0, t).map(|(from, _)| from)
     }

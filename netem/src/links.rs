@@ -72,9 +72,9 @@ pub struct Links {
 pub(crate) struct Scheme {
     /// Class within one machine.
     pub(crate) host: u16,
-    /// Class within one rack, unless the zones decide.
+    /// Class within one rack; `None` if the class depends on the zones.
     pub(crate) rack: Option<u16>,
-    /// Class within one pod, unless the zones decide.
+    /// Class within one pod; `None` if the class depends on the zones.
     pub(crate) pod: Option<u16>,
     /// Number of zones.
     pub(crate) zones: u32,

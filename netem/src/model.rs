@@ -250,8 +250,8 @@ impl Model {
     }
 
     /// Longest time from sending to arrival, with delays multiplied by a factor and `bytes` in the queue before the
-    /// message. A stream message that finds a full buffer doubles its timeout each time. It may therefore wait as long
-    /// after the link is free as the link was busy.
+    /// message. A stream message that finds a full buffer doubles its timeout each time. After the link becomes free it
+    /// may therefore wait as long again as the link was busy.
     pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {
         let held = match &self.reorder_by {
             _ if self.reorder == 0.0 => 0.0,

@@ -195,7 +195,7 @@ fn errors_name_the_key_and_the_remedy() {
             "shape.fat-tree.k: 3 ports cannot be half uplinks and half downlinks; write an even number, such as 4",
         ),
         (fat(2000), "shape: 2000000000 nodes are too many"),
-        (regions(""), "link.between: nothing joins `x` and `y`"),
+        (regions(""), "link.between: no link joins `x` and `y`"),
         (
             regions("[[link.between]]\nregions = ['x', 'z']\nlink = { one_way = '9ms' }"),
             "link.between[0].regions: `z` names nothing here; known are x, y",

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_actors::message::{kind_name, kinds};
 
-/// `[actors]`: the time that actors take.
+/// The `[actors]` table: the time that actors take to handle messages.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActorsSection {
@@ -31,8 +31,9 @@ pub enum Processor {
     /// A healthy processor of its own.
     #[default]
     Own,
-    /// The first core of a node, with its speed and interference: of the node itself, and of node `i` modulo the number
-    /// of nodes for scheduler `i` or auxiliary `i`. Clients have processors of their own. Tasks do not slow it.
+    /// The first core of a node, with its speed and interference. A node manager uses its own node; scheduler `i` and
+    /// auxiliary `i` use node `i` modulo the number of nodes. Clients have processors of their own. Tasks on the core
+    /// do not slow it down.
     Cores,
 }
 
@@ -67,7 +68,7 @@ pub const ROLES: [&str; 4] = ["client", "scheduler", "node", "auxiliary"];
 pub struct RoleLoad {
     /// Number of messages that took time and were handled.
     pub handled: u64,
-    /// Sum of the waits of such messages before they were handled, or until the end of the run.
+    /// Sum of the waits of these messages before they were handled, or until the end of the run.
     pub waited: u64,
     /// The longest wait.
     pub longest_wait: u64,
@@ -75,7 +76,7 @@ pub struct RoleLoad {
     pub busy: u64,
     /// The time in which the busiest actor was busy.
     pub busiest: u64,
-    /// The largest number of inputs that waited at an actor, with the one that was being handled.
+    /// Largest number of inputs at an actor, including the one being handled.
     pub longest_queue: u32,
 }
 

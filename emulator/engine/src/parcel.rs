@@ -48,8 +48,8 @@ pub enum Seen {
 /// A message that crossed the emulated network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Time of sending, to the microsecond: the due time of the message less its delay. If the receiver was paused at
-    /// the due time, the end of the pause counts instead.
+    /// Time of sending, to the microsecond: the due time of the message minus its delay. If the receiver was paused at
+    /// the due time, the end of the pause minus the delay.
     pub sent: Time,
     /// The actor that sent the message.
     pub from: ActorId,

@@ -55,7 +55,7 @@ pub struct Queue<T> {
     occupied: u64,
     /// Slots of upcoming events that `visit_upcoming` has not visited yet.
     soon: Vec<u32>,
-    /// Due time up to which all events have been in `soon`, except those pushed later; `u64::MAX` without lookahead.
+    /// Due time up to which all events have been in `soon`, except events pushed later; `u64::MAX` without lookahead.
     known: u64,
     slab: Slab<T>,
 }
@@ -187,7 +187,7 @@ impl<T> Queue<T> {
         let mut entries = mem::take(&mut self.buckets[b].entries);
         let next = entries.swap_remove(first);
         self.last = next.due;
-        // They differ from each other below bit b only, and nothing else is due before them.
+        // The entries of this bucket differ only below bit b, and no other entry is due before them.
         let until = next.due | ((1 << b) - 1);
         if entries.len() <= SOON && until > self.known {
             self.known = until;

@@ -156,7 +156,7 @@ pub fn replay<I: Iterator<Item = LogRead>>(
     let shards = logged.shards;
     let mut sections = open(logs, shards)?;
     let mut actors = ReplayedActors::new(world, logged.config.recording.observes_caches(), logged.real_time)?;
-    // The replay of a run in two passes takes the window that the first pass found.
+    // The replay of a run in two passes uses the window that the run's first pass found.
     let found = logged.recorded.and_then(|run| run.window).filter(|_| world.window().is_none());
     let window = found.map(|found| world.since(found.warm_up as u32)).transpose()?;
     let recording = Recording { window, ..logged.config.recording };
@@ -261,7 +261,7 @@ fn earliest<I: Iterator<Item = LogRead>>(parts: &mut [Section<I>]) -> Option<&mu
 /// An event on a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Time of the event. In a file it counts from the previous entry; the first entry of a frame counts from zero.
+    /// Time of the event. A file stores the difference from the previous entry; a frame's first entry counts from zero.
     pub at: Time,
     /// The kind of event.
     pub what: LogEvent,
@@ -354,7 +354,7 @@ impl<'a> ReplayedActors<'a> {
         &self.effects
     }
 
-    /// Counts a step with these effects, which a program decided.
+    /// Counts a step whose effects a program decided, and returns these logged effects.
     fn repeat(&mut self, effects: Vec<Effect>) -> &[Effect] {
         self.steps += 1;
         self.effects = effects;

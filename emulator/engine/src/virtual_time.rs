@@ -13,8 +13,8 @@ use crate::world::{EngineError, World};
 /// Number of events between two progress reports.
 const SLICE: u64 = 1 << 14;
 
-/// Number of pending events above which a run is given up. They take 3 GB, in a vector that has doubled to 6 GB. In
-/// such a run each event has long caused more than one other event.
+/// Number of pending events above which a run is given up. They take 3 GB, in a vector that has doubled to 6 GB. So
+/// many are pending only if events have long caused more than one further event each.
 const MOST_PENDING: usize = 1 << 25;
 
 /// Number of events without any progress after which a run is given up. They take minutes.
@@ -27,7 +27,8 @@ pub trait Progress {
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
-    /// Waits until the event that is due next may be handled; the result is the time up to which events may follow.
+    /// Waits until the next event, due at `due`, may be handled; returns the time up to which further events may be
+    /// handled.
     fn wait(&self, _due: Time) -> Time {
         Time::MAX
     }
@@ -79,7 +80,7 @@ pub fn measure_with(
     pass(name, world, config, window, observer, progress)
 }
 
-/// The progress of a first pass: not shown, since the second one begins anew.
+/// The progress of a first pass, which is not shown because the second pass begins anew.
 struct FirstPass<'a>(&'a dyn Progress);
 
 impl Progress for FirstPass<'_> {
@@ -99,7 +100,7 @@ fn pass(
 ) -> Result<Measured, EngineError> {
     let recording = Recording { window: Some(window), ..config.recording };
     let parts = world.parts(Placement::ALONE, recording.observes_caches())?;
-    // Each receiver of a broadcast handles it by itself if that takes time.
+    // If handling takes time, each receiver handles a broadcast separately.
     let parts = Parts { shared: parts.actors.is_none(), window, ..parts };
     let mut shard = Shard::new(parts, (world.recorder(recording), observer));
     let end = drive(&mut shard, world.limit(config.until), progress)?;
@@ -141,7 +142,7 @@ enum DriveEnd {
     Interrupted(Time),
 }
 
-/// Steps until every job has ended, nothing more can happen, `until` has passed, or `progress` stops the run.
+/// Steps until every job has ended, no event is left, `until` has passed, or `progress` stops the run.
 fn drive<O: Observer>(
     shard: &mut Shard<'_, (Recorder<'_>, O)>,
     until: Option<Span>,

@@ -258,7 +258,7 @@ impl World {
         self.window
     }
 
-    /// The measured window that follows from a first pass with these jobs.
+    /// The measured window, found in a first pass with these jobs.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if too few of them finished, or all arrived at once.

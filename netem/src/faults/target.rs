@@ -131,7 +131,7 @@ enum Kind {
     Run(Endpoint, u32),
     /// Members in a list, with their names and endpoints.
     Listed(Vec<Member>),
-    /// Like a run, but higher numbers are not an error, because other policies of the experiment have them.
+    /// Like `Run`, but higher numbers are not an error: other policies of the experiment have members with them.
     Open(Endpoint, u32),
 }
 
@@ -210,7 +210,7 @@ impl Groups {
         self.kinds.insert(kind.to_owned(), Kind::Open(first, count));
     }
 
-    /// The targets that can be written, if a target names members with higher numbers than this run has.
+    /// The valid targets of the kind as text, if `target` names members beyond those of this run.
     pub fn exceeded(&self, target: &Target) -> Option<String> {
         let Target::Range { kind: name, last, .. } = target else { return None };
         let count = self.kinds.get(name)?.len();

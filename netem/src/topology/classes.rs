@@ -101,7 +101,7 @@ fn between(
             let (a, b) = (&ground.zones[at / zones], &ground.zones[at % zones]);
             Error::at(
                 "link.between",
-                format!("nothing joins `{a}` and `{b}`"),
+                format!("no link joins `{a}` and `{b}`"),
                 format!(
                     "add `[[link.between]]` with `regions = [\"{a}\", \"{b}\"]`, or `[link.region]` for all"
                 ),

@@ -28,7 +28,7 @@ pub struct TopologyFile {
     /// Behaviour of links, by distance.
     #[serde(default)]
     pub link: LinkClasses,
-    /// Groups of nodes that differ from the rest. If several groups name a node, the last one counts.
+    /// Groups of nodes that differ from the rest. If several groups name a node, the last one applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<GroupSpec>,
     /// Placement of schedulers, their clients and other coordinators. Default: `"frontends"`.

@@ -16,14 +16,14 @@ fn messages_of_a_link_wait_for_each_other() {
     assert_eq!(
         links.route(at(0), B, A, Class::Datagram, 100),
         deliver(ms(11), 0),
-        "directions have own links"
+        "each direction has a link of its own"
     );
     assert_eq!(datagram(&mut links, at(1)), deliver(ms(12), 0));
     assert_eq!(datagram(&mut links, at(50)), deliver(ms(11), 0), "an idle link adds no wait");
     assert_eq!(
         links.route(at(50), A, B, Class::Datagram, 1000),
         deliver(ms(21), 0),
-        "the delay is by size, after the other message"
+        "1 ms of waiting for the other message, 10 ms of sending, 10 ms of delay"
     );
 }
 
@@ -39,7 +39,7 @@ fn messages_of_an_endpoint_leave_its_uplink_one_after_the_other() {
     assert_eq!(links.common_delay(), None);
 }
 
-/// A message of five seconds at the uplink concerns the receiver that was up when it was sent.
+/// Sending takes five seconds at the uplink. The message is for the receiver's incarnation at the time of sending.
 #[test]
 fn a_crash_while_a_message_waits_for_its_uplink_loses_it() {
     for (crashed, class, verdict) in [

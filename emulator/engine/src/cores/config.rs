@@ -65,7 +65,8 @@ pub struct Interference {
     /// Probability that a unit is subject to interference at all, drawn once per unit; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
     pub affected: Option<f64>,
-    /// Kind of the antagonist, such as "cache", by which `service.sensitivity` says what each class of tasks suffers.
+    /// Kind of contention, such as "cache". `service.sensitivity` states how strongly each class of tasks suffers from
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Other profiles for some cores and a limited time. Experiments may have injections, profile files may not. Beside
@@ -204,11 +205,11 @@ pub struct BurstTrace {
     /// later row with a slowdown of 1 postpones the restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
-    /// Whether the units of the cluster take those of the trace in turn: unit i of the cluster is unit i mod n of the
-    /// trace, where n is its highest unit plus one; a last unit without bursts needs a row with a slowdown of 1. So the
-    /// CPUs of one recorded machine stand for all cores. With `repeat` each turn but the first begins at a random time
-    /// of the trace, drawn from the seed; without it all cores that share a unit slow down together. Otherwise unit i
-    /// of the trace is unit i of the cluster.
+    /// Whether the trace's units are reused for all units of the cluster: unit i of the cluster follows unit i mod n of
+    /// the trace, so that the CPUs of one recorded machine stand for all cores. n is the trace's highest unit plus one;
+    /// if its last unit has no burst, it needs a row with a slowdown of 1. With `repeat`, each reuse begins at a random
+    /// time of the trace, drawn from the seed; without it, all cores that share a unit slow down together. If `spread`
+    /// is false, unit i of the cluster follows unit i of the trace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spread: bool,
 }

@@ -17,7 +17,7 @@ pub(super) struct Rate(u64);
 pub(super) struct CoreRate {
     speed: f64,
     pub(super) healthy: Rate,
-    /// The part of a slowdown above 1 that counts.
+    /// Sensitivity of the copy: the fraction of a slowdown above 1 that it suffers.
     felt: f64,
 }
 
@@ -46,7 +46,7 @@ impl CoreRate {
         Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) }, felt: 1.0 }
     }
 
-    /// These rates, where `felt` of a slowdown above 1 counts.
+    /// These rates for a copy that suffers the fraction `felt` of a slowdown above 1.
     pub(super) const fn feeling(self, felt: f64) -> Self {
         Self { felt, ..self }
     }
@@ -98,7 +98,7 @@ impl WorkIntegral {
         }
     }
 
-    /// A lower bound of the number of stretches of `length` ns, each worked at `rate`, that end before the work is
+    /// A lower bound on the number of stretches of `length` ns, each worked at `rate`, that end before the work is
     /// done.
     pub(super) fn fit(&self, length: u64, rate: Rate) -> u64 {
         let most = (u128::from(length) * u128::from(rate.0)) >> FRACTION;

@@ -6,11 +6,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `state` | [`Cores`]: the copy on every core, and when it finishes |
+//! | `state` | [`Cores`]: the copy on every core, and its finish time |
 //! | [`config`] | the `[interference]` table and profile files, and their checks |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
-//! | [`summary`] | how slow the cores of a profile or a recording are, and for how long |
+//! | [`summary`] | quantiles of speed, lost work and burst lengths of a profile or a recording |
 //! | [`injection`] | another profile for some cores and a limited time, during a run or scheduled; its effect |
 //! | `trace` | files of observed bursts, and their mismatches with a run |
 //! | `profile` | the processes x_i(t) of each kind, stretch by stretch; a profile under a seed |

@@ -21,7 +21,7 @@ use crate::workload::Kinds;
 pub(super) struct ScopeUnit {
     pub(super) id: u32,
     pub(super) address: Address,
-    /// Time by which a trace that repeats is ahead, ns.
+    /// Offset into a trace that repeats, ns: the unit reads the trace at `at + ahead`.
     ahead: u64,
 }
 
@@ -228,7 +228,7 @@ impl Process for Runs {
 
     fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         let k = cursor.index + 1;
-        // The cursor's slowdown may be 1 in a burst, so it does not tell the kind of the run.
+        // The slowdown of a burst may be 1, so it does not show whether the run is a burst.
         let degraded = self.starts_degraded(unit) ^ (k % 2 == 1);
         self.run(unit, k, cursor.end, degraded)
     }
@@ -282,8 +282,8 @@ impl Bursts {
         self.rows.iter().map(|row| row.slowdown).fold(1.0, f64::max)
     }
 
-    /// The unit of the trace that a unit of the cluster takes, and the time by which it is ahead, ns: from the second
-    /// turn on, that of a random moment, the same for all units of the turn.
+    /// The unit of the trace that a unit of the cluster follows, and its offset into the trace, ns. Units of the first
+    /// turn have no offset. Units of each later turn share a random one.
     fn taken(&self, id: u32, base: Address) -> (u32, u64) {
         let Some(units) = self.spread else { return (id, 0) };
         let (turn, period) = (id / units, self.period.unwrap_or(Span::ZERO));
@@ -291,7 +291,7 @@ impl Bursts {
         (id % units, (moment * period.0 as f64) as u64)
     }
 
-    /// The beginning of the round of the bursts that contains `at`.
+    /// Start of the repetition of the trace that contains `at`, ns.
     fn round(&self, at: u64) -> u64 {
         self.period.map_or(0, |period| at / period.0 * period.0)
     }
@@ -336,7 +336,7 @@ pub struct Profile {
     pub table: Interference,
     pub(super) process: AnyProcess,
     pub(super) scope: Scope,
-    /// Begin of the interference, whose end is `until`.
+    /// Start of the interference; `until` is its end.
     pub(super) from: Time,
     pub(super) until: Time,
     pub(super) affected: f64,
@@ -446,7 +446,7 @@ impl SeededProfile {
         rate.feeling(suffers.and_then(|kinds| kinds.get(kind?)).copied().unwrap_or(1.0))
     }
 
-    /// The unit whose process a core follows; `None` if the unit takes no part.
+    /// The unit whose process a core follows; `None` if the unit is not affected.
     pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<ScopeUnit> {
         let id = self.profile.scope.unit(table, core);
         let address = self.base.at(u64::from(id));

@@ -118,8 +118,8 @@ impl SharedUse {
         self.in_progress += copy.used + self.count(copy, progress);
     }
 
-    /// Takes away the use until an earlier time. Copies that still run count as in progress, and what was not wasted
-    /// otherwise as useful.
+    /// Subtracts the use until an earlier time. The part that is not known to be wasted is in progress as far as copies
+    /// still run, and otherwise useful.
     pub(crate) fn subtract(&mut self, earlier: &Self) {
         let wasted = |used: &Self| used.used.saturating_sub(used.useful).saturating_sub(used.in_progress);
         let wasted = wasted(self).saturating_sub(wasted(earlier));

@@ -81,7 +81,7 @@ impl Profile {
     }
 }
 
-/// E\[1 / σ\] of a distribution that stays at or above 1. Clipping at 1 leaves other distributions without a simple
+/// E\[1 / σ\] of a distribution that stays at or above 1. Other distributions are clipped at 1, and have no simple
 /// form.
 fn mean_inverse(distribution: &DistributionSpec<f64>) -> Option<f64> {
     match distribution {
@@ -135,7 +135,7 @@ impl Show {
         rows_json(profile.scope.name(), &rows)
     }
 
-    /// How slow units are in the shown time, and for how long.
+    /// Degraded time, speeds and burst lengths of the units in the shown time.
     pub fn summary(&self, profile: &Profile) -> BurstSummary {
         BurstSummary::of(&self.bursts(profile), self.until.as_secs_f64())
     }

@@ -1,5 +1,5 @@
-//! The cores of a run: the copy on each core, and its finish time. On shared nodes also the start, the share of the CPU
-//! and the end of each copy.
+//! The cores of a run: the copy on each core, and its finish time. For shared nodes also the start of each copy, its
+//! share of the CPU, and its end.
 
 use std::sync::Arc;
 
@@ -35,9 +35,9 @@ pub struct Cores {
     pub(super) cleared: Vec<u64>,
     /// Shares of copies in their nodes, if nodes are shared.
     pub(super) shares: Option<Box<Shares>>,
-    /// What the classes of jobs suffer; empty if all suffer alike.
+    /// Sensitivity of each class of jobs to each kind of interference; empty if classes do not differ.
     sensitivity: Arc<[Kinds]>,
-    /// The class of the copy of each core; empty likewise.
+    /// The class of the copy of each core; empty if classes do not differ.
     classes: Vec<u8>,
 }
 
@@ -83,15 +83,15 @@ impl Cores {
         }
     }
 
-    /// Sets what each class of jobs suffers from each kind of interference, as a part of the slowdown above 1. A class
-    /// suffers all of it from kinds that are not listed.
+    /// Sets the sensitivity of each class of jobs to each kind of interference: the fraction of the slowdown above 1
+    /// that it suffers. The sensitivity to a kind that is not listed is 1.
     pub fn with_sensitivity(mut self, classes: Arc<[Kinds]>) -> Self {
         self.classes = vec![0; if classes.is_empty() { 0 } else { self.runs.len() }];
         self.sensitivity = classes;
         self
     }
 
-    /// Sets the class of the copy that `core` runs next. Only where classes suffer differently it is asked for.
+    /// Sets the class of the copy that `core` runs next. `class` is called only if classes differ in sensitivity.
     pub fn serve(&mut self, core: u32, class: impl FnOnce() -> usize) {
         if let Some(served) = self.classes.get_mut(core as usize) {
             *served = class() as u8;
@@ -135,7 +135,7 @@ impl Cores {
         due
     }
 
-    /// The time at which `core` has done `work` that it begins at `begin`, beside its copy and with these pauses;
+    /// The time at which `core` would finish `work` that begins at `begin`, besides its copy and with these pauses;
     /// [`Time::MAX`] if never. Injections made later do not change it.
     pub fn end_of(&self, core: u32, begin: Time, work: Span, pauses: &[(Time, Time)]) -> Time {
         let (cursor, rate) = (self.remembered(core, begin), CoreRate::of(self.table.speed(core)));
@@ -274,8 +274,8 @@ impl Cores {
         self.integrate(core, cursor, rate, integral, limit, pauses)
     }
 
-    /// Advances `integral` until `limit`, or until no work is left, resting in pauses: at the rates of a core, for a
-    /// copy with these sensitivities by kind of interference.
+    /// Advances `integral` until `limit`, or until no work is left, at the rates of a core for a copy that `suffers` so
+    /// much from each kind of interference. No work is done in the pauses.
     fn integrate(
         &self,
         core: u32,
@@ -540,7 +540,7 @@ impl Cores {
         slot.use_as(next(Span(slot.work.saturating_sub(left.0))));
     }
 
-    /// Notes that the shares of a node must be computed again. Returns whether this was noted before.
+    /// Marks the shares of a node as outdated. Returns whether they already were.
     pub fn note_sharing(&mut self, node: u32) -> bool {
         std::mem::replace(&mut self.shares_mut().due[node as usize], true)
     }

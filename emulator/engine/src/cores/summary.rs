@@ -1,4 +1,4 @@
-//! A summary of interference: how slow cores are for which share of the time, and for how long.
+//! A summary of interference: quantiles of speed over time, lost work, and lengths of bursts.
 
 use std::fmt;
 
@@ -29,10 +29,10 @@ pub struct BurstSummary {
 }
 
 impl BurstSummary {
-    /// Summarizes the bursts of each unit, sorted by time, in `each_s` seconds.
+    /// Summarizes the bursts of each unit, sorted by time; each unit is observed for `each_s` seconds.
     pub fn of(units: &[Vec<Burst>], each_s: f64) -> Self {
         let all = units.len() as f64 * each_s;
-        // The sum of nothing is −0.
+        // The sum of an empty iterator is −0.
         let share = |time: f64| if all > 0.0 { time.abs() / all } else { 0.0 };
         let mut speeds = Vec::new();
         let mut lengths = Vec::new();
@@ -65,7 +65,7 @@ impl BurstSummary {
     }
 }
 
-/// The speed after `time` seconds of the time in order of speed.
+/// The speed at `time` seconds into the observed time, sorted by speed.
 fn at_share(speeds: &[(f64, f64)], time: f64) -> f64 {
     let mut passed = 0.0;
     let found = speeds.iter().find(|(_, length)| {

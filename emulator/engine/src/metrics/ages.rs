@@ -1,5 +1,5 @@
-//! Ages of the copies that receivers hold of sources: of caches of schedulers, of a state that a run shares, and of
-//! what members have of each other's updates.
+//! Ages of receivers' copies of a source's state: caches of schedulers, copies of a state that a whole run shares, and
+//! updates that members have of each other.
 
 use volary_actors::base::Time;
 
@@ -9,22 +9,22 @@ use crate::results::{CacheRow, Staleness};
 /// The updates of a source that a copy lacks at an instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Lack {
-    /// Age of the oldest of them, s; zero if there is none: the age of synchronisation.
+    /// Age of synchronisation, s: age of the oldest missing update; zero if none is missing.
     pub(super) age: f64,
-    /// Their number: the version age.
+    /// Version age: number of missing updates.
     pub(super) versions: u64,
-    /// Whether one of them is about another scheduler's task.
+    /// Whether a missing update is about another scheduler's task.
     pub(super) placement: bool,
-    /// Time since the newest state that is known was made, s: the age of information; `None` if none is known.
+    /// Age of information, s: time since the newest known state was made; `None` if no state is known.
     pub(super) information: Option<f64>,
 }
 
 impl Lack {
-    /// What a copy lacks of a source that has made nothing yet.
+    /// The lack of a copy whose source has made no update yet.
     pub(super) const NOTHING: Self = Self { age: 0.0, versions: 0, placement: false, information: None };
 
-    /// What a copy of a source lacks at the instant `at`, from the times of the missing updates, in order, and the time
-    /// at which its newest state was made.
+    /// The lack of a copy at the instant `at`. `missed` are the times of the missing updates, in order; `newest` is the
+    /// time at which the copy's newest state was made.
     pub(super) fn of(missed: impl ExactSizeIterator<Item = Time>, newest: Option<Time>, at: Time) -> Self {
         let since = |made: Time| at.since(made).as_secs_f64();
         let versions = missed.len() as u64;
@@ -33,7 +33,7 @@ impl Lack {
     }
 }
 
-/// An observation of a receiver, over what each of its copies lacks. Errors are not measured.
+/// The row of an observation of a receiver, given the lack of each of its copies. Errors are not measured.
 pub(super) fn observed(at: Time, receiver: u32, lacks: &[Lack]) -> CacheRow {
     let count = lacks.len() as f64;
     let (mut information, mut informed, nothing) = (0.0, 0.0, f64::NAN);

@@ -17,7 +17,7 @@ pub enum EndReason {
     Until,
     /// No copy has run for long, or copies are only stopped.
     Stalled,
-    /// Nothing is left to happen, and no message is on its way.
+    /// No event is pending, and no message is on its way.
     Idle,
     /// The caller stopped the run.
     Interrupted,
@@ -48,7 +48,7 @@ pub struct Aggregator<'a> {
     merge: Merge,
     until: Option<Time>,
     heals_at: Time,
-    /// Whether an observation could not be true. Those after it are dropped.
+    /// Whether an observation was refused as impossible. All later observations are dropped.
     refused: bool,
     /// The time of the last folded observation.
     now: Time,

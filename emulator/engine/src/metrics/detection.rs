@@ -2,9 +2,9 @@
 //! wrongly suspect or hold dead.
 //!
 //! The faults of the experiment say which members are down. A crash is *detected* when another member holds the crashed
-//! one dead, at once if one did so before, and *known* when all others that are up do so. A suspicion or death is
-//! *false* if the member that it concerns is up. A member is *sound* if no fault of the run is aimed at it. All of this
-//! is counted in the measured part.
+//! one dead, or at once if one did so before. It is *known* when all other members that are up hold it dead. A
+//! suspicion or death is *false* if its subject is up. A member is *sound* if no fault of the run is aimed at it. All
+//! of this is counted in the measured part.
 
 use std::collections::BTreeMap;
 
@@ -43,13 +43,13 @@ pub struct DetectionTracker<'a> {
 /// A member that others suspect or hold dead.
 #[derive(Clone, Default, Debug)]
 struct Failed {
-    /// The members that hold it dead, each with the time at which it began to.
+    /// The members that hold it dead, each with the time from which on it does.
     by: BTreeMap<u32, Time>,
-    /// Begin of its last crash that some member suspects.
+    /// Start of its last crash that some member suspects.
     suspected: Option<Time>,
-    /// Begin of its last crash that some member has detected.
+    /// Start of its last crash that some member has detected.
     detected: Option<Time>,
-    /// Begin of its last crash that all others know.
+    /// Start of its last crash that all others know.
     known: Option<Time>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> DetectionTracker<'a> {
         }
     }
 
-    /// The begin of the outage of a member that is down.
+    /// The start of the outage of a member that is down.
     fn down_since(&self, member: u32, now: Time) -> Option<Time> {
         self.faults.down_since(self.layout.endpoint(self.layout.node(member)), now)
     }
@@ -82,12 +82,12 @@ impl<'a> DetectionTracker<'a> {
         !self.faults.strikes(self.layout.endpoint(self.layout.node(member)))
     }
 
-    /// Whether a member that has held another dead since a time still does. A restarted member has forgotten all.
+    /// Whether a member that held another dead at `since` still does at `now`: a restart clears its memory.
     fn remembers(&self, member: u32, since: Time, now: Time) -> bool {
         self.faults.crash_between(self.layout.endpoint(self.layout.node(member)), since, now).is_none()
     }
 
-    /// Whether all members that are up, at least one, hold this one dead.
+    /// Whether every other member that is up holds this one dead; false if no other member is up.
     fn is_known(&self, member: u32, now: Time) -> bool {
         let by = &self.failed[&member].by;
         let others = (0..self.layout.nodes()).filter(|other| *other != member);
@@ -142,8 +142,8 @@ impl<'a> DetectionTracker<'a> {
         }
     }
 
-    /// Takes up the crashes until now. That of a member which another holds dead is detected at once; and each makes an
-    /// earlier crash known if all others knew of that.
+    /// Processes the crashes until now. A crash is detected at once if another member held the crashed one dead. It can
+    /// also make earlier crashes known, because the crashed member no longer has to know of them.
     fn crash(&mut self, until: Time) {
         let Some(part) = self.part else { return };
         while let Some(crash) = self.faults.crashes().get(self.next).filter(|crash| crash.at <= until) {
@@ -165,7 +165,7 @@ impl<'a> DetectionTracker<'a> {
     }
 }
 
-/// Records the time from a crash until now, unless that was done for this crash before.
+/// Records the time from a crash until now, once for each crash.
 fn first(seen: &mut Option<Time>, gauge: &mut Gauge, crash: Time, now: Time) {
     if *seen != Some(crash) {
         *seen = Some(crash);
@@ -211,7 +211,8 @@ mod tests {
     use volary_actors::layout::{GossipGroup, Neighbours, Origin};
     use volary_netem::{FaultSpec, Groups};
 
-    /// What a run of an hour with four members has, given its faults and notes: second, who, of which member, what.
+    /// Detection results of a run of one hour with four members under these faults. A note is (second, observer,
+    /// subject, standing).
     fn found(faults: &str, notes: &[(u64, u32, u32, Standing)]) -> Detection {
         let every = DistributionSpec::Constant(Span::ZERO);
         let group = GossipGroup::new(4, Neighbours::Complete, every, Origin::Nowhere, Time::MAX, 1);
@@ -233,24 +234,24 @@ mod tests {
 
     /// Member 0 is down from 2 s on, member 1 from 6 s to 8 s, and member 3 pauses.
     #[test]
-    fn crashes_are_detected_known_and_told_from_false_deaths() {
+    fn crashes_and_false_deaths_are_counted_separately() {
         let faults = r#"[
             {"crash": {"who": ["node:0"], "at": "2s"}},
             {"crash": {"who": ["node:1"], "at": "6s", "for": "2s"}},
             {"pause": {"who": ["node:3"], "at": "1s", "for": "1s"}}
         ]"#;
         let notes = [
-            // False, of a member with a pause and of a sound one.
+            // False: the subject is member 3, which has a pause, or member 2, which is sound.
             (1, 0, 3, Standing::Suspected),
             (1, 0, 3, Standing::Dead),
             (1, 3, 2, Standing::Dead),
             (1, 1, 2, Standing::Dead),
             (2, 0, 3, Standing::Alive),
-            // Members 1 and 3 know of the crash; 2 learns of it last.
+            // Members 1 and 3 know of the crash by 5 s, and member 2 at 9 s.
             (3, 1, 0, Standing::Suspected),
             (4, 1, 0, Standing::Dead),
             (5, 3, 0, Standing::Dead),
-            // Member 1 has forgotten it when it returns.
+            // Member 1 has restarted and forgotten the crash.
             (9, 2, 0, Standing::Dead),
             (10, 1, 0, Standing::Dead),
         ];
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_known_without_news_if_all_hold_the_member_dead() {
+    fn a_crash_can_become_known_without_a_further_note() {
         let faults = r#"[
             {"crash": {"who": ["node:2"], "at": "3s"}}, {"crash": {"who": ["node:3"], "at": "7s"}}
         ]"#;
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(
             (of_both.known, of_both.known_s.max),
             (0.5, 4.0),
-            "member 3 did not know when it went down"
+            "member 3 did not know of the crash of member 2 when it crashed itself"
         );
         let before = found(faults, &[dead(1, 0, 2), dead(1, 1, 2), dead(2, 3, 2)]);
         assert_eq!((before.known, before.known_s.max), (0.5, 0.0));

@@ -1,11 +1,11 @@
-//! Dissemination of updates among the members of a gossip group: deliveries, coverage, and ages of what members have.
+//! Dissemination of updates among the members of a gossip group: deliveries, coverage, and ages of members' updates.
 //!
-//! A member *has* an update if it has received it or a newer one of the same origin. Deliveries and coverage are those
-//! of updates that arose in the measured part of the run. The *version age* of a member is the number of updates of an
+//! A member *has* an update if it has received it or a newer one of the same origin. Deliveries and coverage count
+//! updates that arose in the measured part of the run. The *version age* of a member is the number of updates of an
 //! origin that it lacks (Yates 2021), its *age of synchronisation* the age of the oldest of them (Zhong, Yates and
 //! Soljanin 2018), and its *age of information* the age of the newest update that it has (Kaul, Yates and Gruteser
-//! 2012): the measures of the caches of schedulers, integrated exactly over the measured part. A member that crashes
-//! counts as having what it had; its age goes on from there.
+//! 2012). Caches of schedulers have the same measures; here they are integrated exactly over the measured part. A
+//! member that crashes is taken to keep its updates, so its ages continue to grow.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct SpreadTracker<'a> {
 #[derive(Debug)]
 struct OriginTrack {
     updates: Vec<Spreading>,
-    /// What each member has.
+    /// Progress of each member through the updates.
     held: Vec<Held>,
     /// Integral of the number of updates over the measured part up to `at`, s.
     versions: f64,
@@ -51,15 +51,15 @@ struct OriginTrack {
 #[derive(Clone, Copy, Debug)]
 struct Spreading {
     arose: Time,
-    /// Number of members that have it beside the origin.
+    /// Number of members that have it, without the origin.
     reached: u32,
 }
 
-/// What a member has of an origin.
+/// The progress of a member through the updates of an origin.
 #[derive(Clone, Copy, Default, Debug)]
 struct Held {
     number: u32,
-    /// Time from which its ages are still to be added.
+    /// Time up to which its ages have been added.
     since: Time,
     /// The value of `OriginTrack::versions` at that time.
     versions: f64,
@@ -74,7 +74,7 @@ struct MemberAges {
     informed_s: f64,
 }
 
-/// Most members that are observed over time.
+/// Maximum number of members that are observed over time.
 const OBSERVED: u32 = 32;
 
 impl MeasuredPart {
@@ -102,26 +102,26 @@ impl OriginTrack {
         self.versions + self.updates.len() as f64 * at.since(part.clip(self.at)).as_secs_f64()
     }
 
-    /// An update arises.
+    /// Adds an update that arises now.
     fn arise(&mut self, part: MeasuredPart, now: Time) {
         (self.versions, self.at) = (self.versions(part, part.clip(now)), now);
         self.updates.push(Spreading { arose: now, reached: 0 });
     }
 
-    /// What a member lacks at an instant.
+    /// The updates that a member lacks at an instant.
     fn lack(&self, member: u32, at: Time) -> Lack {
         let (had, missed) = self.updates.split_at(self.held[member as usize].number as usize);
         Lack::of(missed.iter().map(|update| update.arose), had.last().map(|update| update.arose), at)
     }
 
-    /// Adds the ages of a member up to a time.
+    /// Adds the ages of a member up to a time to `ages`.
     fn age(&mut self, part: MeasuredPart, member: usize, now: Time, ages: &mut MemberAges) {
         let Held { number, since, versions } = self.held[member];
         let (from, to) = (part.clip(since), part.clip(now));
         let lasted = to.since(from).as_secs_f64();
         let all = self.versions(part, to);
         ages.versions += all - versions - f64::from(number) * lasted;
-        // The integral of the age of an update from its origin on.
+        // The integral of the age of an update over [from, to].
         let aged = |update: &Spreading| {
             let [from, to] = [from, to].map(|at| at.since(update.arose).as_secs_f64());
             (to * to - from * from) / 2.0
@@ -176,7 +176,7 @@ impl<'a> SpreadTracker<'a> {
             Some(_) => (1..=newest).contains(&number),
         };
         if !can {
-            return Err(format!("actor {} has update {number} of {origin}, which cannot be", who.0));
+            return Err(format!("actor {} has update {number} of {origin}, which cannot be true", who.0));
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl<'a> SpreadTracker<'a> {
             for member in (0..members).step_by(step).filter(|_| part.contains(at)) {
                 let others = self.origins.iter().filter(|(origin, _)| **origin != member);
                 let mut lacks: Vec<Lack> = others.map(|(_, track)| track.lack(member, at)).collect();
-                // Means are over all origins, those without an update so far included.
+                // Means cover all origins, including those without an update so far.
                 lacks.resize(
                     (group.origins() - u32::from(group.makes_updates(member))) as usize,
                     Lack::NOTHING,

@@ -9,7 +9,7 @@ use crate::results::CacheRow;
 /// Maximum number of observations of a receiver that are kept.
 const MOST_SAMPLES: usize = 1024;
 
-/// The instants at which caches are observed. In a long run the intervals are doubled again and again.
+/// The instants at which caches are observed. In a long run the length of the intervals is doubled repeatedly.
 #[derive(Debug)]
 pub(super) struct Instants {
     address: Address,
@@ -31,7 +31,7 @@ impl Instants {
         instants
     }
 
-    /// Goes on to the next interval.
+    /// Moves to the next interval.
     pub(super) fn advance(&mut self) {
         self.interval += 1;
         self.draw();
@@ -42,7 +42,7 @@ impl Instants {
         self.interval % 2 == 1
     }
 
-    /// Joins the intervals in pairs. The returned function tells which instants stay: a random instant of each pair.
+    /// Joins the intervals in pairs. The returned function selects the instants to keep: a random instant of each pair.
     pub(super) fn double(&mut self) -> impl Fn(Time) -> bool {
         let (first, before, address) = (self.first, self.apart(), self.address);
         self.stride = self.stride.saturating_mul(2);
@@ -103,7 +103,7 @@ impl CacheSamples {
         self.instants.apart() as f64 * 1e-9
     }
 
-    /// Goes on to the next interval; thins out the observations if there are too many for this number of receivers.
+    /// Moves to the next interval; thins out the observations if there are too many for this number of receivers.
     pub(super) fn advance(&mut self, receivers: usize) {
         if self.instants.completes_pair() && self.rows.len() >= MOST_SAMPLES * receivers.max(1) {
             let stays = self.instants.double();

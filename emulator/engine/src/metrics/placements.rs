@@ -15,7 +15,7 @@ use crate::workload::{Window, Workload};
 #[derive(Debug)]
 pub struct Binder<'a> {
     workload: &'a Workload,
-    /// The jobs whose placements count.
+    /// The jobs whose placements are measured.
     window: Window,
     /// `None` until the first placement.
     state: Option<Box<PlacementState>>,

@@ -1,4 +1,4 @@
-//! Plans of schedulers that plan in cycles, and the errors of the run times that they expect.
+//! Plans of schedulers that plan in cycles, and the errors of their estimates of run times.
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::Note;

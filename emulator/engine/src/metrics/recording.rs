@@ -24,7 +24,7 @@ pub struct Recording {
     pub cache_interval: Span,
     /// A job counts as unqueued if it takes at most this much longer than its longest task; `None` if not measured.
     pub unqueued: Option<Span>,
-    /// Run time that shorter jobs count as having in bounded slowdowns.
+    /// Lower bound of run times in bounded slowdowns.
     pub slowdown_bound: Span,
     /// Number of nodes that caches cover, from node 0 on; all if `None`.
     pub cached_nodes: Option<u32>,

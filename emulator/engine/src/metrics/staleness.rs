@@ -8,7 +8,7 @@
 //! An entry of a cache is *in sync* if no update about its node is pending. Its *age of synchronisation* is the time
 //! since it was last in sync, which is the age of the oldest pending update (Zhong, Yates and Soljanin 2018); its
 //! *version age* is the number of pending updates (Yates 2021). Where entries are sums of updates, a lost update is
-//! pending until a later update of the same origin arrives. From then on it counts in the error alone, because its age
+//! pending until a later update of the same origin arrives. From then on it adds only to the error, because its age
 //! says nothing about the protocol.
 //!
 //! A snapshot replaces everything that its receiver knew of the node, and contains everything that the node knew when
@@ -18,10 +18,10 @@
 //! measured too. Between decisions a sample of schedulers and nodes is observed, at a random instant of each of equal
 //! intervals. In a long run the intervals are doubled, and one of every two observations is dropped.
 //!
-//! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
-//! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
-//! withdrawal of a placement does not count as pending; an extra copy of a finished task stays in the truth if its node
-//! crashes. Where clocks are compared (`wait = "clock"`), updates are still summed as work.
+//! A crashed scheduler is not observed until it has a cache again. Crashes also make the measure inexact. A copied
+//! cache is taken to contain all updates made before, so ages and pending updates are slightly low for a while. The
+//! withdrawal of a placement is not pending. An extra copy of a finished task stays in the truth if its node crashes.
+//! Where clocks are compared (`wait = "clock"`), updates are still summed as work.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -212,7 +212,7 @@ impl<'a> CacheTracker<'a> {
                 // The end of a copy that was abandoned and placed again is not counted.
                 state.views.made(now, origin, node, -estimate);
             } else if placed != NOWHERE {
-                // Its launch there may have been lost: nothing waits for it, and no snapshot will contain it.
+                // The launch on `placed` may have been lost: no task waits there, and no snapshot will contain it.
                 state.decisions.waits.left(placed, copy.task);
                 if state.snapshots {
                     state.views.withdrawn(placed, copy.task);
@@ -435,7 +435,7 @@ impl TrackerState {
         }
     }
 
-    /// The views, and the place of a scheduler's view if the scheduler is watched.
+    /// The views, and the index of a scheduler's view; `None` if the scheduler is not watched.
     fn view(&mut self, scheduler: Option<u32>) -> Option<(&mut Views, usize)> {
         let by = self.views.of(scheduler?)?;
         Some((&mut self.views, by))

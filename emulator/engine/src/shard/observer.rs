@@ -30,12 +30,12 @@ pub trait Observer {
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
-    /// Whether notes of a scheduler are needed even if it has no other step.
+    /// Whether a scheduler must read broadcasts by [`reads_by`](Self::reads_by), because its notes are needed.
     fn watches(&self, _scheduler: u32) -> bool {
         false
     }
-    /// The time from which on watched schedulers must have read all earlier broadcasts. Until then schedulers read them
-    /// when they are stepped, and their notes are not in order of time.
+    /// The time from which on watched schedulers must have read all earlier broadcasts. Until then they read broadcasts
+    /// only when they are stepped, so their notes are not in order of time.
     #[inline]
     fn reads_by(&self) -> Time {
         Time::MAX

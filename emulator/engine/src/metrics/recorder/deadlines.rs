@@ -1,4 +1,4 @@
-//! Deadlines that jobs met and missed, and the work of the jobs that ended.
+//! Deadlines that jobs met or missed, and the work of the jobs that ended.
 
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
@@ -13,7 +13,7 @@ impl Recorder<'_> {
         if !self.workload.has_deadlines() {
             return None;
         }
-        // All deadlines of a run that finished have been decided, also those after its end.
+        // Once a run has finished, all its deadlines are decided, even those after its end.
         let until = if self.all_finished() { Time::MAX } else { end };
         let mut found = Deadlines { miss_rate: f64::NAN, ..Deadlines::default() };
         let mut responses = Vec::new();
@@ -44,8 +44,8 @@ impl Recorder<'_> {
         Some(Deadlines { be_response_s: Brief::of(responses), ..found })
     }
 
-    /// Arrival of a chain, and the time at which its client learnt of its end, if any; `None` before the chain has
-    /// arrived.
+    /// Arrival of a chain, and the time at which its client was notified of its end, if it was; `None` before the chain
+    /// has arrived.
     fn fate(&self, chain: u32) -> Option<(Time, Option<Time>)> {
         let jobs = self.workload.jobs_of(chain);
         if matches!(self.jobs[jobs.start as usize], Job::Pending) {

@@ -22,10 +22,10 @@ use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::{Window, Workload};
 
-/// Limit on the copies per open task that are preempted or evicted without a task that finishes. Beyond it the run is
+/// Limit on the copies that are preempted or evicted per open task while no task finishes. Beyond it the run is
 /// stalled: its tasks are launched and stopped again and again.
 const STOPPED_IN_VAIN: u64 = 1000;
-/// Maximum number of open tasks that enter this limit.
+/// Number of open tasks above which the limit on stopped copies no longer grows.
 const MOST_OPEN: u64 = 1000;
 
 /// The progress of a job of the catalog.
@@ -98,7 +98,7 @@ pub struct Recorder<'a> {
     pub(super) tasks: TaskCounts,
     pub(super) copies: CopyCounts,
     pub(super) window: Window,
-    /// Counts of the measured jobs; those of jobs are made at the end.
+    /// Counts of the measured jobs, tasks and copies; jobs are counted only at the end.
     pub(super) measured: Totals,
     /// Core time of all copies within the measured window.
     pub(super) in_window: CopyCounts,
@@ -107,7 +107,7 @@ pub struct Recorder<'a> {
     pub(super) suspended: BTreeMap<CopyId, Suspended>,
     /// Waits of measured tasks of each class in microseconds.
     pub(super) waits: Vec<Histogram<u64>>,
-    /// Time of the first start of a copy of each job; the end of time before that.
+    /// Time of the first start of a copy of each job; [`Time::MAX`] before that.
     pub(super) begun: Vec<Time>,
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
@@ -270,7 +270,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn core(&self, who: ActorId) -> Result<u32, String> {
-        self.layout.core_of(who).ok_or_else(|| format!("actor {} is no worker", who.0))
+        self.layout.core_of(who).ok_or_else(|| format!("actor {} is not a worker", who.0))
     }
 
     /// Records one observation of actor `who`.
@@ -347,7 +347,7 @@ impl<'a> Recorder<'a> {
         }
         let since = if links.predecessors.is_empty() { arrival } else { now };
         self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
-        // The time from which responses count; a paused client submits later.
+        // Responses count from `arrival`, not from `now`: a paused client submits later.
         self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
     }
 
@@ -633,7 +633,7 @@ impl<'a> Recorder<'a> {
 
     /// The reason why open jobs do not progress at `now`; `None` if they progress.
     pub(super) fn stall(&self, now: Time) -> Option<String> {
-        // A copy that has run all the time will end.
+        // A copy that has run since before half of the stops occurred may still end.
         let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);
         if self.busy == 0 && now > self.quiet_until() {
             let quiet = self.recording.quiet;

@@ -113,7 +113,7 @@ fn ages_behind_a_queue_match_the_closed_form() {
     let mean = (1.0 + 1.0 / load + load * load / (1.0 - load)) / service;
     close("mean age of information", found.age_of_information_s.mean, mean);
     close("peak age", found.peak_age_of_information_s.mean, 1.0 / arrival + 1.0 / (service - arrival));
-    // Little: an update is missing as long as it is in the system.
+    // Little's law: an update is missing as long as it is in the system.
     close("version age", found.version_age.mean, load / (1.0 - load));
     close("out of sync", found.out_of_sync, load);
 }
@@ -160,7 +160,7 @@ fn version_ages_under_gossip_match_the_closed_form() {
     let mut draws = Exponential::new();
     let mut known = vec![[0u64; NODES as usize + 1]; 100];
     let found = simulate(NODES, 100, 2.0, 3000.0, |now, event, agenda| {
-        // Every source is a gossip network of its own: its next event is drawn when one is over.
+        // Every source is a separate gossip network: when an event is over, the next event of its network is drawn.
         let (AgeEvent::Made { source } | AgeEvent::Arrives { source, .. }) = event;
         let known = &mut known[source as usize];
         match event {

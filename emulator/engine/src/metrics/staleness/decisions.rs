@@ -11,12 +11,12 @@ use crate::results::{DecisionRow, Spread};
 /// Maximum number of decisions whose regret is kept; at least half of this number are kept if there are enough.
 const SAMPLE: usize = 4096;
 
-/// A task is about to be placed on a node.
+/// The decision to place a task on a node, before it takes effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
     pub(super) now: Time,
     pub(super) node: u32,
-    /// The task's place among the tasks of a node.
+    /// The task's rank in the node's order of service.
     pub(super) rank: Rank,
     /// The wait that the scheduler expects there, s.
     pub(super) believed: f64,

@@ -30,7 +30,7 @@ fn long_runs_are_observed_less_often() {
     assert_eq!((state.samples.weight(), state.views.all.len()), (4, 10));
     assert!((0..749).all(|interval| intervals.get(interval) == Some(&(interval as u32))), "{intervals:?}");
     let last = state.samples.rows.last().unwrap();
-    assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "it is never taken in");
+    assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "the update never arrives");
     assert_eq!((last.versions, last.out_of_sync), (0.004, 0.004), "one node of 250");
     // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
     let mean = state.ages.summary().age_of_synchronisation_s.mean * 250.0;
@@ -155,7 +155,7 @@ fn a_snapshot_does_not_contain_tasks_under_way() {
     }
     let lack = |state: &TrackerState| [0, 1].map(|at| state.views.lack(at, 0, second(11)));
     let lacks = |state: &TrackerState| lack(state).map(|lack| (lack.versions, lack.age));
-    assert_eq!(lacks(&state), [(1, 10.0); 2], "that of the other");
+    assert_eq!(lacks(&state), [(1, 10.0); 2], "only the other's placement is pending");
     state.views.reached(second(3), 0, copies[0]);
     state.views.reached(second(3), 0, copies[1]);
     (0..2).for_each(|scheduler| state.snapshot(second(4), Some(scheduler), 0, second(2)));

@@ -42,8 +42,9 @@ struct Update {
     number: u32,
     /// The views for which it is pending.
     pending: ViewSet,
-    /// The view of the scheduler that placed this task, if no snapshot contains the task. The next snapshot replaces
-    /// the placement in its cache. From then on the placement is pending, unless the snapshot contains it.
+    /// The view of the scheduler that placed this task, while no snapshot contains the task. The scheduler's next
+    /// snapshot overwrites the placement in its cache; if it does not contain the task, the placement is pending from
+    /// then on.
     own: ViewSet,
     reach: Reach,
 }
@@ -202,8 +203,8 @@ impl Views {
         }
     }
 
-    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` tells whether the origin
-    /// has crashed since a time. Updates from before a crash without a number are lost, and take no number.
+    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` says whether the origin
+    /// has crashed since a time. Updates without a number from before a crash are lost, and take no number.
     pub(super) fn numbered(
         &mut self,
         (origin, node): (u32, u32),
@@ -281,7 +282,7 @@ impl Views {
         before.map(|before| now.since(before).as_secs_f64())
     }
 
-    /// Takes updates about a node from those that a view lacks.
+    /// Removes the updates about a node for which `gone` holds from those that a view lacks.
     fn drop(&mut self, by: usize, node: u32, mut gone: impl FnMut(&Update) -> bool) {
         let (bit, in_flight) = (1 << by, &mut self.all[by].in_flight);
         self.logs[node as usize].retain_mut(|update| {

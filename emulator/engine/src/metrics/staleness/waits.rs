@@ -44,11 +44,11 @@ pub(super) struct TrueWaits {
     bounds: Bounds,
 }
 
-/// Number of bounds of a node for tasks that others may be served before.
+/// Number of levels of [`Bounds`], which differ in the rank of the tasks that they apply to.
 const LEVELS: usize = 8;
 
-/// The first number of the ranks from which a level on bounds waits: 0, then 2²⁰ ns (a millisecond) and sixteen times
-/// more for each further level.
+/// Lower bound of the first number of the ranks that a level applies to: 0 for level 0, 2²⁰ ns (a millisecond) for
+/// level 1, and sixteen times more for each further level.
 const fn threshold(level: usize) -> u64 {
     if level == 0 { 0 } else { 1 << (16 + 4 * level) }
 }
@@ -56,10 +56,10 @@ const fn threshold(level: usize) -> u64 {
 /// Lower bounds of the time at which each node could start a task, ns.
 #[derive(Debug)]
 struct Bounds {
-    /// For tasks with a first number of the rank from the [`threshold`] of a level on.
+    /// By level and node: for tasks whose rank begins with at least the level's [`threshold`].
     levels: [Vec<u64>; LEVELS],
-    /// For tasks of a rank and of greater ones: the rank of the node's last waiting task, or that of the last search
-    /// that computed the wait there.
+    /// By node: a rank, and a bound for tasks of that rank or a greater one. The rank is that of the node's last
+    /// waiting task, or that of the last search that computed the wait there.
     known: Vec<(Rank, u64)>,
     /// Nodes whose bounds are outdated, each once.
     changed: Vec<u32>,
@@ -76,7 +76,7 @@ impl Bounds {
         }
     }
 
-    /// Marks the bounds of a node as outdated, if schedulers choose it.
+    /// Marks the bounds of a node as outdated, if it has bounds: schedulers cannot choose other nodes.
     fn change(&mut self, node: u32) {
         if let Some(is_changed) = self.is_changed.get_mut(node as usize)
             && !std::mem::replace(is_changed, true)
@@ -97,12 +97,12 @@ impl Bounds {
         }
     }
 
-    /// The first node from a node on with a bound below an instant, for a task of this rank.
+    /// The first node, from the node `from` on, with a bound below the instant `below` for a task of this rank.
     fn first(&self, rank: Rank, from: usize, below: u64) -> Option<usize> {
         self.of(rank, from).position(|bound| bound < below).map(|ahead| from + ahead)
     }
 
-    /// A bound for each node from a node on, for a task of this rank.
+    /// The bounds of the nodes from `from` on, for a task of this rank.
     fn of(&self, rank: Rank, from: usize) -> impl Iterator<Item = u64> {
         let level = (1..LEVELS).take_while(|level| threshold(*level) <= rank.0).count();
         let nodes = self.levels[level][from..].iter().zip(&self.known[from..]);
@@ -118,8 +118,8 @@ impl NodeTasks {
         self.running.retain(|(running, _)| *running != task);
     }
 
-    /// The times from which on a core is free for a task, ns: after the waiting tasks whose rank begins with less than
-    /// the threshold of each level, and after all waiting tasks.
+    /// Times from which on a core is free, ns: for each level, after the waiting tasks whose rank begins below the
+    /// level's threshold; and after all waiting tasks.
     fn starts(&self, now: Time) -> ([u64; LEVELS], u64) {
         let idle = (self.cores as usize).saturating_sub(self.running.len());
         let running = self.running.iter().map(|(_, end)| end.0.max(now.0));
@@ -216,7 +216,7 @@ impl TrueWaits {
         self.nodes[node as usize].wait(rank, now)
     }
 
-    /// The wait of a task of this rank at a node, which is a bound until the node changes.
+    /// Computes the wait of a task of this rank at a node, and keeps it as a bound until the node changes.
     fn search(&mut self, node: usize, rank: Rank, now: Time) -> Span {
         let wait = self.nodes[node].wait(rank, now);
         self.bounds.known[node] = (rank, (now + wait).0);
