@@ -9,8 +9,8 @@ use crate::handling::RoleLoad;
 /// Wait, as a share of the run, and length of a queue above which an actor was overloaded.
 const OVERLOADED: (f64, u32) = (0.01, 20);
 
-/// Load of the actors of a role that take time for messages, as single servers with a queue. `handled` counts messages
-/// that take time; only they wait in `wait_s` and `queue`.
+/// Load of the actors of a role that take time for messages, as single servers with a queue. `handled`, `wait_s` and
+/// `queue` cover only messages that take time.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ActorLoad {
     /// Number of messages that took time.
@@ -35,7 +35,7 @@ pub struct ActorLoad {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub queue: f64,
-    /// Largest number of inputs at an actor, with the one that it was handling.
+    /// Largest number of inputs at an actor, including the one being handled.
     pub longest_queue: u32,
 }
 

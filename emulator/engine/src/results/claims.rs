@@ -104,15 +104,15 @@ pub struct ClaimResult {
     /// `other-size`. With several seeds, `half_width` is that of the 95 % interval of the difference, paired by seed,
     /// and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for plain
     /// numbers. `degraded` marks the use of a degraded run, `injected` that of a run with injected interference.
-    /// `stand_in` marks generated jobs in place of a missing trace; only this project's claims are tested on them, and
-    /// `on_generated` says what the comparison of another claim gives there.
-    /// `why` lists why a comparison is not judged: missing numbers, or unequal injections.
+    /// `stand_in` marks generated jobs in place of a missing trace. Only this project's claims are judged on them; for
+    /// other claims `on_generated` is the outcome of the comparison. `why` lists why a comparison is not judged:
+    /// missing numbers, or unequal injections.
     pub measured: Findings,
 }
 
 impl ClaimResult {
-    /// Whether other seeds could have given another verdict: some comparison that must hold is within the noise of its
-    /// replications, or all failed comparisons are within it.
+    /// Whether other seeds could give another verdict: a comparison that the verdict needs to hold is within the noise
+    /// of its replications, or all failed comparisons are.
     pub fn is_within_noise(&self) -> bool {
         let unsure = |numbers: &&Value| numbers["within_noise"] == true;
         let of = |size: bool| self.measured.values().filter(move |numbers| (numbers["size"] == true) == size);
@@ -134,8 +134,8 @@ impl ClaimResult {
         self.verdict != Verdict::NotTested && self.measured.values().any(judged)
     }
 
-    /// The verdict that the claim would have if the generated jobs were its trace; `None` unless a claim of others was
-    /// compared on generated jobs alone, in place of a missing trace.
+    /// The verdict on generated jobs in place of a missing trace. `None` for this project's own claims, and for claims
+    /// with a comparison on other jobs.
     pub fn on_generated(&self) -> Option<Verdict> {
         let judged = self.measured.values().map(|numbers| {
             numbers["on_generated"].as_bool().map(|holds| Verdict::of(Some(holds), numbers["size"] == true))
@@ -174,7 +174,7 @@ pub struct ClaimsLine {
     pub tallies: BTreeMap<Origin, Tally>,
 }
 
-/// Verdicts on the claims of one origin. A claim counts once.
+/// Verdicts on the claims of one origin. Each claim is counted in exactly one of the first five fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Claims that hold, beyond noise where the noise is known.

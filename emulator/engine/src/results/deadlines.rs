@@ -15,20 +15,20 @@ pub struct Deadlines {
     pub met: u64,
     /// SLO jobs that did not end by their deadline.
     pub missed: u64,
-    /// SLO jobs with a deadline beyond the end of a run that was cut off, whether they finished or not. They count
-    /// neither as met nor as missed: to count only those that finished, as met, would favour the policy.
+    /// SLO jobs with a deadline beyond the end of a run that was cut off. They are neither met nor missed, even if they
+    /// finished: counting finished ones as met, but no others, would bias the miss rate in the policy's favour.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub miss_rate: f64,
     /// Utility earned: 1 for each SLO job that ended by its deadline, 0 for each other SLO job (section 4.2.1, figure
-    /// 4.3a). The deadline may lie beyond the end of a run that did not finish. The thesis lets the utility of
-    /// best-effort jobs decrease over time, with a slope that is a parameter of a policy. They earn nothing here.
+    /// 4.3a). The deadline may lie beyond the end of a run that did not finish. Best-effort jobs earn nothing here; in
+    /// the thesis their utility decreases over time, with a slope that is a parameter of the policy.
     #[serde(default)]
     pub value: u64,
-    /// Work of the jobs that ended. A restarted job counts once. A job that ran on nodes that it does not prefer counts
-    /// with its work on preferred nodes.
+    /// Work of the jobs that ended. The work of a restarted job is counted once. A job that ran on nodes that it does
+    /// not prefer is counted with its work on preferred nodes.
     pub goodput_h: GoodputHours,
     /// Response times of best-effort jobs that ended.
     pub be_response_s: Brief,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
+/// A number that could not be measured (such as a mean without values) is NaN here and `null` in JSON.
 pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }

@@ -14,21 +14,21 @@ pub struct Graphs {
     pub share: f64,
     /// Depth of these jobs: the number of stages on the longest path of stages that wait for each other.
     pub depth: Brief,
-    /// Critical paths of these jobs, as far as they finished: the least time that a job needs on any number of healthy
-    /// cores, where each stage on the longest path takes the work of its longest task (attempt 0).
+    /// Critical path of the finished ones of these jobs: the least time that a job needs on any number of healthy
+    /// cores. Each stage on the longest path takes the work of its longest task (attempt 0).
     pub critical_path_s: Brief,
     /// Response time of these jobs over their critical path.
     pub slowdown: Brief,
-    /// Share of these jobs, as far as they finished, with a slowdown above 1.001.
+    /// Share of the finished ones of these jobs with a slowdown above 1.001.
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub delayed: f64,
-    /// The same with a slowdown above 1.1, the straggling jobs of "Understanding Stragglers in Large Model Training"
-    /// (OSDI 2025).
+    /// Share of the finished ones of these jobs with a slowdown above 1.1: the straggling jobs of "Understanding
+    /// Stragglers in Large Model Training" (OSDI 2025).
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub straggling: f64,
-    /// The finished jobs of each depth, those without dependencies under depth 1.
+    /// The finished jobs by depth; jobs without dependencies have depth 1.
     pub by_depth: BTreeMap<u32, DepthResults>,
 }
 

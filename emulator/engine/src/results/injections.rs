@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Interference injected into a cell with `volary inject`. For some time `profile` replaced the experiment's profile on
+/// Interference injected into a run with `volary inject`. For some time `profile` replaced the experiment's profile on
 /// some cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Injected {

@@ -283,14 +283,14 @@ pub static METRICS: [Metric; 105] = [
     Metric::of_jobs("job_wait_s.p99", Seconds, Less, |s| s.times.job_wait_s.p99)
         .means("99th percentile of the wait of jobs").column(Service, "job wait p99").compared(),
     Metric::of_jobs("bounded_slowdown.mean", Plain, Less, |s| s.times.bounded_slowdown.mean)
-        .means("mean slowdown of jobs that count as needing at least run.record.slowdown_bound, at least 1")
+        .means("mean of response time over the base of slowdown or run.record.slowdown_bound, whichever is longer")
         .column(Service, "bounded slowdown").compared(),
     Metric::of_jobs("bounded_slowdown.p99", Plain, Less, |s| s.times.bounded_slowdown.p99)
         .means("99th percentile of bounded slowdown").column(Service, "bounded slowdown p99").compared(),
     Metric::of_jobs("longest_s.mean", Seconds, Neither, |s| s.times.longest_s.mean)
         .means("mean work of the longest task of jobs"),
     Metric::new("deadlines.miss_rate", Share, Less, Summary::miss_rate)
-        .means("share of the jobs with a deadline that did not end by it").column(Service, "misses").ranked(1).compared(),
+        .means("share of the jobs with a deadline that missed it").column(Service, "misses").ranked(1).compared(),
     Metric::new("deadlines.goodput_h.slo", Hours, More, |s| of(s.deadlines.as_ref(), |d| d.goodput_h.slo))
         .means("node-hours of jobs that ended by their deadline: tasks × longest task")
         .column(Service, "SLO node-h").ranked(8).compared(),
@@ -431,20 +431,20 @@ pub static METRICS: [Metric; 105] = [
         .means("mean absolute difference between the cached and the true work at a node")
         .column(ColumnGroup::Staleness, "error").ranked(21).compared(),
     Metric::new("staleness.bias_s", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.bias_s))
-        .means("mean of the cached less the true work at a node").column(ColumnGroup::Staleness, "bias").ranked(23),
+        .means("mean of the cached minus the true work at a node").column(ColumnGroup::Staleness, "bias").ranked(23),
     Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.decision_error_s.mean))
         .means("mean absolute error of the cached work at the chosen nodes")
         .compared(),
     Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.regret_s.mean))
-        .means("mean wait of a task at its node less the least wait that it could have had")
+        .means("mean wait of a task at its node minus the least wait that it could have had")
         .column(ColumnGroup::Staleness, "regret").ranked(22).compared(),
     Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.regret_s.p99))
         .means("99th percentile of regret").column(ColumnGroup::Staleness, "regret p99"),
     Metric::new("staleness.conflicts", Share, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.conflicts))
-        .means("share of decisions for a node that another scheduler had chosen without this one knowing")
+        .means("share of decisions for a node to which another scheduler had sent a task unknown to this one")
         .column(ColumnGroup::Staleness, "conflicts"),
     Metric::new("gossip.coverage", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.coverage))
-        .means("share of pairs of an update and a member that had it by the end of the run")
+        .means("share of (update, member) pairs in which the member had the update by the end of the run")
         .column(ColumnGroup::Gossip, "coverage").ranked(25).compared(),
     Metric::new("gossip.complete", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.complete))
         .means("share of the updates that every member had by the end of the run").column(ColumnGroup::Gossip, "complete"),
@@ -477,7 +477,7 @@ pub static METRICS: [Metric; 105] = [
         .means("mean time from a crash until another member held the crashed one dead")
         .column(ColumnGroup::Gossip, "detection").ranked(32).compared(),
     Metric::new("detection.known", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.known))
-        .means("share of the crashes of which all members that were up knew in time")
+        .means("share of the crashes known to all members that were up before the restart or the end of the run")
         .column(ColumnGroup::Gossip, "known").ranked(33).compared(),
     Metric::new("detection.known_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.known_s.mean))
         .means("mean time from a crash until all members that were up held the crashed one dead, if all did in time")

@@ -161,15 +161,15 @@ pub struct PredictionErrors {
 }
 
 /// Dissemination of updates among the members of a gossip group. A member has an update if it has received it or a
-/// newer one of the same origin. Deliveries and coverage are those of updates that arose in the measured part of the
-/// run, ages those of all origins and other members in the measured part.
+/// newer one of the same origin. Deliveries and coverage count updates that arose in the measured part of the run. Ages
+/// cover all origins and other members during that part.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Dissemination {
     /// Number of updates in the whole run.
     pub updates: u64,
     /// Number of updates in the measured part.
     pub measured: u64,
-    /// Coverage: share of updates and members where the member had the update by the end of the run.
+    /// Coverage: share of (update, member) pairs in which the member had the update by the end of the run.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub coverage: f64,
@@ -177,20 +177,20 @@ pub struct Dissemination {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub complete: f64,
-    /// Time from an update until a member had it, over updates and members that had it.
+    /// Time from an update until a member had it, over all deliveries.
     pub delivery_s: DeliveryTimes,
     /// Time from an update until half of the members had it, over the updates that half of them had.
     pub half_s: Spread,
     /// Time from an update until every member had it, over the updates that every member had.
     pub full_s: Spread,
-    /// Version age: number of updates of an origin that a member lacks, mean over time and origins; over members
-    /// (Yates 2021).
+    /// Version age: number of updates of an origin that a member lacks. Mean over time and origins; the distribution is
+    /// over members (Yates 2021).
     pub version_age: Spread,
-    /// Age of synchronisation: age of the oldest update of an origin that a member lacks, 0 if none; mean over time and
-    /// origins; over members (Zhong, Yates and Soljanin 2018).
+    /// Age of synchronisation: age of the oldest update of an origin that a member lacks, 0 if none. Mean over time and
+    /// origins; the distribution is over members (Zhong, Yates and Soljanin 2018).
     pub age_of_synchronisation_s: Spread,
-    /// Age of information: time since the newest update of an origin that a member has arose, mean over time from the
-    /// first such update on and over origins; over members (Kaul, Yates and Gruteser 2012).
+    /// Age of information: age of the newest update of an origin that a member has. Mean over time, from the first such
+    /// update on, and origins; the distribution is over members (Kaul, Yates and Gruteser 2012).
     pub age_of_information_s: Spread,
     /// Messages sent in the whole run, per update and member.
     #[serde(deserialize_with = "nan_if_null")]
@@ -203,8 +203,8 @@ pub struct Dissemination {
 }
 
 /// Detection of failures among the members of a gossip group. Crashes are those of members that begin in the measured
-/// part of the run. A suspicion or death is false if the member that it concerns is up at the time; each member that
-/// takes it over counts. A member is sound if no fault of the run is aimed at it.
+/// part of the run. A suspicion or death is false if its subject is up at that time, and is counted for each member
+/// that adopts it. A member is sound if no fault of the run is aimed at it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Detection {
     /// Number of crashes.
@@ -213,7 +213,7 @@ pub struct Detection {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub detected: f64,
-    /// Share of the crashes of which all members that were up knew before the crashed one restarted or the run ended.
+    /// Share of the crashes that all members that were up knew of before the crashed one restarted or the run ended.
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub known: f64,
@@ -235,7 +235,7 @@ pub struct Detection {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub false_deaths_of_sound: f64,
-    /// False deaths of sound members that sound members took over or stated, per member and hour.
+    /// False deaths of sound members, stated or adopted by sound members, per member and hour.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub false_deaths_among_sound: f64,
@@ -292,7 +292,7 @@ pub struct Staleness {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub decisions_out_of_sync: f64,
-    /// Share of decisions for a node to which another scheduler had sent a task that the scheduler did not know of.
+    /// Share of decisions for a node to which another scheduler had sent a task that the deciding one did not know of.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub conflicts: f64,
@@ -310,7 +310,7 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// Staleness of which nothing was measured.
+    /// No measurements: every number is NaN or 0.
     pub const UNMEASURED: Self = Self {
         age_of_synchronisation_s: Spread::UNMEASURED,
         out_of_sync: f64::NAN,

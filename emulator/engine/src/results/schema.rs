@@ -124,8 +124,8 @@ pub struct Summary {
     /// The measured window, which the other results are about; absent if the whole run is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<MeasuredWindow>,
-    /// The response times of the first and of the last tenth of the measured jobs by arrival; absent unless they differ
-    /// beyond noise, which means that the run warms up, or that its load changes.
+    /// The response times of the first and of the last tenth of the measured jobs by arrival. Present only if they
+    /// differ beyond noise, because the run warms up or its load changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<Unsettled>,
     /// Counts of jobs.
@@ -142,8 +142,8 @@ pub struct Summary {
     /// class.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
-    /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event; of the
-    /// whole run, also with `run.measure`.
+    /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event. Covers
+    /// the whole run, also with `run.measure`.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,
@@ -151,12 +151,12 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub drain_s: f64,
-    /// Jobs that finished before the last arrival, per second from the first to the last arrival, or jobs that finished
-    /// in the measured window, per second of it; 0 if all arrive at once.
+    /// Finished jobs per second: jobs that finished in the measured window or, without one, between the first and the
+    /// last arrival. 0 if all arrive at once.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: f64,
-    /// Busy core-seconds over cores × makespan; those within the measured window over cores × its length.
+    /// Busy core-seconds over cores × makespan; with a measured window, those within it over cores × its length.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,
@@ -200,7 +200,7 @@ pub struct Summary {
     /// Interference injected during the run; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,
-    /// Why the run was executed again, and on which hosts; absent if it was executed once.
+    /// Reason for which the run was executed again, and the hosts; absent if it was executed once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_again: Option<String>,
     /// Cost of the run.
@@ -246,8 +246,8 @@ impl Summary {
 /// The times of all jobs, or of the jobs of a class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobTimes {
-    /// Response times of finished jobs: from the arrival at the client until the client learns of the end of the job
-    /// or, with several stages, of the stage that ends last.
+    /// Response times of finished jobs: from the arrival at the client until the client is notified of the end of the
+    /// job or, with several stages, of the stage that ends last.
     pub response_s: Distribution,
     /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
@@ -259,8 +259,8 @@ pub struct JobTimes {
     /// Slowdown of finished jobs: response time over the work of the longest task (`longest_s`), or over `alone` where
     /// the class of a mix states `alone`.
     pub slowdown: Brief,
-    /// Bounded slowdown of finished jobs: like `slowdown`, but a job that needs less than `run.record.slowdown_bound`
-    /// counts as needing that, and no slowdown is below 1.
+    /// Bounded slowdown of finished jobs: response time over the base of `slowdown` or `run.record.slowdown_bound`,
+    /// whichever is longer; at least 1.
     #[serde(default = "unmeasured")]
     pub bounded_slowdown: Brief,
     /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed along the critical path of
@@ -276,7 +276,7 @@ pub struct JobTimes {
     pub unqueued: Option<f64>,
 }
 
-/// Results of older versions lack some times.
+/// Default of times that results of older versions lack.
 const fn unmeasured() -> Brief {
     Brief::UNMEASURED
 }
@@ -299,7 +299,7 @@ pub struct ClassResults {
 pub struct JobCounts {
     /// Jobs that arrived.
     pub submitted: u64,
-    /// Jobs whose client learnt of their end.
+    /// Jobs of whose end the client was notified.
     pub finished: u64,
     /// Jobs that were killed because they ran longer than requested.
     pub failed: u64,
@@ -368,14 +368,14 @@ pub struct Messages {
     /// The policy's own messages sent, recovery not included.
     pub total: u64,
     /// Messages that the emulated network lost, and stream messages returned as undeliverable. A message of several
-    /// datagrams, such as a batch of Murmuration's, counts here if its first datagram is lost. Losses in the real
+    /// datagrams, such as a batch of Murmuration's, is counted as lost if its first datagram is. Losses in the real
     /// network between hosts are in `fidelity.hosts`.
     pub dropped: u64,
     /// Messages that actors send to repair losses, and transmissions repeated by streams of the emulated network.
     /// Retransmissions of QUIC between hosts are not counted.
     pub recovery: u64,
-    /// Bytes of all these messages and repeated transmissions on the emulated network, with 57 bytes of headers each. A
-    /// message that is sent in several parts has the headers of each.
+    /// Bytes of all these messages and repeated transmissions on the emulated network, including 57 bytes of headers
+    /// each. Each part of a message that is sent in several parts has these headers.
     pub bytes: u64,
     /// Messages by kind, recovery included.
     pub by_kind: BTreeMap<String, u64>,
@@ -456,7 +456,8 @@ impl JobRow {
         (self.response.is_finite() && least > 0.0).then(|| self.response / least)
     }
 
-    /// The slowdown if the job counts as needing at least `bound` seconds, at least 1; `None` as for `slowdown`.
+    /// Response time over the base of the slowdown or `bound` seconds, whichever is longer; at least 1. `None` as for
+    /// `slowdown`.
     pub fn bounded_slowdown(&self, bound: f64) -> Option<f64> {
         let least = self.alone.unwrap_or(self.longest).max(bound);
         (self.response.is_finite() && least > 0.0).then(|| (self.response / least).max(1.0))
@@ -554,7 +555,7 @@ pub const MOST_SLOW: usize = 1 << 16;
 /// Maximum number of degraded intervals kept of a run.
 pub const MOST_BURSTS: usize = 10_000;
 
-/// Everything measured of one cell, policy and seed.
+/// All measurements of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// The summary line.
@@ -565,7 +566,7 @@ pub struct Measured {
     pub copies: Vec<CopyRow>,
     /// One job in this many is sampled into `copies`.
     pub sampled_one_in: u32,
-    /// Slow stretches of cores within the first of `copies`, at most [`MOST_SLOW`].
+    /// Slow stretches of cores within the executions of `copies`, in their order; at most [`MOST_SLOW`].
     pub slow: Vec<SlowRow>,
     /// Executions on the first few cores from the start of the run, for timelines; complete within the window.
     pub timeline: Vec<CopyRow>,

@@ -14,17 +14,17 @@ pub struct SharedNodes {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throttled: f64,
-    /// Throttling events per node and second of the makespan, or of the measured window. Each change of a copy's CPU or
-    /// use that leaves it with less CPU than it would use counts.
+    /// Throttling events per node and second of the makespan, or of the measured window. An event is a change of a
+    /// copy's CPU or use that leaves it with less CPU than it would use.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throttle_rate: f64,
-    /// Number of copies evicted because memory was short. They count as preempted too.
+    /// Number of copies evicted because memory was short. They are among the preempted copies.
     pub evictions: u64,
     /// CPU-time of all copies, core-hours.
     pub used_core_h: f64,
-    /// The part of `used_core_h` on copies that were evicted, preempted or lost, core-hours. With a measured window,
-    /// all use of copies that were so in the window.
+    /// The part of `used_core_h` on copies that were evicted, preempted or lost, core-hours. With a measured window:
+    /// the whole use of copies that were evicted, preempted or lost in it.
     pub wasted_core_h: f64,
     /// The part of `used_core_h` on copies that still ran when `run.until` ended the run, core-hours; neither useful
     /// nor wasted.

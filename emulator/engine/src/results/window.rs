@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// shared nodes and the load of actors are those of its time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredWindow {
-    /// Begin, in emulated seconds.
+    /// Start, in emulated seconds.
     pub from_s: f64,
     /// End, in emulated seconds; at most the end of the run.
     pub until_s: f64,
-    /// Whether MSER-5 chose its begin.
+    /// Whether MSER-5 chose the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto: bool,
     /// Jobs that arrived before it, which are the warm-up.
@@ -28,9 +28,9 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Mean response times of the first and of the last tenth of the measured jobs by arrival, which differ by more than a
-/// twentieth of the mean of all and by more than six standard errors. The error follows from the steps between
-/// successive twentieths of the jobs between those tenths.
+/// Mean response times of the first and of the last tenth of the measured jobs by arrival, if they differ by more than
+/// a twentieth of the mean of all and by more than six standard errors. The standard error is estimated from the steps
+/// between successive twentieths of the jobs in between.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
     /// Of the first tenth, s.
@@ -43,8 +43,8 @@ pub struct Unsettled {
 const LEAST: usize = 1000;
 
 impl Unsettled {
-    /// The first and last tenth of response times, given in order of arrival; `None` if they are alike, or too few jobs
-    /// finished.
+    /// The first and last tenth of response times, given in order of arrival; `None` if they do not differ beyond
+    /// noise, or too few jobs finished.
     pub fn of(responses: &[f64]) -> Option<Self> {
         if responses.len() < LEAST {
             return None;
@@ -53,7 +53,8 @@ impl Unsettled {
         let parts: Vec<f64> = responses.chunks(responses.len().div_ceil(20)).map(mean).collect();
         let (first_s, last_s) = (mean(&parts[..2]), mean(&parts[parts.len() - 2..]));
         let steps = parts[2..parts.len() - 2].windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
-        // A step has twice the variance of a part, and a difference between the means of two pairs has that of a part.
+        // A step has twice the variance of a part. The difference between the means of two pairs has the variance of
+        // one part.
         let error = (steps.clone().sum::<f64>() / steps.count() as f64 / 2.0).sqrt();
         let apart = (last_s - first_s).abs();
         (apart > 6.0 * error && apart > mean(responses) / 20.0).then_some(Self { first_s, last_s })

@@ -40,8 +40,8 @@ pub struct Cluster {
     /// Requests per second of all clients; no limit if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
-    /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
-    /// topology states rates of its own.
+    /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 are raised to
+    /// 0.01. A topology states rates of its own.
     pub speed: DistributionSpec<f64>,
     /// The topology of the network. If absent all links are the same, and nodes are in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,8 +247,8 @@ impl Cluster {
         2 * u64::from(self.schedulers) + nodes + self.core_count()
     }
 
-    /// The topology under a seed. It was resolved under another seed when the experiment was planned, so only drawn
-    /// speeds of zero can still be refused. The nodes then count as reference nodes.
+    /// The topology under a seed. It was resolved under another seed when the experiment was planned, so it can be
+    /// refused only for drawn speeds of zero. The nodes are then treated as reference nodes.
     fn resolved(&self, seed: u64) -> Option<Topology> {
         self.topology.as_ref()?.resolve(seed).ok()
     }

@@ -1,4 +1,4 @@
-//! The time without a copy after which a run is given up. No copy can still start after a longer time.
+//! The time without a copy after which a run is given up, because no copy can start after such a long time.
 
 use volary_actors::base::{JobId, Span};
 use volary_actors::catalog::Catalog;
@@ -15,7 +15,7 @@ pub const SHORTEST: Span = Span::from_secs(24 * 3600);
 /// Messages that must arrive in sequence until a copy runs: a request, a claim, its answer, and a spare message.
 const IN_TURN: u32 = 4;
 
-/// Rounds without a copy when nothing fails: the current round, and the round that answers it.
+/// Rounds of messages without a copy when nothing fails: the current round, and the round that answers it.
 const BETWEEN: f64 = 2.0;
 
 /// Probability below which failures in a row are not waited for.

@@ -20,8 +20,8 @@ pub struct ClusterSection {
     /// Number of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Cores of each node, and so the number of tasks that it runs at once; 1 if absent, or as many as `cpu` and
-    /// `memory` allow.
+    /// Cores of each node, which is the number of tasks that it runs at once. If absent as many as `cpu` and `memory`
+    /// allow, or else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
     /// Number of schedulers, each with its client; 1 if absent.
@@ -29,8 +29,8 @@ pub struct ClusterSection {
     pub schedulers: Option<u32>,
     /// Requests per second of the job controller, for all clients together. It makes one request for each task that it
     /// creates and one for each end that it counts. Jobs take turns of 500 tasks. A job is submitted after its first
-    /// turn, ends when all ends are counted, and takes further turns until then. The default of kube-controller-manager
-    /// is 20. No limit if absent.
+    /// turn, and takes further turns until the ends of all its tasks are counted, which ends the job. The default of
+    /// kube-controller-manager is 20. No limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-3, max = 1e9))]
     pub request_rate: Option<f64>,
@@ -169,7 +169,7 @@ impl Room {
         self.sharing.is_some()
     }
 
-    /// Adds the capacities to a layout, which actors read.
+    /// Adds the capacities to a layout, from which actors read them.
     pub(super) fn tell(&self, layout: Layout) -> Layout {
         let nodes = self.nodes.iter().flat_map(|&(nodes, has)| repeat_n(has.amount(), nodes as usize));
         let layout = layout.with_room(nodes.collect(), self.task.amount());
@@ -243,7 +243,7 @@ impl Needs {
 
 /// The nodes that `[cluster]` names.
 pub(super) struct NodeRuns {
-    /// Runs of equal adjacent nodes: their number, and how many tasks each runs at once.
+    /// Runs of equal adjacent nodes: number of nodes, and number of tasks that each runs at once.
     pub runs: Vec<(u32, u32)>,
     /// Capacities, if tasks reserve resources.
     pub room: Option<Room>,

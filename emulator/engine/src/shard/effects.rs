@@ -37,10 +37,10 @@ impl<O: Observer> Shard<'_, O> {
         } else if self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to)
             && let Some(at) = self.resumes_at(to)
         {
-            // A client and its scheduler share a machine, but faults can pause each by itself.
+            // A client and its scheduler share a machine, but faults can pause one without the other.
             self.push(at, me, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) });
         } else if self.parts.layout.endpoint(me) == self.parts.layout.endpoint(to)
-            // A client and its scheduler share a machine, and are servers of their own.
+            // A client and its scheduler share a machine, but each is a server of its own.
             || !self.queue_at_server(to, input)
         {
             self.local_queue.push_back((to, input));
@@ -199,8 +199,8 @@ impl<O: Observer> Shard<'_, O> {
 }
 
 impl<O: Observer> Shard<'_, O> {
-    /// Runs a copy from the beginning, or the work `left` of a suspended one. `elsewhere` says that another task of its
-    /// gang runs on a node that the job does not prefer.
+    /// Runs a copy from the beginning, or resumes a suspended one that has `left` work. `elsewhere` says that another
+    /// task of its gang runs on a node that the job does not prefer.
     pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>, elsewhere: bool) {
         if let (Some(oracle), None) = (&mut self.oracle, left) {
             oracle.begin(copy.task.job);
@@ -246,7 +246,7 @@ impl<O: Observer> Shard<'_, O> {
         let now = self.now;
         let left = self.executor.as_mut().map_or(left, |executor| executor.stop(core, now, left));
         self.actors[me.index()].epoch += 1;
-        // Ahead of other local inputs: the core may be given new work in the same step.
+        // Ahead of other local inputs, because the core may be given new work in the same step.
         self.local_queue.push_front((me, Input::Halted { copy, left }));
         if self.share_changes.is_some() {
             self.plan_sharing(core);
@@ -410,14 +410,14 @@ impl<O: Observer> Shard<'_, O> {
         self.plan_sharing(core);
     }
 
-    /// Plans to share out the CPU of a core's node after all actions of its workers at this instant, so that uses that
-    /// change at one instant are one change. Otherwise a node would evict for memory that copies never use at the same
-    /// time.
+    /// Schedules the sharing out of a node's CPU after all actions of its workers at this instant, so that simultaneous
+    /// changes of use are handled as one. Otherwise a node would evict copies for memory that they never use at the
+    /// same time.
     pub(super) fn plan_sharing(&mut self, core: u32) {
         let layout = self.parts.layout;
         let node = layout.node_of_core(core);
         if !self.parts.cores.note_sharing(node) {
-            // Events of one instant are ordered by source.
+            // Events of one instant are ordered by source, so the event of the last worker comes last.
             let last = layout.worker(node, layout.cores(node) - 1);
             let event = Event { to: layout.node(node), stamp: Stamp::NONE, kind: EventKind::Share };
             self.push(self.now, last, event);

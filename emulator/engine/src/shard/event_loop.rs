@@ -43,9 +43,9 @@ pub(super) struct Event {
     pub(super) kind: EventKind,
 }
 
-/// 32 bits of context, interpreted by the kind of event: for timers, completions and returned messages the actor's
-/// [epoch](ActorSlot::epoch) at the time of queueing, for deliveries the configured delay, for others nothing. A second
-/// field would make a queued event larger than a cache line.
+/// 32 bits of context, whose meaning depends on the kind of event. For timers, completions and returned messages it is
+/// the actor's [epoch](ActorSlot::epoch) at the time of queueing, for deliveries the configured delay; other events do
+/// not use it. A second field would make a queued event larger than a cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp(u32);
 
@@ -406,7 +406,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
         let event = Event { to: me, stamp: self.epoch(me), kind: EventKind::Input(Input::Fire(timer)) };
         if timer == Timer::Settled {
-            // Events of one time are ordered by their sources, and no actor has such a number.
+            // Events of one instant are ordered by source. This source is above all actors, so the timer fires last.
             let (source, count) = (ActorId(u32::MAX - me.0), self.count_event(me));
             return self.queue.push(Key { due: self.now + after, source, count }, event);
         }
@@ -459,7 +459,8 @@ impl<'a, O: Observer> Shard<'a, O> {
         &self.traffic
     }
 
-    /// What a program that decides for an actor of this shard did wrong; the run cannot go on then.
+    /// The error of a program that decides for an actor of this shard, if there is one. The run cannot continue after
+    /// it.
     pub fn failure(&self) -> Option<String> {
         self.parts.programs.as_ref()?.failure()
     }

@@ -108,7 +108,7 @@ impl ExecutorState {
             let done = |left: Span| work.0.saturating_sub(left.0) as f64;
             let (achieved, asked) = (done(left), done(expected));
             if achieved.min(asked) >= LEAST_MEASURED.0 as f64 {
-                // Scaled to the time in which that much work should have been done.
+                // The requested time is that in which the achieved work should have been done.
                 let kept = now.since(since).as_secs_f64();
                 self.measured.copy(kept * achieved / asked, kept);
             }

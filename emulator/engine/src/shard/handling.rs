@@ -8,7 +8,7 @@ use super::servers::end_of;
 use super::{Observer, Shard};
 
 impl<O: Observer> Shard<'_, O> {
-    /// Steps an actor with an input, at once or when it has handled this input and those before it.
+    /// Steps an actor with an input: at once, or after it has handled this input and those before it.
     pub(super) fn handle_or_queue(&mut self, to: ActorId, input: Input) {
         if !self.queue_at_server(to, input) {
             self.dispatch(to, input);
@@ -19,9 +19,9 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn queue_at_server(&mut self, to: ActorId, input: Input) -> bool {
         let Some(servers) = &mut self.servers else { return false };
         let kind = match &input {
-            // The parts of a message take time together.
+            // Fragments take no time: the whole message does.
             Input::Deliver { msg, .. } => (!msg.is_fragment()).then(|| msg.kind()),
-            // What a scheduler decides at the end of an instant belongs to what it has handled in this instant.
+            // A scheduler's decision at the end of an instant is part of handling the messages of this instant.
             Input::Fire(Timer::Settled) => return false,
             Input::Undelivered { .. } | Input::Fire(_) | Input::Down { .. } | Input::Up { .. } => None,
             Input::Start { .. }
@@ -51,7 +51,7 @@ impl<O: Observer> Shard<'_, O> {
             }
             None => end_of(*now, work, pauses),
         };
-        // An actor whose processor never works again handles nothing.
+        // If the processor never works again, the input is never handled.
         if end < Time::MAX {
             self.schedule_handled(end, actor);
         }

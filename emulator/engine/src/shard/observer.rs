@@ -137,7 +137,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Takes away the counters of an earlier time.
+    /// Subtracts the counters of an earlier time.
     pub(super) fn subtract(&mut self, earlier: &Self) {
         self.by_kind.iter_mut().zip(earlier.by_kind).for_each(|(count, before)| *count -= before);
         self.recovery -= earlier.recovery;

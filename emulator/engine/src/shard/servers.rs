@@ -25,7 +25,8 @@ const fn role_of(role: Role) -> Option<(usize, u32)> {
 struct QueuedInput {
     arrived: Time,
     input: Input,
-    /// Time to handle the input on a healthy processor; `None` if it only waits for others.
+    /// Time to handle the input on a healthy processor; `None` if it takes no time and only waits for the inputs before
+    /// it.
     work: Option<Span>,
 }
 
@@ -34,7 +35,7 @@ struct QueuedInput {
 struct Server {
     /// The inputs that wait, behind the one that is being handled.
     queue: VecDeque<QueuedInput>,
-    /// Since when the first input is being handled.
+    /// Time from which on the first input is being handled.
     since: Time,
     /// Number of messages for which a time was drawn.
     drawn: u64,
@@ -44,7 +45,7 @@ struct Server {
 /// The servers of a shard.
 #[derive(Debug)]
 pub(super) struct Servers {
-    /// The time of a message by the role of its receiver and by its kind; `None` for none.
+    /// Handling time of a message by the role of its receiver and by its kind; `None` if it takes none.
     times: [Vec<Option<DistributionSpec<Span>>>; ROLES.len()],
     on: Processor,
     seed: u64,
@@ -60,9 +61,9 @@ impl Servers {
         Self { times, on: section.on, seed, servers }
     }
 
-    /// Adds an input, a message of `kind` or another one, to the queue of its actor. Returns whether it was added; an
-    /// input that takes no time and has none before it is not. The first one in a queue has to be
-    /// [begun](Self::begin).
+    /// Adds an input to the queue of its actor; `kind` is the kind of a message, `None` for other inputs. Returns
+    /// whether it was added: an input that takes no time is not added to an empty queue. The first input of a queue has
+    /// to be [begun](Self::begin).
     pub(super) fn arrive(
         &mut self,
         now: Time,
@@ -87,13 +88,13 @@ impl Servers {
         true
     }
 
-    /// Whether an input waits behind no other one.
+    /// Whether the queue of an actor has exactly one input.
     pub(super) fn is_first(&self, actor: ActorId) -> bool {
         self.servers[actor.index()].queue.len() == 1
     }
 
-    /// Begins the first input of a queue; returns the time that it takes on a healthy processor, and the node whose
-    /// first core does the work, if the processor is none of its own. `None` if the queue is empty.
+    /// Begins the first input of a queue. Returns the time that it takes on a healthy processor, and the node whose
+    /// first core handles it; no node if the actor has a processor of its own. `None` if the queue is empty.
     pub(super) fn begin(
         &mut self,
         now: Time,
@@ -142,7 +143,8 @@ impl Servers {
         }
     }
 
-    /// The load of the actors until `now`, in the order of [`ROLES`]. Inputs that wait count with their waits so far.
+    /// The load of the actors until `now`, in the order of [`ROLES`]. Waiting inputs are included with their waits so
+    /// far.
     pub(super) fn loads(&self, now: Time, layout: &Layout) -> Vec<RoleLoad> {
         let mut loads = vec![RoleLoad::default(); ROLES.len()];
         for (actor, server) in (0..).map(ActorId).zip(&self.servers) {
@@ -164,7 +166,7 @@ impl Servers {
     }
 }
 
-/// The end of some work without the pauses of its processor, which are in order of time.
+/// The end of `work` that starts at `begin` and is interrupted by `pauses`, which are in order of time.
 pub(super) fn end_of(begin: Time, work: Span, pauses: &[(Time, Time)]) -> Time {
     let mut end = begin + work;
     for &(from, until) in pauses.iter().filter(|pause| pause.1 > begin) {

@@ -1,4 +1,4 @@
-//! Counters of a shard in the measured window: those at its end, without those at its begin.
+//! Counters of a shard in the measured window: their values at its end minus those at its start.
 
 use volary_actors::base::Time;
 
@@ -13,7 +13,7 @@ impl<O: Observer> Shard<'_, O> {
             let at = self.bounds.next;
             let tally = Some(Box::new(self.tally(at)));
             if self.bounds.begin.is_none() {
-                // Maxima have no difference: the loads of actors count from here on.
+                // Maxima cannot be subtracted, so the loads of actors are counted from here on.
                 self.servers.iter_mut().for_each(|servers| servers.reset(at));
                 (self.bounds.begin, self.bounds.next) = (tally, self.bounds.window.until);
             } else {

@@ -20,8 +20,8 @@ use crate::results::{
 use crate::shard::{Observer, Shard, WindowTally};
 use crate::world::World;
 
-/// Counters that shards update while they run. The counters of several shards are added. Those of messages, of the load
-/// of actors and of shared nodes are about the measured window.
+/// Counters that shards update while they run. The counters of several shards are added. Counters of messages, of the
+/// load of actors and of shared nodes cover the measured window.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Number of events handled.
@@ -116,7 +116,7 @@ impl Counters {
     }
 }
 
-/// A run that has ended, without the totals of its recorder.
+/// A run that has ended, except for the totals of its recorder.
 #[derive(Debug)]
 pub struct FinishedRun<'a> {
     /// The experiment's name.
@@ -230,7 +230,7 @@ impl FinishedRun<'_> {
         }
     }
 
-    /// The policy's sections, with what only the counters of messages know.
+    /// The policy's sections, completed with the numbers that follow from the counters of messages.
     fn sections(&self, mut sections: PolicySections, sent: &Messages, now: Time) -> PolicySections {
         let (all, layout) = ((sent.total + sent.recovery) as f64, self.world.layout());
         if let Some(gossip) = &mut sections.gossip {
