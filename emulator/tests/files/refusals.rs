@@ -380,10 +380,10 @@ workload.gossip.topology={edges={file="none.txt"}} | cannot read none.txt
 workload.gossip.topology={edges={file="odd.txt"}} | odd.txt:2 | the two members
 workload.gossip.topology={edges={file="split.txt"}} | no path joins members 0 and 2
 workload.gossip.updates.every=0s | a microsecond or longer | every = "1s"
-workload.gossip.updates.bytes=0 | a message has bytes | bytes = 10_000
+workload.gossip.updates.bytes=0 | a message cannot have 0 bytes | bytes = 10_000
 workload.gossip.updates.bytes=9 | no link has a rate | network.uplink
 workload.gossip.updates.at={member=5} | no member 5 | members are 0 to 4
-workload.gossip.duration=0s | nothing would be measured
+workload.gossip.duration=0s | the measured part would be empty
 run.until=1s | updates are measured until | shorten workload.gossip.duration
 run.real={} | no tasks that could burn cores
 cluster={kind=[{nodes=5,cores=4}]} | about jobs

@@ -119,8 +119,8 @@ impl WorkloadSpec {
 pub struct Synthetic {
     /// Number of jobs that arrive, at least one.
     pub jobs: u32,
-    /// Tasks of a job. Samples of a distribution are rounded and count as one at least. A distribution whose bounds are
-    /// below one is refused.
+    /// Tasks of a job. Samples of a distribution are rounded to whole numbers of at least one. A distribution whose
+    /// bounds are below one is refused.
     pub tasks: DistributionSpec<f64>,
     /// Gap before each arrival.
     pub interarrival: DistributionSpec<Span>,
@@ -153,9 +153,9 @@ pub struct Synthetic {
     /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
-    /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part of its
-    /// work, and a step is submitted when the client learns that all tasks of the one before it have ended. Policies
-    /// see each step as a job; results see all of them as one job. If absent a job has one step.
+    /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal part of
+    /// its work in each step. A step is submitted when the client is notified that all tasks of the previous step have
+    /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronous: Option<u32>,
 }
@@ -189,9 +189,9 @@ pub struct Mix {
     /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
-    /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part of its
-    /// work, and a step is submitted when the client learns that all tasks of the one before it have ended. Policies
-    /// see each step as a job; results see all of them as one job. If absent a job has one step.
+    /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal part of
+    /// its work in each step. A step is submitted when the client is notified that all tasks of the previous step have
+    /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronous: Option<u32>,
     /// The classes, at least one. The probability of a class is in proportion to its weight.
@@ -210,9 +210,9 @@ pub struct MixClass {
     pub name: String,
     /// Share of the jobs that are of this class, relative to the other classes.
     pub weight: f64,
-    /// Stages of a job, at least one. A stage is submitted when the client learns that the stages that it waits for
-    /// have ended: the one above it in the list, or those of `after`. Policies see each stage as a job; results see all
-    /// of them as one job.
+    /// Stages of a job, at least one. A stage waits for the stage above it in the list, or for those of `after`, and is
+    /// submitted when the client is notified that they have ended. Policies see each stage as a job; results see all of
+    /// them as one job.
     pub stages: Vec<MixStage>,
     /// Response time of a job of the class alone in the cluster, the base of its slowdown. If absent the base is the
     /// work of the longest task of each stage, summed along the longest path of stages that wait for each other.
@@ -244,13 +244,13 @@ pub struct MixClass {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixStage {
-    /// Tasks of the stage. Samples of a distribution are rounded and count as one at least.
+    /// Tasks of the stage. Samples of a distribution are rounded to whole numbers of at least one.
     pub tasks: DistributionSpec<f64>,
     /// Distribution of the work of the stage's tasks, in place of `service.demand`; `service.homogeneous` and
     /// `service.correlated` say which tasks and copies have equal work.
     pub demand: DistributionSpec<Span>,
-    /// The stages of the class that the stage waits for, by their numbers in the list, from 0; only stages above it in
-    /// the list. An empty list begins with the job. If absent the stage waits for the one above it.
+    /// The stages that this stage waits for, by their numbers in the list, from 0; they must be above it in the list. A
+    /// stage with an empty list begins with the job. If absent the stage waits for the one above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Vec<u32>>,
 }
@@ -303,10 +303,10 @@ macro_rules! following {
             /// them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
-            /// Number of steps of a job, at least one, as of training jobs: in each step every task does an equal part
-            /// of its work, and a step is submitted when the client learns that all tasks of the one before it have
-            /// ended. Policies see each step as a job; results see all of them as one job. If absent a job has one
-            /// step.
+            /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal
+            /// part of its work in each step. A step is submitted when the client is notified that all tasks of the
+            /// previous step have ended. Policies see each step as a job; results see all of them as one job. If absent
+            /// a job has one step.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub synchronous: Option<u32>,
         }
@@ -344,8 +344,8 @@ following! {
         /// an error.
         #[serde(default = "no_share", skip_serializing_if = "is_no_share")]
         skip_bad: Share,
-        /// Whether tasks wait for those that the trace names (tables of Alibaba, column `after`). If false all tasks of
-        /// a job arrive with it.
+        /// Whether tasks wait for the tasks that the trace names (tables of Alibaba, column `after`). If false all
+        /// tasks of a job arrive with it.
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         dependencies: bool,
         /// Generator that replaces a missing file; the run then warns about it.
@@ -427,7 +427,7 @@ pub struct Service {
     /// Whether all copies of a task have equal work.
     pub correlated: Share,
     /// Estimates for estimate-based policies. If absent "exact" where the work follows `demand`, and "mean" where a
-    /// trace or a trace-like generator states it, as in the papers that use these.
+    /// trace or a trace-like generator states it, as in the papers that use such traces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
     /// Run time that the user of a job requests, as a multiple of the work of its longest task: 1 is exact. If absent
@@ -449,9 +449,9 @@ pub struct Service {
     /// Memory that a task reserves while it runs. Needs `cluster.memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// What the tasks of each class of jobs suffer from each kind of interference (`interference.kind`), as a factor on
-    /// the slowdown above 1: with `{ batch = { cache = 0.2 } }` a slowdown of 1.5 is one of 1.1 for class `batch`.
-    /// Classes are those of the results. The factor is 1 for a class or kind that is not listed.
+    /// Sensitivity of the tasks of each class of jobs to each kind of interference (`interference.kind`): a factor on
+    /// the slowdown above 1. With `{ batch = { cache = 0.2 } }` a slowdown of 1.5 is a slowdown of 1.1 for class
+    /// `batch`. Classes are those of the results. The factor is 1 for a class or kind that is not listed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sensitivity: BTreeMap<String, Kinds>,
     /// Use of shared nodes by tasks, and their requests. Needs `cluster.shared`.
@@ -460,10 +460,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// What each class suffers from interference; empty if all suffer as its profile says.
+    /// Sensitivity of each class to each kind of interference; empty if no class states any.
     ///
     /// # Errors
-    /// For a class that does not exist and a factor that is none.
+    /// If a class does not exist, or a factor is out of range.
     pub(super) fn sensitivities(&self, classes: &[Arc<str>]) -> Result<Arc<[Kinds]>, WorkloadError> {
         let sensitivity = &self.sensitivity;
         for (class, kinds) in sensitivity {

@@ -153,7 +153,7 @@ impl Columns {
         !self.features[feature.index()].is_empty()
     }
 
-    /// The requested amounts that a feature states, and the amount that it counts as one.
+    /// The requested amounts of a feature, and the amount of one of its units: a thousandth of a core or GPU, or 1 MiB.
     pub(super) fn amounts(&self, feature: Feature) -> Option<(&[f32], f32)> {
         let amounts = [
             (Feature::Cores, &self.cores, 1e-3),

@@ -32,7 +32,7 @@ pub(super) struct Drawn {
     pub(super) estimate: Estimate,
     /// Unit to which estimates are rounded down; zero if estimates are not rounded.
     pub(super) estimate_unit: Span,
-    /// Requested run time of a job as a multiple of its longest task; `None` for that of the trace.
+    /// Requested run time of a job as a multiple of its longest task; `None` for the time that the trace states.
     pub(super) requested: Option<DistributionSpec<f64>>,
     /// Whether all tasks of a job have equal work, the mean of the work that its trace or generator states.
     pub(super) gang: bool,
@@ -50,7 +50,7 @@ pub(super) enum Shapes {
     Drawn(Vec<u32>),
     /// Jobs of a generator.
     Like(Vec<LikeJob>),
-    /// Jobs of a trace, and their stages if some have dependencies that count.
+    /// Jobs of a trace, and their stages if dependencies apply and some job has any.
     Traced(Arc<Trace>, Option<Staging>),
     /// Stages of the jobs of a mix.
     Staged(Stages),
@@ -91,7 +91,7 @@ impl Shapes {
         self.staging().map_or(chain..chain + 1, |staging| staging.stages_of(chain))
     }
 
-    /// The task of a trace that a task of a job is.
+    /// The task of the trace that corresponds to a task of a job.
     fn of_trace(&self, task: TaskId) -> TaskId {
         let staged = |staging: &Staging| {
             JobId(staging.chain(task.job)).task(staging.tasks_before(task.job) + task.index)
@@ -246,12 +246,12 @@ impl Drawn {
         self.shapes.jobs_of(self.shapes.chain(job)).len() == 1
     }
 
-    /// The factor of the estimation error of a job with all its stages.
+    /// The factor of the estimation error, which is the same for all stages of a job.
     fn factor(&self, job: JobId, error: &DistributionSpec<f64>) -> f64 {
         error.sample(&mut self.misjudged(job).draw())
     }
 
-    /// The root of the draws of estimates of a job with all its stages.
+    /// The root of the draws of estimates, which is the same for all stages of a job.
     fn misjudged(&self, job: JobId) -> Address {
         self.addresses.estimate.at(u64::from(self.shapes.chain(job)))
     }
@@ -339,7 +339,7 @@ impl Drawn {
     }
 }
 
-/// Means over the tasks of jobs, computed on the first query. Concurrent writers of a cell store the same value.
+/// Means over the tasks of jobs, computed on the first query. Concurrent writers of an entry store the same value.
 #[derive(Debug)]
 pub(super) struct Means(Box<[AtomicU64]>);
 

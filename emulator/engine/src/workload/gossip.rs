@@ -25,7 +25,7 @@ pub struct Gossip {
     pub warmup: Span,
     /// Length of the measured part of the run.
     pub duration: Span,
-    /// Time after the measured part, in which no update arises and those on their way can still arrive.
+    /// Time after the measured part, in which no update arises, but updates on their way can still arrive.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drain: Span,
 }
@@ -34,16 +34,15 @@ pub struct Gossip {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Updates {
-    /// Gap before each update. Where updates arise at all members, this is the gap between updates of the whole group:
-    /// with an exponential distribution each member makes updates at the instants of a Poisson process, with a constant
-    /// members take turns, and with any other distribution each member's gaps are as many times as long as there are
-    /// members.
+    /// Gap before each update. If updates arise at all n members, this is the gap between updates of the whole group.
+    /// With an exponential distribution the updates of each member are a Poisson process. With a constant members take
+    /// turns. With any other distribution the gaps of each member are samples times n.
     pub every: DistributionSpec<Span>,
     /// Where updates arise.
     #[serde(default)]
     pub at: UpdateOrigin,
     /// Bytes of a message with an update, headers included, on links and uplinks with a rate and in the results. If
-    /// absent, those of its kind: 74.
+    /// absent 74, as messages of its kind have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub bytes: Option<u32>,
@@ -97,7 +96,7 @@ fn is_zero(span: &Span) -> bool {
 /// The part of a run that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeasuredPart {
-    /// Begin.
+    /// Start.
     pub from: Time,
     /// End; no update arises from then on.
     pub until: Time,
@@ -144,7 +143,7 @@ impl Gossip {
             }
         };
         if self.duration == Span::ZERO {
-            let why = "nothing would be measured".to_owned();
+            let why = "the measured part would be empty".to_owned();
             return wrong(&["duration"], why, "write for example duration = \"100s\"");
         }
         let topology: &[&str] = &["topology"];
@@ -179,7 +178,7 @@ impl Gossip {
         if *bytes == Some(0) {
             return wrong(
                 &["updates", "bytes"],
-                "a message has bytes".to_owned(),
+                "a message cannot have 0 bytes".to_owned(),
                 "write for example bytes = 10_000",
             );
         }

@@ -9,9 +9,10 @@ use volary_actors::catalog::Links;
 /// The stages of a job, numbered from 0 so that each waits for smaller numbers only.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct StageGraph {
-    /// For each stage the ends of its parts of `links`: of the stages that it waits for, and of those that wait for it.
+    /// For each stage the ends of its two parts of `links`: the stages that it waits for, and the stages that wait for
+    /// it.
     ends: Vec<[u32; 2]>,
-    /// Differences of the numbers, ascending in each part.
+    /// Differences between the numbers of a stage and of the stages that it is linked with; ascending in each part.
     links: Vec<u32>,
 }
 
@@ -51,9 +52,9 @@ impl StageGraph {
         Links { job, predecessors: &self.links[first..middle], successors: &self.links[middle..end] }
     }
 
-    /// The text of stages with these numbers of tasks, as tables of features have it: of each its tasks and the numbers
-    /// of the stages before it that it waits for, from 1. `20 5_1 1_1_2` is 20 tasks, then 5, then 1 that waits for
-    /// both.
+    /// The stages as text, in the form of tables of features: for each stage its number of tasks, and the numbers of
+    /// the earlier stages that it waits for, from 1. `20 5_1 1_1_2` has a stage of 20 tasks, one of 5 that waits for
+    /// it, and one of 1 that waits for both.
     pub(super) fn text(&self, tasks: &[u32]) -> String {
         let stage = |(stage, tasks): (u32, &u32)| {
             let awaited = self.links(stage, JobId(stage)).predecessors();
@@ -80,9 +81,9 @@ impl StageGraph {
     }
 }
 
-/// Parts of a job, each with the positions of the parts that it waits for, as stages: parts that wait for the same
-/// parts, and that the same parts wait for, are one stage, since they become ready at once. The first result has the
-/// parts of each stage.
+/// Groups the parts of a job, each with the positions of the parts that it waits for, into stages. Parts that wait for
+/// the same parts, and that the same parts wait for, are one stage, since they become ready at once. The first result
+/// has the parts of each stage.
 ///
 /// # Errors
 /// The position of a part that waits for itself, directly or through other parts.
@@ -94,7 +95,8 @@ pub(super) fn staged(after: &[Vec<u32>]) -> Result<(Vec<Vec<u32>>, StageGraph), 
         awaited.dedup();
         awaited.iter().for_each(|&other| before[other as usize].push(part));
     }
-    // The longest path to a part, in parts; a part on a cycle never becomes ready.
+    // Parts are visited when they are ready; `level` is the longest path to a part. A part on a cycle never becomes
+    // ready.
     let mut open: Vec<usize> = after.iter().map(Vec::len).collect();
     let mut ready: Vec<u32> = (0..after.len() as u32).filter(|&part| open[part as usize] == 0).collect();
     let mut level = vec![0u32; after.len()];
@@ -138,7 +140,7 @@ pub(super) fn staged(after: &[Vec<u32>]) -> Result<(Vec<Vec<u32>>, StageGraph), 
 /// A part on a cycle, given the number of parts that each part still waits for.
 fn on_cycle(after: &[Vec<u32>], open: &[usize]) -> Option<u32> {
     let mut part = open.iter().position(|&open| open > 0)? as u32;
-    // After as many steps as there are parts, a walk to awaited parts that never become ready is on a cycle.
+    // A walk along awaited parts that never become ready is on a cycle after as many steps as there are parts.
     for _ in 0..after.len() {
         let stuck = |other: &&u32| open[**other as usize] > 0;
         part = *after[part as usize].iter().find(stuck)?;
@@ -157,12 +159,12 @@ pub(super) struct Staging {
     first: Vec<u32>,
     /// The chain of each stage.
     chains: Vec<u32>,
-    /// Number of tasks of all earlier stages modulo 2³², of which differences are exact, and the total at the end.
+    /// Number of tasks of all earlier stages, and the total at the end, modulo 2³²: differences are exact.
     tasks: Vec<u32>,
 }
 
 impl Staging {
-    /// No chains yet, which will have these graphs.
+    /// Creates the stages of a run with these graphs, without chains so far.
     pub(super) fn new(graphs: Vec<StageGraph>) -> Self {
         Self { graphs, kinds: Vec::new(), first: vec![0], chains: Vec::new(), tasks: vec![0] }
     }
@@ -246,8 +248,8 @@ mod tests {
 
     use super::*;
 
-    /// Parts of a job: of each the time, s, and the parts that it waits for. Parts wait for those with a larger key, so
-    /// that their order in the list is no order of work.
+    /// Parts of a job: the time of each, s, and the parts that it waits for. A part waits only for parts with a larger
+    /// random key, so the order of the list is not the order of work.
     fn parts() -> impl Strategy<Value = (Vec<u32>, Vec<Vec<u32>>)> {
         (1..14usize).prop_flat_map(|parts| {
             let keys = prop::collection::vec(any::<u64>(), parts);

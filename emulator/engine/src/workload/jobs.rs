@@ -35,7 +35,7 @@ pub struct Workload {
     pub(super) uses: Option<Uses>,
     pub(super) cutoff: Option<Span>,
     pub(super) classes: Vec<Arc<str>>,
-    /// What the classes suffer from interference, by index; empty if all suffer alike.
+    /// Sensitivity of the classes to interference, by index of the class; empty if no class states any.
     pub(super) sensitivity: Arc<[Kinds]>,
     /// The classes by a feature of the jobs, if results are split by one.
     pub(super) split: Option<Split>,
@@ -159,7 +159,7 @@ impl Workload {
     /// attempt 0 of each task.
     pub fn critical_path(&self, chain: u32) -> Span {
         let run = self.drawn.run(chain + self.past.chains);
-        // Parts are rounded down.
+        // The part of each step is rounded down.
         Span(self.part(run).0 * u64::from(self.steps))
     }
 
@@ -219,7 +219,7 @@ impl Workload {
         &self.classes
     }
 
-    /// What the classes suffer from each kind of interference; empty if all suffer as its profile says.
+    /// Sensitivity of the classes to each kind of interference; empty if no class states any.
     pub fn sensitivity(&self) -> Arc<[Kinds]> {
         Arc::clone(&self.sensitivity)
     }
@@ -273,7 +273,7 @@ impl Catalog for Workload {
         if from >= self.jobs() {
             return None;
         }
-        // Other stages of the chain of the job before may begin with it.
+        // Job `from` may belong to a chain of which further stages begin with the job.
         let chain = self.chain(JobId(from));
         let begins = |job: &JobId| self.links(*job).predecessors.is_empty();
         let rest = (from..self.jobs_of(chain).end).map(JobId).find(begins);

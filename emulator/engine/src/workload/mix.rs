@@ -95,7 +95,7 @@ impl Mix {
         let refuse = |rest, why: String| Err(WorkloadError::config(class_key(i, rest), why));
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(letter) {
-            let why = "is no name of a class; write letters, digits, `-` and `_`, beginning with a letter: claims \
+            let why = "is not a valid class name; write letters, digits, `-` and `_`, beginning with a letter: claims \
                        refer to it";
             return refuse(".name", format!("`{name}` {why}"));
         }
@@ -474,7 +474,7 @@ mod tests {
             ("weight = 3", "weight = -1", "class[0].weight", "at least zero, not -1"),
             ("weight = 3", "weight = nan", "class[0].weight", "at least zero"),
             ("name = \"single\"", "name = \"pair\"", "class[1].name", "two classes are called `pair`"),
-            ("name = \"pair\"", "name = \"a.b\"", "class[0].name", "`a.b` is no name"),
+            ("name = \"pair\"", "name = \"a.b\"", "class[0].name", "`a.b` is not a valid"),
             ("alone = \"7s\"", "alone = \"0s\"", "class[0].alone", "slowdown against 0"),
             ("tasks = 3", "tasks = 0", "class[0].stages[1].tasks", "cannot have 0 tasks"),
             ("tasks = 3", "tasks = { empirical = { file = \"n\" } }", "class[0].stages[1].tasks", "not read"),

@@ -15,7 +15,7 @@
 //! | `names` | users and names of the jobs of a mix, and the work that jobs of a name share |
 //! | `usage` | use of shared nodes by tasks, and their requests |
 //! | `trace` | traces in memory: jobs and errors |
-//! | `details` | what else a trace states about its jobs |
+//! | `details` | features, outcomes, waits and requests of the jobs of a trace |
 //! | `read` | one parser per format of traces |
 //! | `window` | `run.measure`: the jobs that results count, and the time over which they average |
 

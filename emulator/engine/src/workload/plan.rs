@@ -34,7 +34,7 @@ pub(super) struct Plan {
     by: Option<By>,
     /// Number of steps of a job.
     steps: u32,
-    /// Whether dependencies between the tasks of a trace count.
+    /// Whether tasks wait for the tasks that a trace names.
     dependencies: bool,
     service: Service,
     warnings: Vec<String>,
@@ -114,7 +114,7 @@ impl Workload {
     }
 }
 
-/// Labels of the classes below and from a cutoff.
+/// Labels of the classes of jobs below a cutoff, and at or above it.
 const CLASSES: [&str; 2] = ["short", "long"];
 
 /// Labels of the classes of jobs with and without a deadline.
@@ -195,7 +195,7 @@ impl Plan {
     /// The plan of a run without jobs.
     fn gossip(spec: &Gossip, service: &Service) -> Result<Self, WorkloadError> {
         if *service != Service::default() {
-            let why = "there are no copies, which could need work; leave [service] out";
+            let why = "gossip runs no copies, so this has no effect; leave [service] out";
             return Err(WorkloadError::config("service", why));
         }
         Ok(Self {

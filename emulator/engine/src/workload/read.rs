@@ -42,11 +42,11 @@ pub struct Reading {
     pub columns: Option<ColumnNames>,
     /// Zone of dates that state none.
     pub zone: Option<Zone>,
-    /// What the number of a job's tasks is in a table; what the table says of tasks or nodes if `None`.
+    /// The column of a table that gives the number of a job's tasks; if `None`, its column of tasks or nodes.
     pub size: Option<SizeBy>,
     /// Largest share of malformed rows that are left out.
     pub skip_bad: Share,
-    /// Whether tasks wait for those that the trace names. If false, what they wait for may also be impossible.
+    /// Whether tasks wait for the tasks that the trace names. If false, impossible dependencies are not errors.
     pub dependencies: bool,
 }
 

@@ -352,7 +352,7 @@ fn jobs_of_a_trace_equal_the_jobs_of_the_file() {
 }
 
 #[test]
-fn impossible_dependencies_do_not_matter_where_they_do_not_count() {
+fn impossible_dependencies_are_accepted_if_dependencies_are_off() {
     let rows = "submit,run,tasks,job,task,after\n0,5,1,j,a,b\n0,6,2,j,b,a\n";
     let stages = "submit,run,tasks,stages\n0,5,3,9 9_1\n";
     let names = "M1_2,1,j,1,Terminated,3,9,,\nM2_1,2,j,1,Terminated,3,9,,\n";

@@ -65,9 +65,9 @@ pub struct Trace {
     /// Distinct graphs of jobs with dependencies between their tasks, numbered in the order in which they appear.
     graphs: Vec<StageGraph>,
     numbers: BTreeMap<StageGraph, u32>,
-    /// For each of these jobs the number of its graph, then the number of tasks of each of its stages.
+    /// For each job with dependencies the number of its graph, then the number of tasks of each of its stages.
     stages: Vec<u32>,
-    /// Whether the numbers of tasks are unknown, and each job counts as one.
+    /// Whether the numbers of tasks are unknown, and each job has one task.
     jobs_only: bool,
     /// Whether this is Google's trace of 2011.
     google: bool,
@@ -124,8 +124,8 @@ impl Trace {
         self.columns.set(row, details);
     }
 
-    /// Parts the tasks of the job that was pushed as number `row`, in their order, into stages; the numbers of tasks
-    /// sum to those of the job.
+    /// Divides the tasks of the job that was pushed as number `row`, in their order, into stages with these numbers of
+    /// tasks, which sum to that of the job.
     pub(super) fn depend(&mut self, row: usize, graph: StageGraph, tasks: &[u32]) {
         let number = self.numbers.get(&graph).copied().unwrap_or_else(|| {
             let next = self.graphs.len() as u32;
@@ -156,15 +156,15 @@ impl Trace {
         Some((*number, &rest[..count.count()]))
     }
 
-    /// The stages of a job with dependencies, as tables of features have them: of each the number of tasks and the
-    /// numbers of the stages before that it waits for, from 1, such as `20 5_1 1_1_2`.
+    /// The stages of a job with dependencies as text, in the form of tables of features: for each stage its number of
+    /// tasks and the numbers of the earlier stages that it waits for, from 1, such as `20 5_1 1_1_2`.
     pub fn stages_text(&self, job: JobId) -> Option<String> {
         let (number, tasks) = self.stages(job)?;
         Some(self.graphs[number as usize].text(tasks))
     }
 
-    /// Depth and critical path of a job with dependencies: the number of stages on the longest path in stages, and the
-    /// largest sum of longest tasks of stages that wait for each other.
+    /// Depth and critical path of a job with dependencies: the largest number of stages on a path of stages that wait
+    /// for each other, and the largest sum of the longest tasks of the stages on a path.
     pub fn longest_paths(&self, job: JobId) -> Option<(u32, Span)> {
         let (number, tasks) = self.stages(job)?;
         let graph = &self.graphs[number as usize];
@@ -195,7 +195,7 @@ impl Trace {
         Some(staging)
     }
 
-    /// Marks the source as having no numbers of tasks: each job counts as one.
+    /// Marks the source as having no numbers of tasks: each job then has one task.
     pub fn without_tasks(&mut self) {
         self.jobs_only = true;
     }

@@ -37,8 +37,8 @@ const CLIPPED_SAMPLES: u64 = 20_000;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UsageSection {
-    /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples above the CPU of the largest node count as its
-    /// CPU.
+    /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples above the CPU of the largest node are lowered to
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<DistributionSpec<f64>>,
     /// Mean memory of the tasks of a job, GiB; none if absent. A task whose memory would pass the threshold of every
@@ -56,11 +56,11 @@ pub struct UsageSection {
     /// \[duration, cores, GiB\]. If the work of a task takes longer, the last use holds until its end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<(Span, f64, f64)>,
-    /// Request over mean use, a factor each for CPU and memory; 1 if absent. With a series the mean is that of the
-    /// job's longest task. Requests above the capacity of the largest node count as its capacity; a factor with which
-    /// every task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1: 74 %
-    /// above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Requests that
-    /// a trace states for its tasks take precedence.
+    /// Requested over mean use, a factor each for CPU and memory; 1 if absent. With a series the mean is that of the
+    /// job's longest task. Requests above the capacity of the largest node are lowered to it; a factor with which every
+    /// task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1: 74 % above
+    /// the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Requests that a
+    /// trace states for its tasks take precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<DistributionSpec<f64>>,
     /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn
@@ -195,8 +195,8 @@ impl UsageSection {
         Ok(())
     }
 
-    /// Mean CPU of a task in cores, where samples beyond the CPU of the largest node count as that; `None` if it
-    /// depends on the work of the task.
+    /// Mean CPU of a task in cores, with samples above the CPU of the largest node lowered to it; `None` if it depends
+    /// on the work of the task.
     pub fn mean_cpu(&self, largest: LargestNode) -> Option<f64> {
         if !self.series.is_empty() {
             return None;

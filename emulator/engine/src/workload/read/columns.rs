@@ -182,7 +182,7 @@ pub(super) struct ColumnSet {
     pub(super) name: &'static str,
     /// Columns by which the table is recognised.
     pub(super) required: &'static str,
-    /// Columns that some editions have. The first one of a meaning counts.
+    /// Columns that some editions have. Of several with one meaning the first is used.
     pub(super) optional: &'static str,
     /// A remark about what the reader assumes.
     pub(super) note: &'static str,
@@ -281,9 +281,9 @@ pub(super) struct Column {
     pub(super) name: String,
     /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.
     pub(super) unit: Result<TimeUnit, String>,
-    /// Cores, GPUs or GiB in one of the column's numbers; an error like that of the unit of times.
+    /// Cores, GPUs or GiB per unit of the column's numbers; the error is like that of `unit`.
     pub(super) scale: Result<f64, String>,
-    /// Whether the number counts for each task.
+    /// Whether the number is per task.
     pub(super) is_each: bool,
 }
 

@@ -143,8 +143,8 @@ fn joined(job: &[TableJob], first: Time) -> Details {
     }
 }
 
-/// Adds the first `limit` jobs of a table with a row per task, in order of arrival: that of the first task. Rows that
-/// were left out count as ended before their job.
+/// Adds the first `limit` jobs of a table with a row per task, in order of arrival. A job arrives with its first task.
+/// Tasks whose rows were left out are taken to have ended before their job.
 fn join(
     mut parts: Vec<TableJob>,
     names: &PartNames,
@@ -344,7 +344,7 @@ fn times(
     header: &Header,
     clock: &mut Clock,
 ) -> Result<Result<Times, &'static str>, WorkloadError> {
-    // Of a date that occurs twice the second time counts if the first one precedes what must come before it.
+    // If a date occurs twice, the second time is used if the first precedes an event that must come before it.
     let mut at = |meaning, after: Option<Time>| {
         let Some(at) = row.instant(meaning)? else { return Ok(None) };
         clock.count(at);
@@ -391,7 +391,7 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
     }
 }
 
-/// The clock of a file. Dates count by the zone of the first date, so that hours of the day are those of the cluster.
+/// The clock of a file. All dates are in the zone of the first date, so that hours of the day are those of the cluster.
 #[derive(Clone, Copy, Default)]
 struct Clock {
     /// Form of the first time: the zone of a date, or `None` for a number.

@@ -21,7 +21,7 @@ pub(super) struct JobStages {
     /// Positions of the tasks of each stage.
     pub(super) tasks: Vec<Vec<u32>>,
     pub(super) graph: StageGraph,
-    /// Number of different names that tasks wait for, and that no task has.
+    /// Number of different names that tasks wait for, but that no task has.
     pub(super) unknown: u64,
 }
 
@@ -31,11 +31,12 @@ impl JobStages {
         Self { tasks: vec![(0..tasks as u32).collect()], graph: StageGraph::new(&[Vec::new()]), unknown: 0 }
     }
 
-    /// The stages of a job of these tasks. Tasks that others wait for, and that may be missing, count as ended.
+    /// The stages of a job of these tasks. An awaited task that is missing is taken to have ended, if `may_miss` allows
+    /// it.
     ///
     /// # Errors
-    /// When two tasks have one name, or a task waits for itself, also through others, or for a task that is missing;
-    /// `name` writes the number of a name.
+    /// When two tasks have one name, or a task waits for itself, also through others, or for a task that must not be
+    /// missing. `name` writes the number of a name as text.
     pub(super) fn of(
         tasks: &[NamedTask<'_>],
         may_miss: impl Fn(u32) -> bool,
@@ -78,8 +79,8 @@ impl JobStages {
 }
 
 /// Number of a task and of the tasks that it waits for, by its name in Alibaba's trace of 2018: `M1`, or `J3_1_2` for
-/// task 3, which waits for tasks 1 and 2. `None` for a task that depends on none, such as `MergeTask` or `task_Nzg3`.
-/// Parts behind the numbers, such as `Stg1`, mean nothing here.
+/// task 3, which waits for tasks 1 and 2. `None` for a name without such numbers, such as `MergeTask` or `task_Nzg3`.
+/// Parts behind the numbers, such as `Stg1`, are ignored.
 pub(super) fn numbers(name: &str) -> Option<(u32, impl Iterator<Item = u32> + '_)> {
     let mut parts = name.split('_');
     let own = parts.next()?.trim_start_matches(|c: char| c.is_ascii_alphabetic());

@@ -148,7 +148,7 @@ impl<'a> Lines<'a> {
             let end = chunk.iter().position(|&byte| byte == b'\n');
             let part = &chunk[..end.unwrap_or(chunk.len())];
             let at = At { file: self.file, line: self.number + 1 };
-            // No text holds them, but an archive or a compressed file of zeros does.
+            // Text has no zero bytes, but an archive or a compressed file of zeros has.
             if part.contains(&0) {
                 return Err(at.wrong("holds a zero byte, so the file is not text; is this a trace?"));
             }

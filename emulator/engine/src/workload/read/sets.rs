@@ -1,5 +1,6 @@
-//! Column sets of published tables: which column of a known table means what, in the words of `--columns`. A set
-//! applies where a header has all its columns, and by its name where `--columns` gives that; one only by its name.
+//! Column sets of published tables: the meanings of the columns of each known table, in the words of `--columns`. A set
+//! applies to a header that has all its columns, and where `--columns` gives its name; one set applies only by its
+//! name.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -16,7 +17,7 @@ const NO_SET: ColumnSet = ColumnSet {
     bare: None,
 };
 
-/// The sets. Of two that fit, the first counts.
+/// The sets. If several fit, the first applies.
 static SETS: [ColumnSet; 11] = [
     // GPU jobs of Microsoft's Philly, as the simulators of Sia and ElasticFlow hold them.
     ColumnSet {
@@ -209,7 +210,7 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// An excerpt as a table is published, and what its first job is.
+    /// An excerpt of a table as published, and the expected first job.
     struct Excerpt {
         set: &'static str,
         file: &'static str,

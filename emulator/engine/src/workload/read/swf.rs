@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-/// Columns of features, with their names. The first known column of a feature counts.
+/// Columns of features, with their names. The first known column of a feature is used.
 const FEATURES: [(usize, &str, Feature); 6] = [
     (9, "requested time", Feature::Requested),
     (12, "user", Feature::User),
@@ -128,7 +128,7 @@ struct ExtraFields {
     names: Vec<String>,
     /// Largest number of fields of a row.
     most: usize,
-    /// Number of rows with such fields, and those of the first.
+    /// Number of rows with extra fields, and the extra fields of the first such row.
     rows: u64,
     first: Vec<String>,
 }
@@ -190,7 +190,7 @@ impl HeaderClock {
     }
 
     /// Nanoseconds of the local Unix clock at second zero, and its seconds east of Greenwich; zero and `None` if these
-    /// are not known. A zone that the user states counts before those of the header.
+    /// are not known. A zone that the user states takes precedence over those of the header.
     fn start(&self, zone: Option<Zone>) -> (u64, Option<i64>) {
         let of = |unix| zone.or(self.named).and_then(|zone| zone.offset(unix)).or(self.zone);
         let local = self.unix.and_then(|unix| {

@@ -230,7 +230,7 @@ fn object(line: TraceLine<'_>) -> Result<Map<String, Value>, WorkloadError> {
     })
 }
 
-/// The text of a value; that of a list has a space between its elements. Objects have none, nor do lists in lists.
+/// The text of a value. Elements of a list are separated by spaces. `None` for objects, and for lists in lists.
 fn json_cell(value: &mut Value) -> Option<String> {
     Some(match value {
         Value::String(text) => std::mem::take(text),
@@ -339,7 +339,7 @@ pub(super) struct Instant {
 }
 
 impl TableRow<'_> {
-    /// The column of a meaning and its text, unless that stands for unknown: blank, −1 or a word for nothing.
+    /// The column of a meaning and its text; `None` if the text stands for unknown: blank, −1 or a word for nothing.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
         let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
         let text: &str = &self.texts[at];

@@ -318,7 +318,7 @@ mod tests {
             ("2017-10-09 07:01:55", "UTC", 1_507_532_515, 0, false),
             ("2017-10-09T07:01:55", "America/Los_Angeles", 1_507_557_715, -25_200, false),
             ("2017/12/09 07:01:55", "America/Los_Angeles", 1_512_831_715, -28_800, false),
-            // Clocks go back from 03:00 to 02:00; the first of both times counts.
+            // Clocks go back from 03:00 to 02:00; the first of both times is used.
             ("2021-10-31 02:30:00", "Europe/Stockholm", 1_635_640_200, 7_200, true),
             ("2021-10-31 02:30:00Z", "Europe/Stockholm", 1_635_647_400, 0, false),
         ] {

@@ -113,7 +113,7 @@ fn features_of_lines_that_make_no_job_are_left_out() {
 
 /// Clocks go back from 03:00 to 02:00 on this day, so that 02:10 to 02:50 occur twice.
 #[test]
-fn the_second_time_of_a_repeated_date_counts_where_the_first_would_be_too_early() {
+fn a_repeated_date_has_its_second_time_if_the_first_would_be_too_early() {
     let stockholm = Reading { zone: Some("Europe/Stockholm".parse().unwrap()), ..Reading::default() };
     for (submit, start, end, wait, run) in [
         ("02:40", "02:50", "02:10", 10, 20),
@@ -139,7 +139,7 @@ fn the_first_usable_row_fixes_the_form_of_times() {
 }
 
 #[test]
-fn words_for_nothing_are_unknown_features_and_points_in_a_job_are_no_steps() {
+fn words_for_unknown_give_no_feature_and_job_names_with_a_point_are_not_steps() {
     let trace =
         parse("a.csv", "submit,run,job,user\n1,2,17.0,ann\n1,2,train.py,Unknown\n1,2,3,-1\n").unwrap();
     assert_eq!([0, 1, 2].map(|job| trace.feature(JobId(job), Feature::User)), [1, 0, 0]);
@@ -153,7 +153,7 @@ fn an_unknown_zone_of_a_header_is_quoted() {
 }
 
 #[test]
-fn a_zone_is_for_dates_that_state_none() {
+fn a_zone_applies_only_to_dates_without_a_zone() {
     let stockholm = Reading { zone: Some("Europe/Stockholm".parse().unwrap()), ..Reading::default() };
     let text = "submit,run\n2021-10-31 01:30:00,5\n2021-10-31 02:30:00,5\n2021-10-31T01:30:00Z,5\n";
     let trace = with_reading("a.csv", text, &stockholm).unwrap();
