@@ -173,8 +173,8 @@ fn a_result_behind_a_long_partition_counts_once() {
     }
 }
 
-/// In former failures a drop from before a crash deleted work that was submitted again, a restarted scheduler did not
-/// learn which actors were down, and a ring of survivors lost its probes.
+/// Causes of former failures: a drop from before a crash deleted work that was submitted again, a restarted scheduler
+/// was not notified of the actors that were down, and a ring of survivors lost its probes.
 #[test]
 fn seeds_of_former_failures_finish_every_job() {
     let crash = "network.fault=[{crash={who=[\"scheduler:0\"], at=\"1.9s\", for=\"500ms\"}}]";

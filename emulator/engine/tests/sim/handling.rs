@@ -89,7 +89,8 @@ fn times_of_kinds_have_precedence_over_those_of_roles() {
     assert_near(busy, 1.002, 0.01, "the end of a job by its role, its arrival by its kind");
 }
 
-/// The scheduler crashes with jobs in its queue, whose clients submit them again, and is paused with others.
+/// The scheduler crashes with jobs in its queue, which their clients submit again. In another run it is paused with
+/// jobs in its queue.
 #[test]
 fn a_crash_loses_the_queue_of_an_actor_and_a_pause_prolongs_its_work() {
     let text = poisson(5, 100, 2, 0.1, "random = {}");
@@ -115,7 +116,7 @@ fn a_crash_loses_the_queue_of_an_actor_and_a_pause_prolongs_its_work() {
     assert!(load(&paused, "scheduler").longest_wait_s > load(&healthy, "scheduler").longest_wait_s);
 }
 
-/// 5,000 of the 10,000 messages of 2 ms that arrive in ten seconds are handled by then; on average 2,500 have waited.
+/// 10,000 messages of 2 ms arrive in ten seconds, of which 5,000 are handled by then. On average 2,500 wait.
 #[test]
 fn a_run_that_is_cut_counts_what_was_handled_and_the_waits_so_far() {
     let text = poisson(50, 12_000, 1, 0.001, "random = {}");

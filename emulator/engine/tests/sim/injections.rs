@@ -11,7 +11,7 @@ use crate::common::{FAULTY, with, world};
 
 const BURSTS: &str =
     "markov = { slot = \"40ms\", p_on = 0.4, p_off = 0.3, slowdown = { uniform = { low = 2, high = 30 } } }";
-/// A slowdown beyond the end of time.
+/// A burst in which a copy would not finish before the end of emulated time.
 const STALL: &str = "renewal = { gap = \"0s\", burst = \"1000000h\", slowdown = 1e12 }";
 
 const POLICIES: [&str; 5] =

@@ -154,7 +154,7 @@ fn the_centre_keeps_cores_busy_and_nodes_within_their_limit() {
     assert_eq!(nodes.values().map(Steps::most).collect::<Vec<_>>(), [5, 5, 5]);
     assert!(waiting.most() > 10, "there must be something to wait for");
     let mut idle = waiting;
-    // An idle core is one waiting task less: a sum above zero only where all six cores are busy.
+    // While a task waits, all six cores must be busy.
     let mut busy = Steps(BTreeMap::new());
     measured.copies.iter().for_each(|row| busy.interval(row.start, row.end));
     let mut times: Vec<u64> = idle.0.keys().chain(busy.0.keys()).map(|(at, _)| *at).collect();

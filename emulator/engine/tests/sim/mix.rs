@@ -132,7 +132,7 @@ fn each_step_takes_as_long_as_its_slowest_worker() {
 /// injection of another kind at a slowdown of 2. One class suffers 2.5 times as much from the first, and nothing from
 /// the other.
 #[test]
-fn classes_suffer_from_each_kind_of_interference_as_they_say() {
+fn classes_suffer_from_each_kind_of_interference_by_their_sensitivity() {
     let classes = [class("web", 1.0, &[(1, "\"1s\"")], ""), class("batch", 1.0, &[(1, "\"1s\"")], "")];
     let world = mixed(&one_task(2, 1, "central-queue = {}", ""), 40, "\"50s\"", &classes);
     let always = |slowdown: f64| {

@@ -65,13 +65,13 @@ fn the_number_of_updates_equals_the_formula_of_the_paper() {
         let updates = sent(&measured, placed) + sent(&measured, "gossip.ended");
         assert_eq!(updates, 200 * each, "{policy}");
         assert_eq!(sent(&measured, "gossip.ended"), 200 * 15 * 10);
-        // Nothing else is sent but the tasks and their results; nothing is repaired.
+        // All other messages are the tasks and their results; there are no repairs.
         assert_eq!(measured.summary.messages.total, 200 * (each + 2 * 15), "{policy}");
         assert_eq!(measured.summary.messages.recovery, 0);
     }
 }
 
-/// Little: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
+/// Little's law: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
 /// second between them, so each receives 10 placements and 20 ends a second, each after 1.5005 s.
 #[test]
 fn updates_in_flight_obey_littles_law() {
@@ -340,6 +340,6 @@ fn nodes_run_as_many_tasks_as_fit() {
     assert_eq!(makespan(pods, "cpu=0.1, memory=\"1 GiB\"", 220), 4.0, "64 by memory");
     let (small, large) = ("{nodes=2, cores=110, cpu=1}", "{nodes=1, cores=110, cpu=16}");
     let mixed = |kinds: [&str; 2]| makespan(&format!("kind=[{}]", kinds.join(", ")), "cpu=0.1", 240);
-    // 10, 10 and 110 at once: 18, 19 and 203 of the 240, each node two rounds.
+    // The nodes hold 10, 10 and 110 tasks at once and get 18, 19 and 203 of the 240 tasks: two rounds each.
     assert_eq!([mixed([small, large]), mixed([large, small])], [2.0; 2]);
 }

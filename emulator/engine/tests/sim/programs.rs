@@ -29,16 +29,17 @@ impl Launcher for WithinTest {
     }
 }
 
-/// A program without a thought of faults. It sends every task that needs a node to the next one that is up, sometimes
-/// all tasks of a job at once, sometimes late, and sometimes takes one back or, where nodes can, suspends one for a
-/// while. At level actor its schedulers and nodes
-/// exchange messages and arm timers to no purpose.
+/// A program that does not consider faults. It sends every task that needs a node to the next node that is up,
+/// sometimes all tasks of a job at once, and sometimes late. Sometimes it takes a task back or, where nodes can suspend
+/// tasks, suspends one for a while. At level actor its schedulers and nodes exchange messages and arm timers without a
+/// purpose.
 #[derive(Debug, Default)]
 struct Naive {
     hello: Value,
     actors: BTreeMap<String, State>,
     requests: u32,
-    /// What it does wrong at the fifth request for a scheduler.
+    /// Answer to the fifth request for a scheduler, which violates the protocol; `ends` to end the program instead, and
+    /// empty for valid answers only.
     misdeed: String,
 }
 
@@ -95,7 +96,7 @@ impl State {
             "ended" => {
                 self.waiting.remove(&(job, task));
                 self.finished.insert((job, task));
-                // If there is no node, an earlier copy has ended, and the one at a node leaves later.
+                // An event without a node means that an earlier copy has ended; the copy at a node leaves later.
                 if let Some(node) = event["node"].as_u64() {
                     self.leave((job, task), node);
                 }
@@ -166,7 +167,7 @@ impl State {
         if hello["suspend"] == true {
             self.suspend_or_resume(orders);
         }
-        // What is taken back starts elsewhere at once, unless an earlier copy has finished it.
+        // A task that is taken back starts elsewhere at once, unless an earlier copy has finished it.
         if self.rng.below(50) == 0
             && let Some((&task, _)) = self.placed.first_key_value()
         {
@@ -306,7 +307,7 @@ fn external(level: &str, misdeed: &str) -> String {
 }
 
 #[test]
-fn a_program_that_misbehaves_ends_its_run_with_what_it_was_asked_and_said() {
+fn a_misbehaving_program_ends_its_run_with_an_error_that_quotes_request_and_answer() {
     for (misdeed, says) in [
         ("ends", "it ended"),
         ("nonsense", "its answer must be an object"),
@@ -371,7 +372,7 @@ fn a_program_suspends_tasks_and_resumes_them() {
     }
 }
 
-/// Users request between half of what their jobs need and one and a half times that.
+/// Users request between 0.5 and 1.5 times the time that their jobs need.
 #[test]
 fn gangs_that_run_longer_than_requested_are_killed_and_counted_as_failed() {
     let set = ["workload.synthetic.gang=true", "cluster.nodes=200", "cluster.cores=1"];

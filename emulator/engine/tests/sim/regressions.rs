@@ -105,7 +105,7 @@ fn a_restarted_gang_scheduler_finishes_all_jobs_under_jitter() {
     }
 }
 
-/// A place that moves to a node which waits for the answer to a claim of the same job does not count as a repetition.
+/// A reservation that moves to a node that awaits the answer to a claim of the same job is not taken for a repetition.
 #[test]
 fn eagle_without_sticky_probes_loses_no_job() {
     let text = "[cluster]\nnodes = 2\n[network]\none_way = \"1ms\"\n[[policy]]\n\
@@ -115,7 +115,7 @@ fn eagle_without_sticky_probes_loses_no_job() {
     }
 }
 
-/// Bitmaps of one instant have stamps of their own, and a rejection moves no more places than it rejects.
+/// Bitmaps of one instant have different stamps, and a rejection moves no more reservations than it rejects.
 #[test]
 fn rejected_probes_of_eagle_do_not_multiply() {
     let events = |rounds: u32| {
@@ -132,10 +132,10 @@ fn rejected_probes_of_eagle_do_not_multiply() {
     }
 }
 
-/// A place moves with the answer to its newest offer. The scheduler has restarted, and its empty bitmap names nodes
-/// free of long work that reject every offer.
+/// A reservation moves only with the answer to its newest probe. The scheduler has restarted, and its empty bitmap
+/// names nodes free of long work that reject every probe.
 #[test]
-fn places_that_move_among_rejecting_nodes_do_not_multiply() {
+fn reservations_that_move_among_rejecting_nodes_do_not_multiply() {
     let probes = |rounds: u32| {
         let measured = run(&format!(
             "seed = 9524\n[cluster]\nschedulers = 2\nnodes = 10\ncores = 2\n[workload.synthetic]\njobs = 80\n\
@@ -172,9 +172,9 @@ fn rows_without_a_reachable_node_do_not_multiply() {
     }
 }
 
-/// Requests for places that nodes only queue are repeated at growing intervals.
+/// Reservations that nodes only queue are requested again at growing intervals.
 #[test]
-fn requests_for_late_bound_places_back_off() {
+fn requests_for_late_bound_reservations_back_off() {
     let recovery = |policy: &str| {
         at_once(1, 20, 50, 8, "one_way = \"1ms\"\nloss = 0.001", policy).summary.messages.recovery
     };
@@ -210,7 +210,7 @@ fn the_makespan_of_a_paused_client_counts_from_the_arrival() {
     assert!((summary.utilization - 2.0 / summary.makespan_s).abs() < 1e-9);
 }
 
-/// A row sent to a node that is down, and back before the sender counts it as unreachable, breaks with its stream.
+/// A row sent to a node that is down, but back before the sender gives up, is lost with its stream.
 #[test]
 fn a_row_sent_to_a_node_that_is_down_runs_once() {
     let crash = "one_way = \"10ms\"\npeer_timeout = \"10s\"\n[[network.fault]]\n\
@@ -232,7 +232,7 @@ fn a_row_sent_to_a_node_that_is_down_runs_once() {
     }
 }
 
-/// Copies that ended while the scheduler could not learn of their end are ordered again, and do not run again.
+/// The scheduler could not receive the ends of some copies and orders these copies again; they do not run again.
 #[test]
 fn a_gang_node_runs_no_copy_twice() {
     let partition = "one_way = \"1ms\"\n[[network.fault]]\n\
@@ -248,7 +248,7 @@ fn a_gang_node_runs_no_copy_twice() {
     }
 }
 
-/// A node that hears of a crash late keeps the probes of the scheduler that took the jobs over.
+/// A node that is notified of a crash late keeps the probes of the scheduler that took the jobs over.
 #[test]
 fn a_paused_node_of_peacock_keeps_probes_of_the_next_scheduler() {
     let network = "[[network.fault]]\npause = { who = [\"nodes\"], at = \"20s\", for = \"20s\" }\n\
@@ -270,7 +270,7 @@ fn a_copy_that_changed_its_core_is_lost_once() {
     assert!(all_finished(&measured) && measured.summary.copies.lost > 0, "{:?}", measured.summary.copies);
 }
 
-/// A copy that runs for a scheduler that crashed does not stand for its task when another scheduler has the job.
+/// The master keeps the tasks of the next scheduler, even while copies of them run for the scheduler that crashed.
 #[test]
 fn a_master_of_pigeon_keeps_the_tasks_of_the_next_scheduler() {
     let text = "seed = 1\n[cluster]\nnodes = 1\nschedulers = 2\n[service]\ndemand = \"10ms\"\n\

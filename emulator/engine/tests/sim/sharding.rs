@@ -54,7 +54,7 @@ fn step_together(
     mut is_lost: impl FnMut(Class) -> bool,
 ) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
-    // Clients live with their schedulers, all others anywhere.
+    // Clients are on the shard of their scheduler, all other actors on any shard.
     let homes: Vec<u16> = (0..layout.endpoints())
         .map(|e| if e < 2 * layout.schedulers() { e % layout.schedulers() } else { e } as u16 % shards)
         .collect();

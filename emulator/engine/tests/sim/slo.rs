@@ -49,7 +49,8 @@ fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
     assert!((part - 0.7 * 2.0 / 3.0).abs() < 0.1, "{slowed:?}");
 }
 
-/// A scheduler that starts each job on the first nodes at once, and tells nodes if the job does not prefer all of them.
+/// A scheduler that starts each job on the first nodes at once, and states in the launch if the job does not prefer all
+/// of these nodes.
 #[derive(Clone, Debug)]
 struct FirstNodes(JobTable<OpenJob>);
 
@@ -109,8 +110,8 @@ fn all_tasks_of_a_gang_are_slowed_down_together() {
     assert_eq!((found.slo, found.met, found.missed), (60, 60, 0), "a slack of 1 covers half as long again");
 }
 
-/// One node with twice the load that it can serve: response times grow, so from some job on all deadlines are missed.
-/// Where a run is cut, deadlines beyond its end are open.
+/// One node with twice the load that it can serve: response times grow, so all deadlines are missed from some job on.
+/// In a run that is cut, deadlines beyond its end are open.
 #[test]
 fn deadlines_are_met_missed_or_open() {
     let text = "seed = 1\ncluster = { nodes = 1 }\nservice = { demand = \"2s\" }\n[workload.synthetic]\njobs = 100\n\

@@ -108,7 +108,7 @@ fn load_follows_from_arrivals_and_executions() {
 
 /// Slow stretches explain the length of every execution: what remains without them is the work of the copy.
 #[test]
-fn executions_less_their_slow_stretches_are_the_work_of_the_copies() {
+fn executions_without_their_slow_stretches_are_the_work_of_the_copies() {
     let run = drawn(
         "random = {}",
         &[

@@ -1,4 +1,5 @@
-//! The measured window of a run: what it counts, that it changes no event, and closed forms that hold in short runs.
+//! The measured window of a run: the jobs and times that it counts, unchanged events, and closed forms that hold in
+//! short runs.
 
 use std::cell::Cell;
 
@@ -98,7 +99,7 @@ fn means(text: &str, runs: u64) -> [f64; 3] {
     let mut sums = [(0.0, 0.0); 3];
     for run in runs {
         let age = run.sections.staleness.map_or(0.0, |found| found.age_of_information_s.mean);
-        // A run with many jobs in its window has long responses: each job counts once.
+        // Weighted by jobs, because runs with many jobs in their window have long responses.
         let jobs = run.jobs.finished as f64;
         for ((sum, weights), (number, weight)) in
             sums.iter_mut().zip([(run.times.response_s.mean, jobs), (run.utilization, 1.0), (age, 1.0)])

@@ -59,7 +59,7 @@ fn policies_of_an_experiment_meet_the_same_world() {
     assert!(worlds.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// In an experiment with three schedulers a central policy has the events that it has in one with one scheduler.
+/// A central policy has the same events in an experiment with three schedulers as in one with a single scheduler.
 #[test]
 fn central_policies_use_one_scheduler_whatever_the_others_have() {
     for policy in PolicySpec::defaults().iter().filter(|spec| spec.traits().one_scheduler) {

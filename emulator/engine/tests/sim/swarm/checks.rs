@@ -195,7 +195,8 @@ fn messages(world: &World, measured: &Measured) {
     assert!(sent as f64 <= most, "{sent} messages about {tasks} tasks: {:?}", summary.messages.by_kind);
 }
 
-/// Every job and task has finished, and the accounts balance. Where nearly everything is lost, a run may be given up.
+/// Every job and task has finished, and the accounts balance. A run may be given up if its network loses nearly all
+/// messages.
 fn totals(world: &World, measured: &Measured) {
     let summary = &measured.summary;
     if summary.jobs.unfinished > 0 && loss(world) > 0.9 {
@@ -277,8 +278,8 @@ fn executions(world: &World, measured: &Measured) {
     assert!(!finished || (totals.in_progress, totals.in_progress_s) == (0, 0.0), "{totals:?}");
 }
 
-/// Nodes have at least the CPU that is used, and at most the used CPU is wasted. Copies are evicted only where memory
-/// can be short.
+/// The used CPU is at most that of the nodes, and the wasted CPU at most the used CPU. Copies are evicted only where
+/// memory can be short.
 fn sharing(world: &World, measured: &Measured) {
     let Some(shared) = measured.summary.shared else {
         return assert!(world.layout().sharing().is_none());

@@ -174,7 +174,7 @@ fn limited(text: String, seed: u64) -> String {
     text.replacen("[cluster]\n", &format!("[cluster]\nrequest_rate = {rate:.1}\n"), 1)
 }
 
-/// Divides the jobs of a tenth of the experiments without stages into steps, likewise.
+/// Divides the jobs of a tenth of the experiments without stages into steps, which leaves the other draws as they are.
 fn stepped(text: String, seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 2));
     if dice.chance(90) {
@@ -234,7 +234,7 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if dice.chance(15) {
         let mut time = |most| format!("{{ exponential = {{ mean = {} }} }}", dice.span(1e-6, most));
         let roles = format!("scheduler = {}, node = {}, auxiliary = {}", time(5e-5), time(5e-5), time(5e-5));
-        // Jobs are few, so queues of these messages get long and end.
+        // There are few jobs, so the queues of these messages grow long but become empty again.
         let (client, submit) = (time(0.01), time(0.3));
         let on = dice.pick(&["own", "cores"]);
         let table = format!("{{ {roles}, client = {client}, \"job.submit\" = {submit} }}");
@@ -272,8 +272,8 @@ fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     writeln!(text, "request = {}", dice.pick(&["1", "{ lognormal = { median = 4.2, sigma = 2.23 } }"]))
         .unwrap();
     if evicts {
-        // Tasks fit on the largest nodes, and not always on the others. Where the large node may stay down, they fit on
-        // every node: at most 1.95 times as much with the variation above.
+        // Tasks fit on the largest nodes, but not always on the others. If the large node may stay down, they fit on
+        // every node: the variation above raises a task's memory at most 1.95 times.
         let size = dice.scale(0.2, 2.0);
         let stays_down = |line: &str| line.starts_with("crash") && !line.contains("for = ");
         if large > 0 && text.lines().any(stays_down) {

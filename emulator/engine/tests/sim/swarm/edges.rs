@@ -1,5 +1,5 @@
 //! The edges of ranges: one experiment in five has some of its values at the ends of the allowed ranges, such as
-//! periods of hours, probes by the thousand, links that lose nearly everything or carry hardly anything.
+//! periods of hours, thousands of probes, and links that lose nearly all messages or have a very low rate.
 
 use toml::{Table, Value};
 use volary_actors::base::{Rng, Span};
@@ -8,7 +8,7 @@ use super::checks::valid;
 use super::draw::{Dice, experiment};
 
 /// The experiment of a seed. One experiment in five has up to three values at edges. Edges at which it cannot be run
-/// are passed over.
+/// are skipped.
 pub(crate) fn at_edges(seed: u64) -> String {
     let text = experiment(seed);
     let mut dice = Dice(Rng::new(seed, 0, 2));
@@ -56,8 +56,8 @@ fn edge(dice: &mut Dice, file: &mut Table) {
             set(file, "reorder_by", distribution(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
         }
         6 if !topology && !few => {
-            // Links that carry less than heartbeats, reports and orders to switch never have room for anything else:
-            // what is sent many times a second is sent every two seconds instead.
+            // Heartbeats, reports and orders to switch would fill a link of such a low rate, so messages of these
+            // periods are sent only every two seconds.
             for key in ["repair", "quantum"] {
                 if let Some(period) =
                     policy(file).get_mut(key).filter(|period| period.as_str() != Some("0ns"))

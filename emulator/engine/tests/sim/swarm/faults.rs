@@ -113,7 +113,7 @@ fn anyone(dice: &mut Dice, site: &Site) -> String {
 /// The two sides of a cut or of bad links.
 fn sides(dice: &mut Dice, site: &Site) -> String {
     if let Some(extras) = extras(dice, site) {
-        // Not beside a node: it might be on the other side.
+        // Only the auxiliary actors: a node beside them might be on the other side as well.
         let whom = extras.split(", ").next().unwrap_or_default();
         return match dice.below(3) {
             0 => format!("a = [{whom}], b = [{}]", node(dice, site)),

@@ -33,7 +33,7 @@ impl Observer for &mut InputLog {
         self.put(now, LogEvent::Crashed(core));
     }
 
-    /// The log contains everything in order.
+    /// Every scheduler is watched, so that the log is complete and in order of time.
     fn watches(&self, _: u32) -> bool {
         true
     }
