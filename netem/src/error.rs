@@ -18,7 +18,7 @@ impl Error {
         Self { key: key.into(), problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// An error about a target or name that matches nothing, with the known names as remedy.
+    /// An error about a target or name that does not exist, with the known names as remedy.
     pub(crate) fn unknown(key: &str, target: impl std::fmt::Display, known: String) -> Self {
         Self::at(key, format!("`{target}` names nothing here"), known)
     }

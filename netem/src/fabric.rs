@@ -256,7 +256,7 @@ enum Outcome {
     Lost(Cause),
     /// The addressed incarnation has crashed.
     Reset {
-        /// The earliest time at which the sender can learn this.
+        /// The earliest time at which the sender can be notified.
         known: Time,
     },
 }
@@ -306,7 +306,7 @@ impl Transmission<'_> {
         Verdict::Twice { after, again: copy.delivered.since(self.sent) }
     }
 
-    /// A stream message is transmitted until it arrives or its peer counts as unreachable.
+    /// A stream message is transmitted until it arrives, or until the peer timeout makes its peer unreachable.
     fn stream(&mut self) -> Verdict {
         let deadline = self.now + self.world.peer_timeout;
         let (mut at, mut timeout, mut attempt) = (self.now, self.model.rto, 0);

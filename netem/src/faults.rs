@@ -27,7 +27,7 @@ pub enum FaultSpec {
     Degrade(DegradeSpec),
 }
 
-/// A partition between `a` and `b`. Messages in flight at its begin are lost as well.
+/// A partition between `a` and `b`. Messages in flight at its start are lost as well.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionSpec {
@@ -228,7 +228,7 @@ impl Faults {
     /// [skipped](Self::skipped) if it, or one of its sides, names only kinds that [are absent](Places::is_absent).
     ///
     /// # Errors
-    /// An [`Error`] for a target that matches nothing, an empty side, or an endpoint on both sides. Keys start at
+    /// An [`Error`] for a target that does not exist, an empty side, or an endpoint on both sides. Keys start at
     /// `network`.
     pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
         let mut faults = Self { endpoints, ..Self::default() };
@@ -258,7 +258,7 @@ impl Faults {
                 faults.skipped.push(i);
                 continue;
             }
-            // A permanent crash has no end, and nothing changes after its beginning.
+            // A permanent crash has no end, and nothing changes after its start.
             faults.heals_at = faults.heals_at.max(start(spec.at()));
         }
         faults.outages = Windows::new(outages, endpoints);
@@ -340,7 +340,7 @@ impl Faults {
         self.heals_at
     }
 
-    /// The first outage that begins after `after` and not later than `until`: its beginning and end.
+    /// The first outage that begins after `after` and not later than `until`: its start and end.
     #[inline]
     pub fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
         let windows = self.outages.of(who.0);

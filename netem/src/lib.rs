@@ -1,5 +1,5 @@
 //! A network emulator as a pure, seeded crate. It decides the fate of a message that is sent now between two endpoints.
-//! Nothing waits inside it; it keeps a few numbers for each used link.
+//! Messages do not wait inside it: it keeps only a few numbers for each used link.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -40,7 +40,7 @@ pub struct LinkClass {
     pub rate: Option<Rate>,
     /// Buffer of each link; `None` for the buffer of `[network]`.
     pub buffer: Option<Buffer>,
-    /// Whether the links are within one machine, where nothing of `[network]` applies.
+    /// Whether the links are within one machine; `[network]` does not apply to them.
     pub local: bool,
 }
 

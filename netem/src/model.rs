@@ -18,9 +18,9 @@ use crate::units::{Probability, Rate};
 /// Links of one class.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Model {
-    /// Whether, without faults, messages are delayed independently and nothing else happens to them.
+    /// Whether messages, without faults, are only delayed, independently of each other.
     pub(crate) only_delay: bool,
-    /// The delay of every message, if it is constant and nothing else happens to messages.
+    /// The delay of every message, if it is constant and messages are only delayed.
     pub(crate) fixed: Option<Span>,
     pub(crate) delay: Delay,
     pub(crate) loss: Loss,

@@ -95,7 +95,7 @@ impl<T> Queue<T> {
         self.slab.len()
     }
 
-    /// Whether nothing is pending.
+    /// Whether no event is pending.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -97,8 +97,8 @@ impl Target {
 }
 
 as_string! {
-    Target, "targets: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
-        adds, as \"master:3\"",
+    Target, "targets: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or actors that a policy \
+        adds, such as \"master:3\"",
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
 
@@ -107,7 +107,7 @@ pub trait Places {
     /// The endpoints, in ascending order and without repetition.
     ///
     /// # Errors
-    /// A message if the target names nothing; it lists the targets that can be written.
+    /// A message if the target does not exist; it lists the valid targets.
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
 
     /// Whether a target has members only in other runs of the experiment, so that naming it is not an error.

@@ -8,7 +8,8 @@ use crate::faults::{Degraded, Faults};
 use crate::links::Links;
 use crate::model::{self, Model};
 
-/// The longest delays and highest losses of a network. Degraded links count as degraded all the time.
+/// The longest delays and highest losses of a network. Links that are degraded for a time are treated as always
+/// degraded.
 #[derive(Clone, Debug)]
 pub struct Worst {
     models: Vec<Model>,

@@ -151,7 +151,7 @@ fn streams_lose_the_share_that_the_loss_model_states() {
         let accounts = &links.stats().stream;
         let lost = accounts.lost[Cause::Loss as usize] as f64;
         let (share, asked) = (lost / (N as f64 + lost), crate::network(text).loss.of(Class::Stream));
-        // Successive messages meet the same state, so only a tenth of them count as independent.
+        // Successive messages meet the same state, so the number of independent trials is about a tenth.
         assert!(close(share, asked, N as f64 / 10.0), "{text}: {share} instead of {asked}");
     }
 }

@@ -127,7 +127,7 @@ pub struct Bernoulli {
     /// Probability that a slot is degraded.
     #[serde(deserialize_with = "probability")]
     pub probability: f64,
-    /// σ, drawn for each degraded slot; samples below 1 count as 1.
+    /// σ, drawn for each degraded slot; samples below 1 are raised to 1.
     #[serde(deserialize_with = "slowdown")]
     pub slowdown: DistributionSpec<f64>,
 }
@@ -146,7 +146,7 @@ pub struct Markov {
     /// Probability per slot that a degraded unit becomes healthy in the next.
     #[serde(deserialize_with = "probability")]
     pub p_off: f64,
-    /// σ, drawn once for each burst (run of degraded slots); samples below 1 count as 1.
+    /// σ, drawn once for each burst (run of degraded slots); samples below 1 are raised to 1.
     #[serde(deserialize_with = "slowdown")]
     pub slowdown: DistributionSpec<f64>,
 }
@@ -160,7 +160,7 @@ pub struct Renewal {
     pub gap: DistributionSpec<Span>,
     /// Length of a burst.
     pub burst: DistributionSpec<Span>,
-    /// σ, drawn once for each burst; samples below 1 count as 1.
+    /// σ, drawn once for each burst; samples below 1 are raised to 1.
     #[serde(deserialize_with = "slowdown")]
     pub slowdown: DistributionSpec<f64>,
 }
@@ -175,7 +175,7 @@ pub struct Scripted {
     /// One row per unit, one 0 (healthy) or 1 (degraded) per slot; rows may differ in length.
     #[serde(deserialize_with = "bits")]
     pub rows: Vec<Vec<u8>>,
-    /// σ, drawn for each degraded slot; samples below 1 count as 1.
+    /// σ, drawn for each degraded slot; samples below 1 are raised to 1.
     #[serde(deserialize_with = "slowdown")]
     pub slowdown: DistributionSpec<f64>,
     /// Whether a row starts again after its last slot; otherwise the unit is healthy from then on.
@@ -326,7 +326,7 @@ impl Interference {
 
 /// Minimum length of a slot or stretch. Every stretch costs a draw, and shorter stretches are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
-/// Maximum slowdown, at which a core makes no visible progress; larger slowdowns count as this value.
+/// Maximum slowdown, at which a core makes no visible progress; larger slowdowns are lowered to it.
 pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {

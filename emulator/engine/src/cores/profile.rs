@@ -30,7 +30,7 @@ pub(super) struct ScopeUnit {
 pub(super) struct Cursor {
     /// Number of the slot, run or burst, as the process counts them.
     index: u64,
-    /// The stretch is [start, end), in ns; `end` is the maximum when nothing follows.
+    /// The stretch is [start, end), in ns; `end` is the maximum if no stretch follows.
     pub(super) start: u64,
     pub(super) end: u64,
     /// Slowdown σ; 1 in a healthy stretch.

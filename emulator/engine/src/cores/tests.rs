@@ -338,7 +338,7 @@ fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
     }
 }
 
-/// The CPUs of a recorded machine stand for all cores in turn, whichever of them an injection or a host has.
+/// The CPUs of a recorded machine are reused for all cores in turn, also for the cores of an injection or a host.
 #[test]
 fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
     let row = |unit: u32, slowdown: u32| {

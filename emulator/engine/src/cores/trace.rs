@@ -385,7 +385,7 @@ struct Sample {
 }
 
 /// Turns samples into rows that last until the next sample of their unit; the last sample only ends the row before it.
-/// Equal samples in a row become one row. Samples below 1 count as 1, since a healthy core may measure less.
+/// Equal samples in a row become one row. Samples below 1 are raised to 1, since a healthy core may measure less.
 fn lasting(mut samples: Vec<Sample>) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     samples.sort_by_key(|sample| (sample.unit, sample.at));
     let mut rows: Vec<Placed<TraceRow>> = Vec::new();

@@ -165,7 +165,7 @@ impl<'a> Aggregator<'a> {
         !self.recorder.is_active() && self.complete() > self.heals_at
     }
 
-    /// The reason for the end of the run, or `None` while it goes on. `stopped` says that the caller stops it.
+    /// The reason for the end of the run; `None` while it continues. `stopped` says that the caller has stopped it.
     pub fn end_reason(&self, stopped: bool) -> Option<EndReason> {
         let complete = self.complete();
         if self.recorder.all_finished() {

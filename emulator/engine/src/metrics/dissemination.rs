@@ -47,7 +47,7 @@ struct OriginTrack {
     at: Time,
 }
 
-/// An update.
+/// An update that spreads among the members.
 #[derive(Clone, Copy, Debug)]
 struct Spreading {
     arose: Time,

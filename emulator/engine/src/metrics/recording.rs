@@ -22,7 +22,7 @@ pub struct Recording {
     pub timeline_messages: u32,
     /// Interval between observations of caches; zero for no observations.
     pub cache_interval: Span,
-    /// A job counts as unqueued if it takes at most this much longer than its longest task; `None` if not measured.
+    /// A job is unqueued if it takes at most this much longer than its longest task; `None` if not measured.
     pub unqueued: Option<Span>,
     /// Lower bound of run times in bounded slowdowns.
     pub slowdown_bound: Span,

@@ -21,7 +21,7 @@ pub struct CoreRow {
 }
 
 impl CoreRow {
-    /// The slowdown achieved; infinite if nothing was done.
+    /// The slowdown achieved; infinite if no work was done.
     pub fn achieved(&self) -> f64 {
         self.had / self.done
     }

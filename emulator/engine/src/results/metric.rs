@@ -188,7 +188,7 @@ fn of_cores(summary: &Summary, share: f64) -> f64 {
     if summary.shared.is_some() || summary.tasks.submitted == 0 { f64::NAN } else { share }
 }
 
-/// A share of busy core time; NaN if nothing ran.
+/// A share of busy core time; NaN if no copy ran.
 fn of_busy(summary: &Summary, core_s: f64) -> f64 {
     let busy = summary.copies.busy_s;
     if busy > 0.0 { core_s / busy } else { f64::NAN }
@@ -221,12 +221,12 @@ impl Summary {
         self.jobs.failed + self.jobs.unfinished
     }
 
-    /// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
+    /// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if no copy ran.
     pub fn wasted_share(&self) -> f64 {
         of_busy(self, self.copies.wasted_work_s)
     }
 
-    /// Share of busy core time spent on copies in progress; NaN if nothing ran.
+    /// Share of busy core time spent on copies in progress; NaN if no copy ran.
     pub fn in_progress_share(&self) -> f64 {
         of_busy(self, self.copies.in_progress_s)
     }

@@ -196,7 +196,8 @@ pub struct Dissemination {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub messages: f64,
-    /// Bytes sent in the whole run, per update and member. Each update in a message counts as a datagram of its own.
+    /// Bytes sent in the whole run, per update and member. Each update in a message is counted as a datagram of its
+    /// own.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub sent_bytes: f64,

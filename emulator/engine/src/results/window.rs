@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The window of `run.measure`. Results count the jobs that arrive in it; utilization, staleness, messages, the use of
-/// shared nodes and the load of actors are those of its time.
+/// shared nodes and the load of actors cover its time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredWindow {
     /// Start, in emulated seconds.

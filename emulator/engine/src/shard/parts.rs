@@ -51,7 +51,7 @@ pub struct Parts<'a> {
     pub placement: Placement<'a>,
     /// The programs of a policy in another language; `None` for other policies.
     pub programs: Option<Arc<Programs>>,
-    /// Times the schedulers of policies that plan; without it nothing is timed.
+    /// Times the schedulers of policies that plan; `None` to measure no time.
     pub stopwatch: Option<Arc<Stopwatch>>,
 }
 

@@ -357,7 +357,7 @@ following! {
 }
 
 impl TraceSpec {
-    /// How the file is read.
+    /// Options for reading the file.
     pub(super) fn reading(&self) -> Reading {
         let Self { jobs, zone, size, skip_bad, dependencies, .. } = *self;
         Reading { jobs, columns: self.columns.clone(), zone, size, skip_bad, dependencies }
@@ -439,7 +439,7 @@ pub struct Service {
     #[serde(skip_serializing_if = "is_zero")]
     pub estimate_unit: Span,
     /// Time that a core stays occupied after a copy was stopped before its end: the cost of preemption and of
-    /// cancelling redundant copies. It counts as busy time of the next copy on the core.
+    /// cancelling redundant copies. It is part of the busy time of the next copy on the core.
     #[serde(skip_serializing_if = "is_zero")]
     pub preemption: Span,
     /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of a core. Needs `cluster.cpu`. It bounds the

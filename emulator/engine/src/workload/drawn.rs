@@ -314,7 +314,7 @@ impl Drawn {
         })
     }
 
-    /// The estimate that decides the class of all stages of a job: that of the mean over all its tasks.
+    /// The estimate that decides the class of all stages of a job: the estimate of the mean over all its tasks.
     pub(super) fn chain_estimate(&self, job: JobId) -> Span {
         let Shapes::Traced(trace, Some(staging)) = &self.shapes else { return self.job_estimate(job) };
         let chain = staging.chain(job);

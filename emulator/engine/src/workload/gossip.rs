@@ -38,7 +38,7 @@ pub struct Updates {
     /// With an exponential distribution the updates of each member are a Poisson process. With a constant members take
     /// turns. With any other distribution the gaps of each member are samples times n.
     pub every: DistributionSpec<Span>,
-    /// Where updates arise.
+    /// The actors at which updates arise.
     #[serde(default)]
     pub at: UpdateOrigin,
     /// Bytes of a message with an update, headers included, on links and uplinks with a rate and in the results. If
@@ -48,7 +48,7 @@ pub struct Updates {
     pub bytes: Option<u32>,
 }
 
-/// Where updates arise.
+/// The actors at which updates arise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateOrigin {

@@ -112,7 +112,7 @@ impl Mix {
             );
         }
         if *alone == Some(Span::ZERO) {
-            let why = "no job ends at once, and a slowdown against 0 has no value; write the response time of the job \
+            let why = "must be above 0, because a slowdown over 0 is undefined; write the response time of the job \
                        alone in the cluster, or leave it out";
             return refuse(".alone", why.to_owned());
         }
@@ -475,7 +475,7 @@ mod tests {
             ("weight = 3", "weight = nan", "class[0].weight", "at least zero"),
             ("name = \"single\"", "name = \"pair\"", "class[1].name", "two classes are called `pair`"),
             ("name = \"pair\"", "name = \"a.b\"", "class[0].name", "`a.b` is not a valid"),
-            ("alone = \"7s\"", "alone = \"0s\"", "class[0].alone", "slowdown against 0"),
+            ("alone = \"7s\"", "alone = \"0s\"", "class[0].alone", "slowdown over 0"),
             ("tasks = 3", "tasks = 0", "class[0].stages[1].tasks", "cannot have 0 tasks"),
             ("tasks = 3", "tasks = { empirical = { file = \"n\" } }", "class[0].stages[1].tasks", "not read"),
             (

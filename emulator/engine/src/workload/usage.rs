@@ -49,7 +49,7 @@ pub struct UsageSection {
     /// uniformly between 1 - variation and 1 + variation. 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variation: Option<f64>,
-    /// Length of a segment, in time that the task takes where nothing slows it down; "15s" if absent.
+    /// Length of a segment, as the time that a task takes if it is not slowed down; "15s" if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segment: Option<Span>,
     /// In place of `cpu`, `memory`, `variation` and `segment`: the use of every task as a list of

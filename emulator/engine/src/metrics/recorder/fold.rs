@@ -484,7 +484,7 @@ impl<'a> Recorder<'a> {
             let at = suspended.at;
             for copies in self.copies_of(copy.task.job) {
                 copies.suspended_s += now.since(at).as_secs_f64();
-                // A copy that goes on in the same instant was never off its core.
+                // A copy that is resumed in the same instant never left its core.
                 copies.suspensions -= u64::from(at == now);
             }
         }

@@ -1,4 +1,4 @@
-//! The state of a recorder while its run goes on, for observers of the run.
+//! The state of a recorder during its run, for observers of the run.
 
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;

@@ -66,7 +66,7 @@ fn a_run_that_is_cut_lasts_until_its_time_limit() {
             "what is in progress is not yet useful"
         );
     }
-    // The run was abandoned because nothing more could happen: the idle time at its end does not count.
+    // The run was abandoned because no event was left: the idle time at its end is not part of the makespan.
     assert_eq!(accounts(true, |recorder| recorder.close(until)).makespan, 2.0);
 }
 
@@ -213,7 +213,7 @@ fn times_are_recorded_for_each_class() {
     assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
 
-/// A run stalls if the same task is started and stopped again and again. It goes on if jobs have yet to arrive, tasks
+/// A run stalls if the same task is started and stopped again and again. It continues if jobs have yet to arrive, tasks
 /// end, faults have yet to heal, or a copy runs all the time.
 #[test]
 fn tasks_that_are_only_stopped_stall_a_run() {
@@ -241,7 +241,7 @@ fn tasks_that_are_only_stopped_stall_a_run() {
     assert!(stop(&mut recorder, 1, 4));
 }
 
-/// A copy that has run since before half of the stops occurred may still end: the run goes on.
+/// A copy that has run since before half of the stops occurred may still end: the run continues.
 #[test]
 fn a_copy_that_goes_on_keeps_a_run_from_stalling() {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());

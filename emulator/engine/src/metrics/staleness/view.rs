@@ -72,7 +72,7 @@ pub(super) struct Received {
     pub(super) change: i64,
     pub(super) origin: u32,
     pub(super) number: u32,
-    /// Whether earlier updates of its origin that have not arrived count as lost.
+    /// Whether earlier updates of its origin that have not arrived are lost.
     pub(super) datagram: bool,
 }
 
@@ -230,9 +230,9 @@ impl Views {
         }
     }
 
-    /// A scheduler applies an update. If it is a datagram, missing earlier datagrams of its origin count as lost and
-    /// are no longer pending, whatever node they are about. The same holds for updates of an earlier epoch of the
-    /// origin about the same node, because an origin that crashes may not have sent them.
+    /// A scheduler applies an update. If it is a datagram, missing earlier datagrams of its origin are lost and no
+    /// longer pending, whatever node they are about. The same holds for updates of an earlier epoch of the origin about
+    /// the same node, because an origin that crashes may not have sent them.
     pub(super) fn learnt(&mut self, by: usize, update: Received) {
         let Received { node, change, origin, number, datagram } = update;
         let step = step(self.cached);

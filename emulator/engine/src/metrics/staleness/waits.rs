@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 use volary_actors::base::{Span, TaskId, Time};
 use volary_actors::layout::Layout;
 
-/// The place of a task among those of its node. The task of least rank is served first, and tasks of equal rank are
-/// served in the order of placement.
+/// The position of a task in the order of service of its node. The task of least rank is served first, and tasks of
+/// equal rank are served in the order of placement.
 pub(super) type Rank = (u64, Time);
 
 /// A task that waits at a node, or is on its way there.

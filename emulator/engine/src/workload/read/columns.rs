@@ -186,7 +186,7 @@ pub(super) struct ColumnSet {
     pub(super) optional: &'static str,
     /// A remark about what the reader assumes.
     pub(super) note: &'static str,
-    /// Whether times below zero are those of jobs from before the table began, which are left out.
+    /// Whether negative times mark jobs from before the table began, which are left out.
     pub(super) begins_earlier: bool,
     /// Whether the set applies only by its name, since other tables have its columns in other units.
     pub(super) by_name_only: bool,

@@ -121,7 +121,7 @@ struct PartNames {
     left_out: BTreeSet<(u32, u32)>,
 }
 
-/// The outcomes of tasks that decide that of their job, the most decisive first.
+/// Outcomes of tasks that become the outcome of their job, the most decisive first.
 const WORST: [Outcome; 5] =
     [Outcome::Failed, Outcome::TimedOut, Outcome::Killed, Outcome::Evicted, Outcome::Lost];
 

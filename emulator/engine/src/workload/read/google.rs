@@ -2,7 +2,7 @@
 //! + schema*): `job_events` and, if there is one, `task_events`.
 //!
 //! A job or task runs from its last SCHEDULE to the event that ends it. Tasks that never ran are left out.
-//! Times are microseconds; 0 stands for before the trace and 2⁶³ − 1 for after it.
+//! Times are microseconds; 0 stands for a time before the trace and 2⁶³ − 1 for a time after it.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

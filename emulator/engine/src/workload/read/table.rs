@@ -31,7 +31,7 @@ pub(super) struct Header {
     columns: Vec<Column>,
     /// Number of columns of the file.
     width: usize,
-    /// What separates the cells of a row; `None` if rows are JSON objects.
+    /// Separator of the cells of a row, with its name; `None` if rows are JSON objects.
     separator: Option<(char, &'static str)>,
     /// The names as the file has them, for errors.
     names: String,
@@ -45,8 +45,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The columns of a header, by `names`, or by those of a known table, or by the known headings. Dates without a
-    /// zone are in `zone`.
+    /// The columns of a header, as named by `names`, by a known table, or by the known headings. Dates without a zone
+    /// are in `zone`.
     pub(super) fn new(
         line: TraceLine<'_>,
         names: Option<&ColumnNames>,
@@ -298,7 +298,7 @@ fn two_columns(line: TraceLine<'_>, one: &Column, other: &Column) -> WorkloadErr
     let [one, other] = [one, other].map(|c| format!("{} (`{}`)", c.index + 1, short(&c.name)));
     line.at.wrong(format!(
         "fields {one} and {other} both give the `{name}` of a job; rename the other one, or say which columns \
-         count: `volary trace convert --columns`, with {name}=COLUMN"
+         to use: `volary trace convert --columns`, with {name}=COLUMN"
     ))
 }
 

@@ -122,7 +122,7 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
             (local - TimeDelta::seconds(zone), zone, None)
         }
     };
-    // A leap second counts as the first of the next minute.
+    // A leap second is taken as the first second of the next minute.
     let unix_ns = |at: NaiveDateTime| {
         let at = at.and_utc();
         let seconds = u64::try_from(at.timestamp()).map_err(|_| format!("lies before 1970; {FORM}"))?;
