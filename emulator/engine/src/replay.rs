@@ -39,8 +39,8 @@ pub struct Replayed {
     /// Injections into the run. Their effects are part of the inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,
-    /// The measurements of the replay and of the recorded run; empty if the run has no result, or the replay has no
-    /// end.
+    /// The measurements of the replay and of the recorded run; empty if the run has no result, or the log does not
+    /// reach its end.
     pub measured: Vec<Difference>,
 }
 
@@ -105,8 +105,8 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
         Ok(())
     }
 
-    /// The `count` logged effects of the step that is the next entry; `None` if the log ends before. The last of them
-    /// is the next entry afterwards.
+    /// The `count` logged effects of the step that is the next entry; `None` if the log ends within them. Afterwards
+    /// the last of them is the next entry.
     fn effects(&mut self, count: u32) -> Result<Option<Vec<Effect>>, EngineError> {
         let mut effects = Vec::new();
         for _ in 0..count {

@@ -69,7 +69,7 @@ pub struct Interference {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Other profiles for some cores and a limited time. Experiments may have injections, profile files may not. Beside
+    /// Other profiles for some cores and a limited time. Experiments may have injections, profile files may not. With
     /// injections all other keys are optional.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injection: Vec<InjectionSpec>,

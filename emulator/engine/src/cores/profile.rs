@@ -270,7 +270,7 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// Mean time that a unit takes for a gap and a burst, s. Bursts that do not repeat are few, and give infinity.
+    /// Mean time that a unit takes for a gap and a burst, s; infinite for bursts without repetition, which are few.
     pub(super) fn stretch_s(&self) -> f64 {
         let units = self.rows.chunk_by(|a, b| a.unit == b.unit);
         let most = units.map(<[TraceRow]>::len).max().unwrap_or(0);

@@ -75,8 +75,8 @@ pub struct PolicyResults {
     pub values: BTreeMap<String, Spread>,
 }
 
-/// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1). A
-/// task that is bound again counts with its last binding.
+/// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1).
+/// The last binding of a task is used.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Placements {
     /// Number of bindings of tasks to nodes, repeated bindings included.
@@ -222,7 +222,7 @@ pub struct Detection {
     pub suspected_s: Spread,
     /// Time from a crash until another member held the crashed one dead; over the crashes that were detected.
     pub detected_s: Spread,
-    /// Time from a crash until all members that were up held the crashed one dead; over the crashes of which all knew.
+    /// Time from a crash until all members that were up held the crashed one dead; over the crashes that all knew of.
     pub known_s: Spread,
     /// False suspicions per member and hour.
     #[serde(deserialize_with = "nan_if_null")]
@@ -265,7 +265,7 @@ pub struct Stage {
 pub struct Staleness {
     /// Age of synchronisation: time since a scheduler last had all updates about a node, which is the age of the oldest
     /// missing update; 0 in sync. Measured over time, schedulers and nodes (Zhong, Yates and Soljanin 2018). A lost
-    /// update counts until a later update of its origin arrives.
+    /// update is missing until a later update of its origin arrives.
     pub age_of_synchronisation_s: Spread,
     /// Share of time that a scheduler lacks an update about a node.
     #[serde(deserialize_with = "nan_if_null")]

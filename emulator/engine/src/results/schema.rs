@@ -185,7 +185,8 @@ pub struct Summary {
     /// Load of the actors that take time for messages, by role; absent if actors take no time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actors: BTreeMap<String, ActorLoad>,
-    /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` are about their slots (`pods`).
+    /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` then refer to their slots
+    /// (`pods`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedNodes>,
     /// Requested against achieved behaviour, for real-time runs.

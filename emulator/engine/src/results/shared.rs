@@ -30,8 +30,8 @@ pub struct SharedNodes {
     /// nor wasted.
     #[serde(default)]
     pub in_progress_core_h: f64,
-    /// CPU that copies were given over the CPU of all nodes times the makespan or the measured window; at most 1, also
-    /// where speed or interference changes the work that a core does in that time.
+    /// CPU that copies were given over the CPU of all nodes times the makespan or the measured window. At most 1, since
+    /// speed and interference change the work that is done with the CPU, not the CPU that is given.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub cpu: f64,

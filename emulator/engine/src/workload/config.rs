@@ -150,7 +150,7 @@ pub struct Synthetic {
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
-    /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
+    /// of these jobs. Predictors of run times know them. They are not submitted, and results do not include them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
     /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal part of
@@ -186,7 +186,7 @@ pub struct Mix {
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
     /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
-    /// of these jobs. Predictors of run times know them; they are not submitted, and no result counts them.
+    /// of these jobs. Predictors of run times know them. They are not submitted, and results do not include them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
     /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal part of
@@ -299,8 +299,8 @@ macro_rules! following {
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
             /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of
-            /// the last of these jobs. Predictors of run times know them; they are not submitted, and no result counts
-            /// them.
+            /// the last of these jobs. Predictors of run times know them. They are not submitted, and results do not
+            /// include them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
             /// Number of steps of a job, at least one, for synchronous jobs such as training. Each task does an equal
@@ -320,8 +320,8 @@ following! {
         /// The file, searched beside the experiment file, then in the folders of `VOLARY_TRACES`. A `.tr` file
         /// (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` file (Standard Workload Format) has one job per line.
         /// A table (`.csv`, `.jsonl`, `.parquet`) has one row per job; the columns of many published tables are known.
-        /// All may be packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of Google's event tables,
-        /// of Alibaba's batch tables, and of tables with other columns.
+        /// Any of them may be compressed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` file from
+        /// Google's event tables, from Alibaba's batch tables, and from tables with other columns.
         file: PathBuf,
         /// Columns of a table, as `--columns` of `volary trace` names them: "submit=at,run=took:min,gpus=n", or the
         /// name of a known table such as "philly". If absent the header must have known names.

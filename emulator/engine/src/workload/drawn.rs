@@ -24,7 +24,7 @@ use super::work::{Demand, JobDemand};
 /// All jobs of a workload.
 ///
 /// Drawn jobs cost 12 to 16 bytes each and nothing per task; jobs of a trace share the parsed trace. A mean over the
-/// tasks of a job is computed when it is first asked for.
+/// tasks of a job is computed on the first query.
 #[derive(Debug)]
 pub(super) struct Drawn {
     pub(super) shapes: Shapes,

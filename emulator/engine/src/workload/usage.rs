@@ -1,7 +1,8 @@
 //! Use of shared nodes: the section on use and requests of tasks, its checks, and the draws of a run.
 //!
-//! A name has a mean CPU, a mean memory, and factors between these and what its user requests. A job without a name has
-//! means and factors of its own. The use of a task changes from segment to segment around the means of its job.
+//! A name has a mean CPU, a mean memory, and factors between these means and the requests of its user. A job without a
+//! name has means and factors of its own. The use of a task changes from segment to segment around the means of its
+//! job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

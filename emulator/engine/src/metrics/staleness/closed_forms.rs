@@ -118,7 +118,7 @@ fn ages_behind_a_queue_match_the_closed_form() {
     close("out of sync", found.out_of_sync, load);
 }
 
-/// Poisson updates have independent exponential delays, and an overtaken update changes nothing. An age above x means
+/// Poisson updates have independent exponential delays, and an overtaken update changes no age. An age above x means
 /// that no update of the last x seconds has arrived, which is a thinned Poisson process.
 #[test]
 fn ages_under_exponential_delays_match_the_closed_form() {
@@ -133,8 +133,8 @@ fn ages_under_exponential_delays_match_the_closed_form() {
     });
     let above = |x: f64| (-rate * (x - delay * (1.0 - (-x / delay).exp()))).exp();
     let (step, mut mean, mut peaks, mut informative) = (1e-4, 0.0, 0.0, 0.0);
-    // The age at an arrival after a delay of u, where it is above u: E[age; age > u] = u P(u) + the integral of P
-    // above.
+    // The age at the arrival of an update with delay u, if it is above u: E[age; age > u] = u P(u) + ∫ P from u on,
+    // where P(x) is the probability of an age above x.
     let mut tail = vec![0.0; 200_001];
     for i in (0..200_000).rev() {
         tail[i] = tail[i + 1] + step * above((i as f64 + 0.5) * step);

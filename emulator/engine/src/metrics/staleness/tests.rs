@@ -32,7 +32,8 @@ fn long_runs_are_observed_less_often() {
     let last = state.samples.rows.last().unwrap();
     assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "the update never arrives");
     assert_eq!((last.versions, last.out_of_sync), (0.004, 0.004), "one node of 250");
-    // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
+    // Each observation is weighted by the interval it represents, so the mean age of that node is half the observed
+    // time.
     let mean = state.ages.summary().age_of_synchronisation_s.mean * 250.0;
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }

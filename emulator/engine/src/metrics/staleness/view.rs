@@ -21,7 +21,7 @@ const NODES: u32 = 256;
 /// Marks an update that its origin has not numbered yet.
 const UNNUMBERED: u32 = u32::MAX;
 
-/// The number given to updates that their origin had not numbered when it crashed; it is below those of later epochs.
+/// The number given to updates that their origin had not numbered when it crashed; below the numbers of later epochs.
 const LOST: u32 = 0;
 
 /// One node in this many is observed.

@@ -1,7 +1,7 @@
 //! Waits at every node, from the remaining work of the tasks there.
 //!
-//! A node serves its tasks in the order that its scheduler states with each decision. Work is that of healthy cores:
-//! interference, limits to how often a task is passed by others, and tasks that are placed later are not counted.
+//! A node serves its tasks in the order that its scheduler states with each decision. Work is measured on healthy
+//! cores. Interference, limits on how often a task is overtaken, and tasks that are placed later are left out.
 //!
 //! The least wait of all nodes is found without computing the wait at each. A table has lower bounds of the time at
 //! which each node could start a task; bounds of nodes that changed are computed again before a search. A search

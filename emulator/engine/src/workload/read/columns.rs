@@ -32,8 +32,8 @@ pub(super) enum Meaning {
     Outcome,
     /// Number of the job that the row is about, from one.
     Line,
-    /// Name of the job: of SLURM, where steps have a point in it, such as `17.batch`, or in a table with a row per
-    /// task.
+    /// Name of the job: its id in SLURM, which has a point for a step, such as `17.batch`, or its name in a table with
+    /// a row per task.
     Job,
     /// Name of a task within its job.
     Task,

@@ -2,11 +2,11 @@
 //! columns, or as JSON objects. A file of features, such as `X.features.csv` beside `X.tr`, has one row per job of the
 //! other file, in its order.
 //!
-//! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
-//! Google's trace (`submit_ms`, `run_ms`, …), the ATLAS repository of LANL (`submit_time`, `start_time`, `end_time`, …)
-//! and the tables of [`super::sets`]; of any other file the user names the columns. Other columns are ignored. Every
-//! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Only lines above
-//! the header that begin with `#` are comments, since a user may be called `#1`.
+//! These columns are known: the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables
+//! derived from Google's trace (`submit_ms`, `run_ms`, …), the ATLAS repository of LANL (`submit_time`, `start_time`,
+//! `end_time`, …), and the tables of [`super::sets`]. For any other file the user names the columns. Other columns are
+//! ignored. Every task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted.
+//! Comments begin with `#` and are allowed only above the header, since a user may be called `#1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -17,10 +17,10 @@ use crate::workload::details::{Details, Outcome};
 use crate::workload::graph::StageGraph;
 use crate::workload::trace::{Trace, WorkloadError};
 
-/// Capacities in Google's trace are relative to the largest machine. The most frequent machine has half of its
-/// capacity, and has two sockets of four cores (Park's thesis, section 2.4.1).
+/// Cores of the largest machine, to which capacities in Google's trace are relative. The most frequent machine has half
+/// of that capacity, in two sockets of four cores (Park's thesis, section 2.4.1).
 pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
-/// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
+/// Memory of the largest machine, GiB. It is not published; 4 GiB per core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
 
 /// Limit on the columns of a file: a compressed header of commas must not fill the memory.
