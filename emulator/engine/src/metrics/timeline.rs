@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sampled_beyond_the_window() {
+    fn no_samples_are_taken_beyond_the_window() {
         let mut load = LoadSampler::new(Span::from_millis(SAMPLES));
         load.arrived(JobId(0), 1);
         load.observe(at(SAMPLES + 1), 0);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_knows_the_label_of_every_policy() {
+    fn the_schema_has_a_label_for_every_policy() {
         let schema = schemars::schema_for!(PolicyEntry).to_value();
         let policies = schema["oneOf"].as_array().unwrap();
         assert_eq!(policies.len(), PolicySpec::cards().len());

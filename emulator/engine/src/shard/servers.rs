@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_rests_in_pauses() {
+    fn pauses_postpone_the_end_of_work() {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let pauses = [(at(1), at(2)), (at(5), at(6)), (at(9), at(20))];
         for (begin, work, end) in [(0, 1, 1), (0, 2, 3), (2, 3, 5), (2, 4, 7), (3, 5, 9), (3, 6, 21)] {

@@ -274,7 +274,7 @@ mod tests {
 
     /// Response times rise over 200 jobs, and then stay around 10 s.
     #[test]
-    fn the_warm_up_ends_where_the_mean_is_known_best() {
+    fn the_warm_up_ends_where_the_standard_error_of_the_mean_is_least() {
         let response =
             |job: u32| if job < 200 { f64::from(job) / 20.0 } else { 9.0 + f64::from(job / 5 % 3) };
         let found = Window::truncation(&(0..1000).map(response).collect::<Vec<_>>()).unwrap();

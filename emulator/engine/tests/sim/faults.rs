@@ -75,7 +75,7 @@ fn a_fault_at_masters_does_not_concern_other_policies() {
 }
 
 #[test]
-fn a_paused_scheduler_places_nothing() {
+fn a_paused_scheduler_places_no_task() {
     let pause = fault("pause", r#"who = ["scheduler:0"], at = "0.5s", for = "20s""#);
     exactly(finishes(2, 1, "random = {}", &pause).0, 20.5 - 1.0 + 1.02, "it goes on at 20.5 s");
 }

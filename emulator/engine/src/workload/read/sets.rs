@@ -352,7 +352,7 @@ mod tests {
 
     /// `--columns` with the name of a table reads a file that has all its columns.
     #[test]
-    fn a_set_can_be_named() {
+    fn the_name_of_a_known_table_selects_its_columns() {
         let columns = Some("philly".parse().unwrap());
         let reading = Reading { columns, ..Reading::default() };
         let parse = |text: &'static str| {
