@@ -27,7 +27,8 @@ pub const LARGEST_FRAME: usize = 64 << 20;
 /// Bytes of a frame's length prefix.
 pub const PREFIX: usize = 4;
 
-/// Usual length of a parcel in bytes: the fields beside the message, and a message. Most parcels are at least as long.
+/// Typical length of an encoded parcel, bytes: 29 for its fields and 16 for its message. Most parcels are at least as
+/// long.
 const USUAL_PARCEL: usize = 29 + 16;
 const VERSION: u8 = PROTOCOL as u8;
 const _: () = assert!(VERSION as u32 == PROTOCOL);
@@ -188,8 +189,8 @@ impl<'a> Batch<'a> {
 /// The encoded form of a parcel: sent, due, from, count, to, returned, message.
 type Encoded<M> = (u64, u64, u32, u32, u32, bool, M);
 
-/// Encoding of a parcel. A parcel holds no sequence, and decoding needs no limit. With integers of fixed length, a
-/// parcel is a third longer than with variable ones, and its coding a quarter faster.
+/// Encoding of a parcel. A parcel holds no sequence, so decoding needs no limit. Integers of fixed length make a parcel
+/// a third longer than variable ones do, and its coding a quarter faster.
 const PARCEL: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {

@@ -210,7 +210,7 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
 
 /// Observes a run while it goes on.
 pub trait RunObserver: fmt::Debug {
-    /// Called often with the records until `now`. If no observation is due, it returns at once, without counting.
+    /// Called often with the records until `now`. If no observation is due, returns at once without calling `counted`.
     fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted);
 }
 
@@ -238,7 +238,7 @@ impl Counted {
         for (name, sample) in samples {
             all.shards.push((name, sample.cloned()));
             let Some(sample) = sample else { continue };
-            // Other hosts report these numbers: there may be too many, and the sum must not overflow.
+            // Other hosts report these numbers, so neither their count nor their size is trusted.
             all.by_kind.resize(KINDS.len(), 0);
             let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
             sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
@@ -279,7 +279,7 @@ pub struct LateSoFar {
 /// A process and its machine since the previous sample, or over a whole run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VitalsSample {
-    /// CPU time of the process over real time and processors.
+    /// CPU time of the process, divided by real time and the number of processors.
     pub cpu_share: f64,
     /// Busy share of all processors of the machine, niced work excluded; `None` where the system does not report it.
     pub machine_share: Option<f64>,

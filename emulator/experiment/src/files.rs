@@ -1,4 +1,4 @@
-//! The files of an experiment: each is read from the disk here, once.
+//! The files of an experiment, each of which is read from the disk once.
 //!
 //! The files can be packed and sent to a machine that does not have them. There, names are looked up only in the pack:
 //! a name that was not packed does not exist, even if the disk has it.

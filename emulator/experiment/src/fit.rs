@@ -1,4 +1,4 @@
-//! Fits of the on/off model, gaps and bursts of random lengths in turn, to a trace of bursts.
+//! Fits of an on/off model, which alternates gaps and bursts of random lengths, to a trace of bursts.
 
 use std::fmt;
 
@@ -8,39 +8,39 @@ use volary_engine::cores::{Interference, Profile, ProfileError};
 
 use crate::number::plural;
 
-/// Least number of bursts, and of gaps before them, from which a model can be told.
+/// Smallest number of bursts, and of gaps before bursts, to which a model is fitted.
 const LEAST: usize = 20;
-/// Number of slowdowns of the model, each of an equal share of the degraded time.
+/// Number of slowdowns of the model, each for an equal share of the degraded time.
 const SLOWDOWNS: usize = 20;
 
-/// Share of lengths without an end in the trace above which models cannot be told apart.
+/// Largest share of lengths that the end of the trace cuts off; with more, the fit cannot be judged.
 const UNFINISHED: f64 = 0.2;
-/// Least spread of the logarithm of lengths.
+/// Smallest standard deviation of the logarithms of lengths.
 const SPREAD: f64 = 1e-3;
 
-/// A distribution of lengths, and how far it is from those of the trace.
+/// A distribution that was fitted to lengths of the trace, and its distance from them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LengthFit {
-    /// The distribution as a profile has it.
+    /// The distribution in the syntax of a profile.
     keys: String,
     /// The name of the distribution.
     name: &'static str,
     /// Mean of the distribution, s.
     mean_s: f64,
-    /// Largest difference between its distribution function and that of the trace (Kolmogorov–Smirnov), apart from what
-    /// the limited precision of lengths explains.
+    /// Kolmogorov–Smirnov distance between the distribution and the lengths of the trace, less the part that the
+    /// limited precision of lengths explains.
     distance: f64,
-    /// The distance that one of twenty samples of the distribution exceeds, if its parameters are fitted to the sample
-    /// (Lilliefors, for large samples).
+    /// Critical distance at the 5 % level for parameters that are fitted to the same sample (Lilliefors, for large
+    /// samples).
     chance: f64,
-    /// Share of lengths without an end in the trace.
+    /// Share of lengths that the end of the trace cuts off.
     unfinished: f64,
 }
 
 /// An on/off model of a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OnOffFit {
-    /// Number of units of the trace, their bursts, and the end of the trace, s.
+    /// Number of units of the trace, number of their bursts, and length of the trace, s.
     observed: (usize, usize, f64),
     gaps: LengthFit,
     bursts: LengthFit,
@@ -51,7 +51,7 @@ pub struct OnOffFit {
     pub work_lost: [f64; 2],
 }
 
-/// A burst as the model has it: its length in seconds, and the slowdown at which as much work is done.
+/// A burst in the model: its length, s, and the constant slowdown at which the same work is done.
 type Stretch = (f64, f64);
 
 /// Fits the model to a trace.
@@ -63,9 +63,9 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
         return Err("only a trace can be fitted; the profile is a model already".to_owned());
     };
     let end = trace.rows.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
-    // Clocks of traces may begin long before.
+    // The clock of a trace may begin long before its first burst.
     let begin = trace.rows.iter().map(|row| row.start.as_secs_f64()).fold(end, f64::min);
-    // A sample is the mean of a window, so that a length is not known better; windows at the end may be cut.
+    // Samples are means over windows, so lengths are exact only to a window. The last windows may be cut off.
     let inner = trace.rows.iter().filter(|row| row.end.as_secs_f64() < end);
     let window = inner.map(|row| row.end.as_secs_f64() - row.start.as_secs_f64()).fold(end - begin, f64::min);
     let (mut gaps, mut bursts, mut units, mut healthy) = (Vec::new(), Vec::<Stretch>::new(), 0, 0.0);
@@ -98,10 +98,10 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
     let lengths: Vec<f64> = bursts.iter().map(|(length, _)| *length).collect();
     let slow: f64 = lengths.iter().sum();
     let lost: f64 = bursts.iter().map(|(length, slowdown)| length * (1.0 - 1.0 / slowdown)).sum();
-    // The last gap of a unit has no end in the trace, but its time counts for the mean.
+    // The end of the trace cuts off the last gap of a unit; its time is included in the mean.
     let gap =
         LengthFit::of(&gaps, healthy, unfinished[0] as f64 / (gaps.len() + unfinished[0]) as f64, window);
-    // Bursts without an end are among the lengths.
+    // Bursts that the end of the trace cuts off are included in the lengths.
     let burst = LengthFit::of(&lengths, slow, unfinished[1] as f64 / lengths.len() as f64, window);
     let slowdowns = slowdowns(&mut bursts, slow);
     let speed = slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum::<f64>() / slowdowns.len() as f64;
@@ -116,7 +116,7 @@ pub fn fit(profile: &Profile) -> Result<OnOffFit, String> {
     })
 }
 
-/// Slowdowns that are equally frequent in the degraded time.
+/// [`SLOWDOWNS`] slowdowns, each for an equal share of the degraded time.
 fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
     bursts.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut passed = 0.0;
@@ -131,9 +131,9 @@ fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
 }
 
 impl LengthFit {
-    /// The distribution that is nearer to the lengths, of an exponential and a lognormal one; `all` is the time of
-    /// these lengths and of those without an end, which an exponential distribution can count. Lengths are known to a
-    /// window.
+    /// The exponential or the lognormal distribution, whichever is nearer to the lengths. `all` is the total time of
+    /// these lengths and of those that the trace cuts off, which the exponential fit includes. Lengths are exact to
+    /// `window`, s.
     fn of(lengths: &[f64], all: f64, unfinished: f64, window: f64) -> Self {
         let mut sorted = lengths.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -174,8 +174,8 @@ impl LengthFit {
     }
 }
 
-/// The largest difference between a distribution function and that of sorted values, each of which may be wrong by some
-/// length.
+/// The largest difference between a distribution function and that of sorted values, each of which may be off by
+/// `wrong`.
 fn distance(sorted: &[f64], wrong: f64, function: impl Fn(f64) -> f64) -> f64 {
     let count = sorted.len() as f64;
     let differs = |(i, x): (usize, &f64)| {
@@ -189,7 +189,7 @@ impl OnOffFit {
     /// The model as a profile.
     ///
     /// # Errors
-    /// When its lengths are shorter than those of a profile may be.
+    /// When a length is shorter than a profile allows.
     pub fn profile(&self) -> Result<Profile, ProfileError> {
         let parsed: Result<Interference, _> = toml::from_str(&self.to_string());
         parsed.map_err(|error| ProfileError::Keys(error.to_string()))?.resolve()
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// A trace of what a model does on some units in some time.
+    /// A trace of a model on `units` units over `seconds` seconds.
     fn trace(model: &str, units: u32, seconds: u64) -> Profile {
         let profile = toml::from_str::<Interference>(model).unwrap().resolve().unwrap();
         let show = Show { units, until: Span::from_secs(seconds), seed: 3 };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_of_a_trace_is_the_process_that_made_it() {
+    fn a_fit_recovers_the_process_that_made_a_trace() {
         let model = "[renewal]\ngap.exponential.mean = \"2s\"\nburst.exponential.mean = \"500ms\"\n\
                      slowdown.uniform = { low = 2, high = 6 }\n";
         let found = fit(&trace(model, 20, 200)).unwrap();
@@ -283,7 +283,7 @@ mod tests {
         assert!(fits(&found)[1] == Some(false) && found.to_string().contains("it does not fit"), "{found}");
     }
 
-    /// A recording has samples, which are means over windows, on a clock that began long before.
+    /// A recording of bursts: samples that are means over windows, with a clock that starts at `begin`.
     fn recorded(bursts: &Profile, begin: u64) -> Profile {
         let mut text = String::from("time,core,slowdown\n");
         for rows in bursts.table.trace.as_ref().unwrap().rows.chunk_by(|a, b| a.unit == b.unit) {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_in_windows_is_fitted_as_what_was_recorded() {
+    fn a_fit_to_means_over_windows_recovers_the_recorded_process() {
         let model =
             "[renewal]\ngap.exponential.mean = \"2s\"\nburst.exponential.mean = \"500ms\"\nslowdown = 3\n";
         let found = fit(&recorded(&trace(model, 10, 100), 1_700_000_000)).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_few_bursts_and_a_model_are_not_fitted() {
+    fn traces_with_few_bursts_and_profiles_without_a_trace_are_refused() {
         let model = "[renewal]\ngap = \"2s\"\nburst = \"500ms\"\nslowdown = 2\n";
         let error = fit(&trace(model, 1, 20)).unwrap_err();
         assert!(error.contains("too few") && error.contains("use the trace itself"), "{error}");

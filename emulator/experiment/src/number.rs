@@ -15,7 +15,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A load: three decimals, or three significant digits where these are fewer.
+/// A load with three decimals; a load below 0.1 has three significant digits.
 pub fn load(value: f64) -> String {
     let decimals = if value > 0.0 { 2.0 - value.log10().floor() } else { 0.0 };
     match decimals {
@@ -131,7 +131,7 @@ pub trait UnitText: Copy {
     /// and the mean as many decimals: `1.240 ± 0.031 s`. A zero or missing half-width is not written.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
-    /// Means and half-widths that are read below each other.
+    /// The numbers of a column of means and half-widths.
     fn column(self, numbers: &[(f64, Option<f64>)]) -> NumberColumn;
 }
 

@@ -1,8 +1,8 @@
 //! Programs of policies in other languages, as child processes.
 //!
 //! A program gets its own process group, so that an interrupt from the terminal reaches volary alone, which ends the
-//! program by closing its input. Reading and writing go on side by side, so neither side can block the other with a
-//! full pipe.
+//! program by closing its input. Reading and writing are interleaved, so neither side can block the other with a full
+//! pipe.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -23,17 +23,17 @@ use volary_actors::program::{Channel, Launcher, ProgramSpec};
 
 use crate::sanitize::terminal;
 
-/// Environment variable that tells a program that volary has started it, with the version of the protocol.
+/// Environment variable by which a program knows that volary has started it: the version of the protocol.
 const STARTED: &str = "VOLARY_PROTOCOL";
 /// Longest answer, bytes.
 const LONGEST_ANSWER: usize = 64 << 20;
 /// Bytes of stderr that error messages quote.
 const LAST_WORDS: usize = 2000;
-/// Bytes that are read from a pipe at once. They are cleared for each request, and most lines are shorter.
+/// Size of a read from a pipe, bytes. The buffer is cleared for each request, and most lines are shorter.
 const PIPE: usize = 1 << 12;
-/// Lines of stderr that are logged.
+/// Maximum number of lines of stderr that are logged.
 const MOST_LOGGED: u32 = 10_000;
-/// Time after which a silent program is looked after.
+/// Interval between checks of a silent program.
 const CHECK: Duration = Duration::from_millis(50);
 /// Time that a program has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct ProcessLauncher {
     folder: PathBuf,
     allowed: Option<BTreeMap<String, PathBuf>>,
-    /// Longest wait for an answer, if other limits than those of policies apply.
+    /// Upper bound on the wait for an answer, in addition to the limit of the policy; `None` for no other bound.
     longest: Option<Span>,
 }
 
@@ -58,7 +58,7 @@ impl ProcessLauncher {
         Self { folder: PathBuf::new(), allowed: Some(allowed), longest: None }
     }
 
-    /// Waits for answers no longer than half of an agent's lease: meanwhile the agent answers nobody.
+    /// Limits the wait for an answer to half of an agent's lease, since the agent is silent while it waits.
     #[must_use]
     pub const fn within_lease(mut self, lease: Span) -> Self {
         self.longest = Some(Span(lease.0 / 2));
@@ -161,15 +161,15 @@ struct Process {
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     patience: Duration,
-    /// What sets the patience.
+    /// The source of `patience`, for error messages.
     limit: &'static str,
     /// Bytes that the program has written beyond its last answer.
     unread: Vec<u8>,
     /// Number of lines of stderr so far.
     logged: u32,
-    /// The line of stderr that it has not ended.
+    /// The last line of stderr, still without its end.
     line: Vec<u8>,
-    /// The end of what it has written to stderr.
+    /// The last bytes of stderr, for error messages.
     last_words: Vec<u8>,
 }
 
@@ -214,7 +214,7 @@ impl Process {
         }
     }
 
-    /// Reads some of what is there from stderr, and passes lines on to the log.
+    /// Reads available output from stderr, and passes lines on to the log.
     fn listen(&mut self) {
         let Some(stderr) = &mut self.stderr else { return };
         let mut buffer = [0; PIPE];
@@ -246,7 +246,8 @@ impl Process {
         self.last_words.drain(..excess);
     }
 
-    /// How the program ended; `None` if it runs. It stays a zombie until it is dropped, so its group is still its own.
+    /// The exit status in words; `None` while the program runs. An ended program stays a zombie until it is dropped, so
+    /// the id of its group is not reused.
     fn status(&self) -> Option<String> {
         let id = Pid::from_raw(i32::try_from(self.child.id()).ok()?)?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -330,7 +331,7 @@ impl Process {
 
 impl Channel for Process {
     fn exchange(&mut self, request: &str) -> Result<String, String> {
-        // An earlier answer can have had a second line.
+        // A second line may have followed the previous answer.
         let more = self.stdout.read(&mut [0; 1]).is_ok_and(|count| count > 0);
         if more || !self.unread.is_empty() {
             return Err("it wrote a line without having been asked".to_owned());

@@ -12,7 +12,8 @@ use std::io::{self, Write};
 const REPLACEMENT: char = '\u{fffd}';
 const ESCAPE: char = '\u{1b}';
 
-/// Whether a character is obeyed instead of shown, or is invisible. Line breaks and tabs are neither.
+/// Whether a terminal or browser would obey the character instead of showing it, or the character is invisible. False
+/// for line breaks and tabs.
 pub(crate) fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && c != '\n' && c != '\t';
@@ -38,7 +39,7 @@ pub fn document(text: String) -> String {
     }
 }
 
-/// Makes a text safe, on one line.
+/// Makes a text safe on one line: line breaks and tabs are replaced too.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_hidden(c) || c.is_control())
 }

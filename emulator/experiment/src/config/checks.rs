@@ -1,4 +1,4 @@
-//! Limits on values and combinations of them that types cannot express.
+//! Limits on values, and on combinations of values, that types cannot express.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::sanitize::is_hidden;
 
 /// Longest emulated time, s.
 const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
-/// Number of runs above which an experiment is treated as a typing error.
+/// Largest number of runs of an experiment; a larger number is treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 /// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
 /// the other, or a timer exceeds the range of the system's timers.
@@ -195,8 +195,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under no policy with these machines: unknown kinds, and numbers above those of
-/// every policy's auxiliary actors.
+/// Refuses fault targets that no policy of the experiment has: unknown kinds, and numbers above the auxiliary actors of
+/// every policy.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],

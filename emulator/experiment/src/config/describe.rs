@@ -86,7 +86,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     out
 }
 
-/// The time without a running copy after which a run is given up. `None` for a limit of one day.
+/// The time without a running copy after which a run is given up. `None` for the shortest limit, one day.
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
@@ -177,7 +177,7 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// How the policies bind tasks to nodes; `None` if all do it in one way.
+/// How each policy binds tasks to nodes; `None` if all bind in the same way.
 fn binding(experiment: &Experiment) -> Option<String> {
     let (mut by, mut seen) = (BTreeMap::<Binds, Vec<&str>>::new(), BTreeSet::new());
     for point in &experiment.points {
@@ -260,7 +260,7 @@ pub fn interference(table: &Interference) -> String {
     format!("trace of {}{rest}", trace.describe())
 }
 
-/// The name of a profile that is a preset; the keys of another.
+/// The name of a preset; the keys of any other profile.
 pub fn profile(table: &Interference) -> String {
     presets::name_of(table).map_or_else(|| interference(table), |name| format!("the preset {name}"))
 }

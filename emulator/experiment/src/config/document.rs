@@ -25,8 +25,8 @@ pub type Node<'t> = Spanned<DeValue<'t>>;
 /// The start of the parser's message for a duplicate key.
 const DUPLICATE: &str = "duplicate key";
 
-/// The texts that a document borrows from; all live until the list is dropped. Places are filled in order; those of
-/// the next list are more than twice as many.
+/// The texts that a document borrows from, which live until the list is dropped. A full list continues in `next`, which
+/// has more than twice as many places.
 #[derive(Debug, Default)]
 pub struct Texts {
     places: Vec<OnceCell<String>>,
@@ -102,7 +102,7 @@ impl<'t> Document<'t> {
         value.ok_or_else(|| serde::de::Error::custom("more than one value"))
     }
 
-    /// A copy of `text` with leading white space: its bytes then have their offset in the concatenation.
+    /// A copy of `text` behind white space, so that byte offsets in the copy are offsets in the concatenation.
     fn at(&self, base: usize, text: &str) -> &'t str {
         let (mark, rest) = text.strip_prefix('\u{feff}').map_or(("", text), |rest| ("   ", rest));
         self.kept.keep(format!("{:base$}{mark}{rest}", ""))

@@ -62,7 +62,7 @@ pub struct Diagnostic {
     excerpt: String,
     /// Range of bytes of the line that the caret marks.
     span: Range<usize>,
-    /// What the span should hold; may be empty.
+    /// The value that is expected at the span; may be empty.
     label: String,
     notes: Vec<String>,
     help: Vec<String>,
@@ -98,7 +98,7 @@ pub struct Text {
     /// File name, or `--set`.
     pub name: String,
     pub text: String,
-    /// The folder that paths in it are relative to; absent: the experiment file's folder.
+    /// Folder to which paths in the text are relative; `None` for the experiment file's folder.
     pub folder: Option<PathBuf>,
 }
 

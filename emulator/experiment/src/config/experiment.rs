@@ -54,7 +54,7 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,
-    /// Further keys that values of swept keys set, as lines.
+    /// Further keys that rows of the sweep set, one line per key and row.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<String>,
     pub claims: Vec<Claim>,
@@ -159,9 +159,9 @@ impl Experiment {
         all.skip(skip).step_by(step).map(|(point, replication)| self.run_of(point, replication)).collect()
     }
 
-    /// Groups of runs that differ only in the values of their cells: a policy meets the same world in all cells of a
-    /// sweep over a parameter of another policy. Where nothing is swept, runs are not repeatable or inputs are logged,
-    /// each run is a group.
+    /// Groups of runs that are equal except for the values of their cells, such as the runs of one policy in a sweep
+    /// over a parameter of another policy. Each run is a group of its own if nothing is swept, runs are not repeatable,
+    /// or inputs are logged.
     pub fn equal_runs<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Vec<&'a Run>> {
         let is_alone =
             self.sweep.is_empty() || self.run.runtime != RuntimeKind::Virtual || self.run.record.inputs;
@@ -211,7 +211,7 @@ impl Experiment {
     }
 }
 
-/// Number of elements of the longest list that a manifest has in full.
+/// Length of the longest list that a manifest keeps in full.
 const LONGEST: usize = 256;
 
 #[derive(Serialize)]
@@ -265,7 +265,7 @@ fn abridge(name: &str, value: &mut Value) {
     }
 }
 
-/// Everything that planning an experiment depends on. Its origin is not trusted: planning it opens no file.
+/// Everything that planning an experiment depends on. A bundle is not trusted: planning it opens no file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
     /// The experiment file's name; its text is in `files`.
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_counts_long_lists_and_repeats_short_lists() {
+    fn a_manifest_abridges_long_lists_and_keeps_short_lists() {
         let rows = |spec: &Value, point: usize| {
             spec["points"][point]["resolved"]["interference"]["trace"]["rows"].clone()
         };

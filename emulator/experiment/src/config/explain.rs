@@ -36,7 +36,7 @@ const MISSING_FIELD: &str = "missing field `";
 /// The start of errors within a parameter of a policy, which carry the position of all its parameters.
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
-/// Rows of phrases of a message, a phrase for the expected value, and the remedy. The first row that matches counts.
+/// Rows of phrases in a message, a phrase in the expected value, and the remedy. The first row that matches is used.
 const REMEDIES: [(&[&str], &str, &str); 15] = [
     (
         &["type: map"],

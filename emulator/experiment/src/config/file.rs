@@ -70,12 +70,12 @@ pub struct File {
     /// Settings of the run.
     #[serde(default)]
     pub run: RunSection,
-    /// What the report shows.
+    /// Settings of the report.
     #[serde(default)]
     pub report: ReportSection,
 }
 
-/// `[report]`: what the report shows.
+/// `[report]`: settings of the report.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportSection {
@@ -153,8 +153,8 @@ pub struct RunSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
     /// The part of the run that results cover: `{ from = "10 %", until = "5min" }`, or `"auto"`, which runs twice in
-    /// virtual time; if absent, all of it. Jobs that arrive in it count, and so does the time between its bounds; the
-    /// jobs before it are the warm-up.
+    /// virtual time; if absent, all of it. Results cover the jobs that arrive in this part and the time between its
+    /// bounds; earlier jobs are the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
     /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
@@ -185,7 +185,7 @@ impl RunSection {
         RunConfig { until: self.until, recording: self.recording() }
     }
 
-    /// The section for a replication: by default only the first one in virtual time has a timeline.
+    /// The section for a replication. By default, in virtual time, only the first replication has a timeline.
     #[must_use]
     pub fn of_replication(&self, replication: u32) -> Self {
         let mut section = self.clone();
@@ -229,12 +229,12 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
-    /// Write the executions of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If
-    /// absent, the number is chosen so that a run writes about 5,000 executions at most.
+    /// Write the copies of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If absent,
+    /// the number is chosen so that a run writes about 5,000 copies at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
-    /// Length of the timeline, from the start of each run; zero for none. If absent it is 10 s, of the first replication
-    /// only in virtual time.
+    /// Length of the timeline, from the start of each run; zero for none. If absent, 10 s; in virtual time, only for
+    /// the first replication.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Span>,
     /// Number of cores on the timeline.
@@ -242,15 +242,16 @@ pub struct Record {
     /// Number of messages on the timeline: the first messages from and to the nodes of the timeline's cores; 0 for
     /// none.
     pub timeline_messages: u32,
-    /// Interval between observations of the caches of schedulers, for policies with caches, and of what members of a
-    /// gossip group have: a few schedulers and nodes, or members, are observed at a random instant of each interval, at
-    /// most a thousand times. With zero, staleness of caches is not measured, and no ages are drawn over time.
+    /// Interval between observations of the caches of schedulers, for policies with caches, and of the updates that
+    /// members of a gossip group have. A few schedulers and nodes, or members, are observed at a random instant of each
+    /// interval, at most a thousand times in a run. With zero, staleness of caches is not measured, and no ages are
+    /// drawn over time.
     pub staleness: Span,
     /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
     /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
-    /// Run time that shorter jobs count as having in `bounded_slowdown`.
+    /// Lower bound on the run time of a job in `bounded_slowdown`.
     pub slowdown_bound: Span,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,

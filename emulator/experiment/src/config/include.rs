@@ -5,7 +5,7 @@
 //! wherever such a distribution is used. The topology file in the `[cluster]` section is also read here; its errors
 //! carry their position.
 //!
-//! The four kinds of TOML files are distinguished by their keys: an error can name the kind of a wrong file.
+//! The four kinds of TOML files are distinguished by their keys, so that an error can name the kind of a wrong file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     if let Some((process, _)) = process.filter(|_| profile.iter().all(|entry| hidden(&entry))) {
         let (process, name) = (process.get_ref(), name.display());
         let error =
-            format!("[interference] has every key of `{process}`, so that nothing of `{name}` remains");
+            format!("[interference] has every key of `{process}`, so the profile `{name}` has no effect");
         return Err(document.error(&span, error).help(format!(
             "remove `{process}` there, or replace the table: --set 'interference={{ profile = \"{name}\" }}'"
         )));

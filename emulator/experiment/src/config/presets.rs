@@ -1,6 +1,6 @@
 //! Presets: the interference profiles that are built into the program.
 //!
-//! They are the files of `experiments/profiles/`, which the folder `profiles` of this crate is a link to.
+//! They are the files of `experiments/profiles/`; the folder `profiles` of this crate is a link to it.
 
 use std::io;
 use std::path::Path;
@@ -36,14 +36,14 @@ pub const PRESETS: [Preset; 14] = presets![
 /// A profile that is built into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// The name, as experiments and commands have it in the place of a path.
+    /// The name, which experiments and commands accept in place of a path.
     pub name: &'static str,
     /// The file: a title of one line, source and assumptions as a comment, and the keys.
     pub text: &'static str,
 }
 
 impl Preset {
-    /// What the preset models, in one line.
+    /// The title: what the preset models, in one line.
     pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
@@ -57,7 +57,7 @@ pub(super) fn name_of(table: &Interference) -> Option<&'static str> {
     Some(PRESETS[at].name)
 }
 
-/// Whether this is the name of a preset. Its text then is what `files` have under that name, so that it is recorded and
+/// Whether this is the name of a preset. If so, adds its text to `files` under that name, so that it is recorded and
 /// packed like other files. `./NAME` is a path.
 pub(super) fn hold(files: &Files, name: &Path) -> bool {
     let found = PRESETS.iter().find(|preset| name.as_os_str() == preset.name);
@@ -67,7 +67,7 @@ pub(super) fn hold(files: &Files, name: &Path) -> bool {
     found.is_some()
 }
 
-/// The error of a profile that cannot be read; if its name has the form of a preset's, with the most similar preset.
+/// Adds the most similar preset to the error of a profile that cannot be read, if its name can be that of a preset.
 pub(super) fn suggested(error: ConfigError, name: &Path) -> ConfigError {
     let plain = name.to_str().filter(|name| !name.contains(['/', '.']));
     match (error, plain) {
@@ -94,10 +94,10 @@ mod tests {
     use super::*;
     use crate::workload::decompress;
 
-    /// Shares of the samples whose quantiles are compared.
+    /// Probabilities of the compared quantiles.
     const SHARES: [f64; 6] = [0.001, 0.01, 0.1, 0.5, 0.9, 0.99];
 
-    /// What `volary profile show` prints of 30,000 s of three hundred nodes.
+    /// The summary that `volary profile show` prints, for 300 nodes and 30,000 s.
     fn shown(preset: &str) -> BurstSummary {
         let profile = crate::config::profile(Path::new(preset)).unwrap_or_else(|error| panic!("{error}"));
         Show { units: 300, until: Span::from_secs(30_000), seed: 1 }.summary(&profile)
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_known_by_their_keys() {
+    fn a_profile_with_the_keys_of_a_preset_has_the_name_of_the_preset() {
         for preset in PRESETS {
             let profile = crate::config::profile(Path::new(preset.name)).unwrap();
             assert_eq!(name_of(&profile.table), Some(preset.name));

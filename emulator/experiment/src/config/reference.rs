@@ -296,7 +296,7 @@ fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
     let Err(error) = toml::from_str::<T>(&stray(key)) else { return Vec::new() };
     let message = error.message();
     let known = ["unknown field", "unknown variant"].iter().find_map(|what| {
-        // Within a parameter of a policy, its name is before it.
+        // An error within a parameter of a policy begins with the name of the parameter.
         let (name, known) = message.split_once(what)?.1.split_once(',')?;
         name.contains(STRAY).then_some(known)
     });

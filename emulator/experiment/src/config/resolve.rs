@@ -26,7 +26,7 @@ use super::{checks, explain, include, load, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 
-/// Number of cells above which a sweep is treated as a typing error.
+/// Largest number of cells of a sweep; a larger number is treated as a typing error.
 const MOST_CELLS: usize = 100_000;
 
 impl Experiment {
@@ -90,7 +90,7 @@ impl Experiment {
             warned: BTreeSet::new(),
         };
         let mut first = None;
-        // A cell needs no lists of all cells.
+        // The document of a cell does not need the lists of the sweep.
         let mut common = document.clone();
         common.root.remove("sweep");
         for index in 0..count {
@@ -273,7 +273,7 @@ impl Planner<'_> {
         Ok(resolved)
     }
 
-    /// The interference of the file without its injections, if there is any, and the injections.
+    /// The interference of the file without its injections, `None` if the file has none, and the injections.
     fn injections(
         &self,
         document: &Document<'_>,

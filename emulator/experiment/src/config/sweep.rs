@@ -98,7 +98,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Removes keys given by `--set` from the rows of the sweep: the given value then stays.
+/// Removes keys given by `--set` from the rows of the sweep, which would otherwise replace the given value.
 ///
 /// # Errors
 /// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
@@ -464,7 +464,7 @@ fn element<'a, 't>(
     })
 }
 
-/// The names in brackets; empty without names.
+/// The names in parentheses; empty without names.
 fn or_empty(names: String) -> String {
     if names.is_empty() { names } else { format!(" ({names})") }
 }

@@ -74,7 +74,7 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     })
 }
 
-/// Warns about kinds of interference that classes suffer from and that nothing is of.
+/// Warns about kinds in `service.sensitivity` of which there is no interference.
 pub(super) fn of_kinds(world: &Resolved) -> Option<String> {
     let injected = world.injections.iter().map(|injection| &injection.spec.profile);
     let all = injected.chain(world.interference.as_ref().map(|profile| &profile.table));
@@ -161,7 +161,7 @@ pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
     })
 }
 
-/// Warns about a timeline that ends before anything happens.
+/// Warns about a timeline that ends before the first job arrives.
 pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
     let first = (0..jobs.jobs()).map(|job| jobs.job(JobId(job)).arrival).min()?.since(Time::ZERO);
     (shown > Span::ZERO && first >= shown).then(|| {
@@ -280,7 +280,7 @@ random = {}
     }
 
     #[test]
-    fn a_claim_on_stages_of_which_none_waits_is_warned_about() {
+    fn a_claim_on_stages_gives_a_warning_if_no_stage_waits_for_another() {
         let claim = "[[claim]]\nsays = \"it shows\"\ncheck = [\"random.graphs.share > 0\"]\n";
         for (after, warns) in [("", false), (", after = [0]", false), (", after = []", true)] {
             let found = of_stages(after, claim);
@@ -385,8 +385,8 @@ random = {}
         );
     }
 
-    /// Asserts that a policy with these keys gives one warning, which starts with `begins`; no warning if that is
-    /// `None`.
+    /// Asserts that a policy with these keys gives one warning, which starts with `begins`; with `None`, that the
+    /// policy gives no warning.
     fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("doubtful.toml");

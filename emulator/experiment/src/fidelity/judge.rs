@@ -363,7 +363,7 @@ mod tests {
                 let healthy = Samples { count: 50, mean: 0.99, std: 0.02 };
                 work.cores.push(RealCore { host: "h1".into(), healthy, ..RealCore::default() });
                 spoil(&mut work);
-                // Processors are busy, as copies on real cores keep them.
+                // Copies on real cores keep the processors busy.
                 (run.cores, run.host.cpu_share) = (Some(work), 0.99);
             })
         };

@@ -17,9 +17,9 @@ use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 use super::judge::{DELAY_PART, JobsMet, TASK_PART, ZERO_DELAY_PART, judge};
 use crate::number;
 
-/// Delays count as constant if their middle half is within this part of their median.
+/// Delays are treated as constant if their middle half is within this part of their median.
 const CONSTANT: f64 = 0.2;
-/// Share of the most frequent value above which a distribution counts as stepped.
+/// Share of the most frequent value above which a distribution is treated as stepped.
 const STEP: f64 = 0.05;
 
 /// The measurements of a run in real time.
@@ -88,7 +88,7 @@ impl Evidence<'_> {
             ZERO_DELAY_PART * self.median_copy_s
         };
         let of_copy = TASK_PART * self.median_copy_s;
-        // Lateness has a precision of a thousandth: at least this share of the busy time counts as requested.
+        // Lateness is exact to a thousandth, so at least a thousandth of the busy time is taken as requested.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
         // For real cores, the time of each copy follows from its slots.
         let core_s = match &self.cores {
@@ -266,7 +266,7 @@ fn share(asked: Option<f64>, came_true: u64, trials: u64) -> Proportion {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Buckets(Vec<(u64, u64)>);
 
-/// A distribution of spans of any number; quantiles are exact to three digits.
+/// A histogram of any number of spans; quantiles are exact to three digits.
 #[derive(Clone, Debug)]
 pub struct SpanHistogram(Histogram<u64>);
 
@@ -363,7 +363,7 @@ impl SpanHistogram {
 
 macro_rules! gauge {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The deviations of one shard, or of all shards together.
+        /// Lateness and delays of one shard, or of all shards together.
         #[derive(Clone, Default, Debug)]
         pub struct LatenessHistograms {
             $($(#[$doc])* pub $field: SpanHistogram,)*

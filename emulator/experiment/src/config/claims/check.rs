@@ -143,13 +143,13 @@ pub struct Names<'a> {
 
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
-/// The paths below which the names of numbers are not known: values of programs, and depths of jobs.
+/// The paths below which any name is accepted: values of programs, and depths of jobs.
 const OPEN: [&[&str]; 2] = [&["values"], &["graphs", "by_depth"]];
 /// The path below which jobs are split by class.
 const BY_CLASS: [&str; 1] = ["classes"];
 
 impl MetricName {
-    /// Checks every name; the metric must be a number, or a distribution.
+    /// Checks every name, and that the metric is a number, or a distribution if `distribution`.
     pub(super) fn resolve(&self, names: Names<'_>, distribution: bool) -> Result<(), ParseError> {
         let at = |from: usize, len: usize| self.span.start + from..self.span.start + from + len;
         if !names.labels.contains(&self.label) {
@@ -286,7 +286,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         ..Summary::default()
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();
-    // These identify the line and cannot be compared.
+    // Keys that identify the line cannot be compared.
     if let Some(map) = value.as_object_mut() {
         map.retain(|key, _| !["experiment", "policy", "cell", "runtime", "seed"].contains(&key.as_str()));
     }

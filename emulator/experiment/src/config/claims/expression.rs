@@ -8,7 +8,7 @@ use super::check::{Check, Names, unit_of_side};
 use super::form::{MetricName, ParseError, Side, expression};
 use super::judge::{at_path, numbers};
 
-/// A number of a run: the side of a check, with names that have no policy before them, such as
+/// An expression of the numbers of one run, in the grammar of a side of a check but without policy labels, such as
 /// `response_s.p99 / response_s.p50`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expression {
@@ -37,9 +37,9 @@ impl Expression {
         Ok(Self { text: text.to_owned(), side, unit, classes })
     }
 
-    /// The numbers that checks compare, each once; distributions stand for their medians.
+    /// The distinct numbers that checks compare; for a distribution, its median.
     pub fn of_checks<'a>(checks: impl Iterator<Item = &'a str>) -> Vec<Self> {
-        // Cells have the same checks.
+        // Checks repeat from cell to cell.
         let (mut found, mut known): (Vec<Self>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
         for check in checks.filter(|text| known.insert(*text)).filter_map(|text| Check::parse(text).ok()) {
             for path in check.metrics().into_iter().map(|metric| metric.path.join(".")) {
@@ -55,7 +55,7 @@ impl Expression {
         &self.text
     }
 
-    /// Labels of the classes whose numbers it names.
+    /// Labels of the classes of jobs whose numbers the expression uses.
     pub const fn classes(&self) -> &BTreeSet<String> {
         &self.classes
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_numbers_are_refused_with_the_nearest() {
+    fn an_unknown_number_is_refused_with_the_nearest_name() {
         let error = |text: &str| Expression::parse(text).unwrap_err().to_string();
         assert!(error("respons_s.p50").contains("response_s"), "{}", error("respons_s.p50"));
         assert!(error("response_s").contains("is not a number"));

@@ -64,7 +64,7 @@ impl Side {
         }
     }
 
-    /// The number of the results in a side that is its product or quotient with a constant.
+    /// The metric of a side that multiplies or divides it by a constant; `None` for other sides.
     pub(super) fn scaled(&self) -> Option<&MetricName> {
         let Self::Binary(left, op, right) = self else { return None };
         match (left.as_ref(), *op, right.as_ref()) {
@@ -167,7 +167,7 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
     Ok(form)
 }
 
-/// Parses an expression whose names have no policy.
+/// Parses an expression whose metric names have no policy label.
 pub(super) fn expression(text: &str) -> Result<Side, ParseError> {
     let mut parser = Parser::new(text, true);
     let side = parser.side()?;
@@ -180,7 +180,7 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     operands: usize,
-    /// Whether names of numbers have no policy before them.
+    /// Whether metric names have no policy label.
     bare: bool,
 }
 
@@ -384,7 +384,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The position of the bracket that closes the first one of a text. Brackets may nest, since a swept value may be a
+/// The position of the bracket that closes the first bracket of a text. Brackets may nest, since a swept value may be a
 /// list.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;

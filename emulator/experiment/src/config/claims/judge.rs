@@ -362,8 +362,8 @@ const fn is_open(summary: &Summary) -> bool {
     summary.jobs.unfinished + summary.jobs.failed > 0
 }
 
-/// The numbers of a run by their names: with all kinds of messages, since results list only those that were sent, and
-/// without those that unfinished jobs would change.
+/// The numbers of a run by name. Kinds of messages that were not sent are added with 0, since results omit them.
+/// Numbers that unfinished jobs would change are null.
 pub(super) fn numbers(summary: &Summary) -> Value {
     let mut numbers = serde_json::to_value(summary).unwrap_or_default();
     if is_open(summary) {

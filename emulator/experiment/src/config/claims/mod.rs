@@ -5,10 +5,10 @@
 #![doc = concat!("```text\n", include_str!("grammar.txt"), "```")]
 //!
 //! `path` is a number in a line of results, such as `response_s.p50`, `classes.short.slowdown.p99` or
-//! `messages.by_kind.probe.reserve`. Labels and
-//! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric names
-//! the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` restricts the cells.
-//! Replications enter as the mean over the seeds under which every metric of the check was measured.
+//! `messages.by_kind.probe.reserve`. Labels and paths are checked when the experiment is planned. Both sides are taken
+//! from the same cell, unless a metric names the values of other cells in brackets:
+//! `a.wait_s.p50[service.correlated=true]`. `when` restricts the cells. Replications enter as the mean over the seeds
+//! under which every metric of the check was measured.
 //!
 //! The verdict compares means. With two seeds or more, each comparison also says whether it is `within_noise`: whether
 //! the 95 % interval of the difference, paired by seed, contains zero, so that other seeds could have decided

@@ -1,4 +1,4 @@
-//! Numbers in checks that the policies of an experiment never have.
+//! Numbers in checks that no run of an experiment can have.
 
 use volary_engine::results::PolicySections;
 use volary_engine::scenario::{Point, Resolved, Room};
@@ -8,7 +8,7 @@ use super::check::{Check, Claim};
 use super::form::MetricName;
 use crate::config::file::Record;
 
-/// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
+/// Warnings about claims on numbers that no run can have, because of its workload, its policy or the recorded data.
 pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: &Record) -> Vec<String> {
     let of_claim = |claim: &Claim| {
         let metrics = claim.comparisons().flat_map(Check::metrics);
@@ -19,7 +19,7 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// The reason why no run has the number. A policy that is not run gives no reason, since it may have the number.
+/// The reason why no run has the number; `None` if a run may have it, or if the policy is not run here.
 fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     if let Some(why) = record.lacks(&path) {
