@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{LoadRow, Measured, MessageRow};
 
-/// Messages of the drawn nodes, and the load of the cluster.
+/// Messages of the nodes on the timeline, and the load of the cluster.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Activity {
     /// Names of the actors that sent or received a message, in order of first appearance.
@@ -12,11 +12,12 @@ pub struct Activity {
     pub kinds: Vec<String>,
     /// Messages in order of delivery.
     pub messages: Vec<Arrow>,
-    /// Number of later messages that were left out to stay small.
+    /// Number of later messages that were left out to limit the size.
     pub left_out: u64,
     /// Node of each core on the timeline.
     pub nodes: Vec<u32>,
-    /// Load of the whole cluster from a time on: time in s, number of waiting tasks, number of cores that run a copy.
+    /// Load of the whole cluster over time: time of a change in s, number of waiting tasks, number of cores that run a
+    /// copy.
     pub load: Vec<(f64, u64, u32)>,
 }
 

@@ -236,7 +236,7 @@ impl<'a> Column<'a> {
         self.defined.as_ref().is_some_and(|defined| !defined[row])
     }
 
-    /// The column of a row group in Parquet.
+    /// Encodes the column for a Parquet row group.
     fn encode(&self, to: (ColumnDescPtr, WriterPropertiesPtr)) -> Result<EncodedColumn> {
         match &*self.values {
             Values::Flags(flags) => self.encode_as::<BoolType, _>(to, flags, |flag| *flag),
@@ -276,7 +276,7 @@ impl<'a> Column<'a> {
             Values::Flags(flags) => flags[row].to_string(),
             Values::Integers(integers) if kind == Kind::Seed => integers[row].cast_unsigned().to_string(),
             Values::Integers(integers) => integers[row].to_string(),
-            // The text is that of JSON.
+            // Finite numbers are written as in JSON.
             Values::Numbers(numbers) if numbers[row].is_finite() => Value::from(numbers[row]).to_string(),
             Values::Numbers(numbers) => numbers[row].to_string(),
             Values::Texts(texts) => texts.get(row).unwrap_or_default().to_owned(),
@@ -287,7 +287,7 @@ impl<'a> Column<'a> {
 /// Pages of a column of a row group, and their description.
 type EncodedColumn = (Bytes, ColumnCloseResult);
 
-/// A group of rows in the form of a file.
+/// A group of rows, encoded for a file.
 pub(super) enum EncodedGroup {
     Csv(Vec<u8>),
     Parquet(Vec<EncodedColumn>),
@@ -338,7 +338,7 @@ impl TableFile {
         Ok(Self { columns, to })
     }
 
-    /// The form of `rows` rows in the file: lines, or a row group.
+    /// Encodes `rows` rows for the file: as lines, or as a row group.
     pub(super) fn encode(&self, columns: &[Column<'_>], rows: usize) -> Result<EncodedGroup> {
         Ok(match &self.to {
             TableWriter::Csv(_) => {
@@ -359,7 +359,7 @@ impl TableFile {
         })
     }
 
-    /// Writes rows that this file has encoded.
+    /// Writes a group that [`encode`](Self::encode) of this file has returned.
     pub(super) fn append(&mut self, group: EncodedGroup) -> Result<()> {
         match (&mut self.to, group) {
             (TableWriter::Csv(to), EncodedGroup::Csv(lines)) => to.write_all(&lines)?,

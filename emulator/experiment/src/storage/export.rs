@@ -21,16 +21,16 @@ use crate::stats::Interval;
 
 /// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
-/// Number of stored bytes for each processor of runs whose rows are read together; in memory they take several times
-/// more. The rows of a larger run are read one chunk after the other. Tests have batches of both kinds.
+/// Stored bytes, per processor, of the runs whose rows are read together; in memory the rows take several times as
+/// much. The rows of a larger run are read chunk by chunk. The smaller value in tests gives both cases.
 const BATCH: u64 = if cfg!(test) { 500 } else { 1 << 20 };
 
 /// A table that can be exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExportTable {
-    /// A row for each run, with a column for each figure.
+    /// A row for each run, with a column for each number of its results.
     Runs,
-    /// A row for each figure of a cell and policy, with its mean over the replications.
+    /// A row for each number of the results of a cell and policy, with its mean over the replications.
     Summary,
     /// A table of the study directory.
     Stored(TableKind),
@@ -121,8 +121,8 @@ fn write_flat(
     file.close()
 }
 
-/// The columns and the rows of the summary: for each cell, policy and figure the mean over the replications, the
-/// half-width of its 95 % interval, and the number of replications that have the figure.
+/// The columns and the rows of the summary: for each cell, policy and number of the results, the mean over the
+/// replications, the half-width of its 95 % interval, and the count of replications that have the number.
 fn summary(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     let (_, runs) = flat(study, labels);
     let keys: Vec<&str> = ["policy"].into_iter().chain(labels.swept.keys().map(String::as_str)).collect();

@@ -15,10 +15,10 @@ use super::input_log;
 use super::manifest::{Manifest, RunState};
 use crate::atomic_file::{self, PARTIAL};
 
-/// Bytes of padding in the manifest of an unfinished run, for its final state and end time.
+/// Bytes of padding in the manifest of an unfinished study, for its final state and end time.
 const ROOM: usize = 64;
 /// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
-/// whether a run owns the folder, and a child of the owner holds it until it executes its program.
+/// whether a study owns the folder, and a child of the owner holds it until it executes its program.
 const TRIES: u32 = 20;
 /// Number of attempts of a reader.
 const READ_TRIES: u32 = 4;
@@ -66,9 +66,9 @@ fn retried(tries: u32, take: impl Fn() -> Result<(), TryLockError>) -> Result<()
     take()
 }
 
-/// Refuses a folder without a run that contains foreign files, or study directories that are not in `kept` and would be
-/// hidden. Files from the beginning of a run, hidden files, logs except those of runs and inputs, and the files that a
-/// file system puts into its root folder are accepted.
+/// Refuses a folder without a study that contains foreign files, or study directories that are not in `kept` and would
+/// be hidden. Accepted are files from the beginning of a study, hidden files, logs other than those of runs and inputs,
+/// and the files that a file system puts into its root folder.
 ///
 /// # Errors
 /// [`Error::Foreign`], [`Error::Collection`], or an error of reading the folder.
@@ -125,7 +125,7 @@ pub(super) fn replace<T, E>(
     filled.map(drop).map_err(failed)
 }
 
-/// Renames a damaged file, which makes its name free.
+/// Renames a damaged file, so that its name is free.
 pub(super) fn set_aside(path: &Path) -> Result<(), Error> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
@@ -141,7 +141,7 @@ pub(super) fn json_line<T: Serialize>(path: &Path, value: &T) -> Result<String, 
     serde_json::to_string(value).map(|line| line + "\n").map_err(damaged(path))
 }
 
-/// Writes the manifest. At the end of a run it can be written even if the disk is full.
+/// Writes the manifest. At the end of a study it can be written even if the disk is full.
 pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Error> {
     let path = root.join(MANIFEST);
     let mut text = json_line(&path, manifest)?;
@@ -149,7 +149,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
     let fill = |mut file: File| {
         file.write_all(text.as_bytes())?;
-        // At the end of a run the manifest is synced like its other files, since readers open the manifest first.
+        // At the end of a study the manifest is synced like the other files, since readers open the manifest first.
         if running { Ok(()) } else { file.sync_all() }
     };
     match replace(&path, fill, io("write", &path)) {
@@ -205,10 +205,10 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {doing} {}: {source}; {}, or choose another with --out", path.display(), io_remedy(source))]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// The folder already holds a run.
+    /// The folder already holds a study.
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its runs and run what is missing, or choose another folder with --out", path.display())]
     Occupied { path: PathBuf, experiment: String, state: RunState },
-    /// The folder holds a run of another experiment, which cannot be resumed.
+    /// The folder holds a study of another experiment, which cannot be resumed.
     #[error("{} holds a run of another experiment, which has none of the requested cells ({differs}); name its folder with --out, or leave out --resume", path.display())]
     Another { path: PathBuf, differs: String },
     /// Another process is running in the folder.
@@ -218,13 +218,13 @@ pub enum Error {
         /// Id of the other process, if it is known.
         pid: String,
     },
-    /// The folder holds other files than a run.
+    /// The folder holds files that do not belong to a study.
     #[error("{} is not a study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
-    /// The folder holds study directories, which would be hidden by a run in it.
+    /// The folder holds study directories, which a study in it would hide.
     #[error("{} holds study directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
     Collection { path: PathBuf, run: String },
-    /// The folder holds no run.
+    /// The folder holds no study.
     #[error("{} is not a study directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
     NotARun { path: PathBuf },
     /// A file does not parse.

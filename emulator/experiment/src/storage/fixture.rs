@@ -213,8 +213,7 @@ fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     (rows, bursts)
 }
 
-/// Messages of every execution on the nodes, which have two cores each: its launch, and the report of its end. Each
-/// takes a millisecond.
+/// Two messages for every copy: its launch, and the report of its end. Each takes a millisecond. Nodes have two cores.
 fn messages(timeline: &[CopyRow]) -> Vec<MessageRow> {
     let pair = |row: &CopyRow| {
         let (scheduler, node) = ("scheduler 0".to_owned(), format!("node {}", row.core / 2));

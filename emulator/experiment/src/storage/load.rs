@@ -18,8 +18,8 @@ use super::study::{Study, cell_key};
 use super::tables::TableRow;
 use crate::number::plural;
 
-/// Number of runs, from the first of an experiment, whose timelines are kept in memory. The timeline file shows one run
-/// less; its writer thus sees that runs are left out.
+/// Number of runs at the start of an experiment whose timelines are kept in memory: one more than the timeline file
+/// shows, so that its writer detects that runs are left out.
 const TIMELINES: usize = RUNS + 1;
 
 /// The study of one study directory, finished or not.
@@ -30,10 +30,10 @@ pub fn load(root: &Path) -> Result<Study, Error> {
     load_stored(root, load_manifest(root)?, &RunStore::open(root)?)
 }
 
-/// The study of one study directory, whose runs are open.
+/// The study of one study directory, from its manifest and its open log of runs.
 ///
 /// # Errors
-/// The errors of [`load`] but for those of the manifest.
+/// The errors of [`load`], except those of the manifest.
 pub(super) fn load_stored(root: &Path, manifest: Manifest, runs: &RunStore) -> Result<Study, Error> {
     let records = load_records(runs, &manifest, TIMELINES)?;
     let failures = load_failures(root, &manifest)?;
@@ -139,7 +139,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
         folders.split_first().ok_or_else(|| Error::Merge("no study directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
     let mut union = RunUnion::default();
-    // Slices take turns: the first runs of the experiment are the first runs of each slice.
+    // Slices get runs in turn, so the first runs of the experiment are the first runs of each slice.
     let early = TIMELINES.div_ceil(folders.len());
     for (at, record) in load_records(&RunStore::open(first)?, &manifest, early)?.into_iter().enumerate() {
         union.push(record, at < early);
@@ -294,7 +294,7 @@ struct FirstRun {
     seed: u64,
     /// Index of the run in the list.
     at: usize,
-    /// Whether the run keeps its timeline in any case.
+    /// Whether the run is one of the first few, which always keep their timelines.
     is_early: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The file `manifest.json`: the content of a study directory, and its progress.
+//! The file `manifest.json`: the plan of a study, and its progress.
 //!
-//! It also records the hosts of a run with their actors, and the origin of the results: the program, the machine, and
-//! the files that were read.
+//! It also records the hosts of each run with their actors, and the origin of the results: the program, the machine,
+//! and the files that were read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::parallel;
 /// Name of the line of [`Manifest::world`] about the binding of tasks.
 pub const BINDING: &str = "binding";
 
-/// A run: its experiment, times and state.
+/// A study: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the results schema.
@@ -72,22 +72,22 @@ pub struct OfferedLoad {
     pub load: Option<f64>,
 }
 
-/// The progress of a run, from best to worst.
+/// The state of a study, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Every run is finished.
     Finished,
-    /// The user stopped the run, or it was killed; finished runs are kept.
+    /// The user stopped the study, or it was killed; finished runs are kept.
     Interrupted,
-    /// The run is in progress, or ended without a final state.
+    /// The study is in progress, or ended without a final state.
     Running,
     /// A run failed; its log is in `failed/`.
     Failed,
 }
 
 impl RunState {
-    /// The state after the process of the run has ended. A process that was killed, or had no disk space left, could
+    /// The state after the process of the study has ended. A process that was killed, or had no disk space left, could
     /// not write the final state.
     pub const fn without_its_process(self) -> Self {
         if matches!(self, Self::Running) { Self::Interrupted } else { self }
@@ -224,7 +224,7 @@ pub struct HostRecord {
     pub weight: f64,
     /// The actors that the host held. Runs with the same assignment share an entry.
     pub held: Vec<HostShard>,
-    /// Runs in which the host was lost, those that were repeated since then included.
+    /// Runs in which the host was lost, including runs that were repeated since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<HostLoss>,
 }
@@ -405,7 +405,7 @@ mod tests {
             expected: false,
         };
         let mut known = vec![host("h1", 0, "0-9", &["a"])];
-        // The host is lost once before a run, and once more after it.
+        // The host is lost in run `a`, and again in run `b`.
         add(&mut known, &[HostRecord { lost: vec![lost("a")], ..host("h1", 0, "0-9", &["a"]) }]);
         add(&mut known, &[HostRecord { lost: vec![lost("b")], ..host("h1", 0, "0-9", &["b"]) }]);
         assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));

@@ -2,9 +2,9 @@
 //!
 //! Each cell, policy and seed is a process. It contains counters (waiting tasks, busy cores, degraded cores among the
 //! drawn ones), a group with a track for each actor that exchanged a message with a drawn node, and two tracks for each
-//! drawn core: one with a slice for every execution, and one with its degraded intervals. A message is an instant on
-//! the track of its sender and an instant on that of its receiver, joined by a flow. Flows also lead from the message
-//! that brought a copy to the copy, and from the copy to the message that reports its end.
+//! drawn core: one with a slice for every copy, and one with its degraded intervals. A message is an instant on the
+//! track of its sender and an instant on that of its receiver, joined by a flow. Flows also lead from the message that
+//! brought a copy to the copy, and from the copy to the message that reports its end.
 //!
 //! The file is cut to a size that viewers can load. `proto` has the required subset of Perfetto's `trace.proto`.
 
@@ -153,11 +153,11 @@ fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
-/// Indices of the messages that brought each execution, and of the messages that reported its end.
+/// Indices of the messages that brought each copy, and of the messages that reported its end.
 struct Links {
-    /// For each execution, the latest message about its job that its node had handled when the execution began.
+    /// For each copy, the latest message about its job that its node had handled when the copy began.
     brought_by: Vec<Option<usize>>,
-    /// For each execution, the message about its job that its node sent when the execution ended.
+    /// For each copy, the message about its job that its node sent when the copy ended.
     reported_by: Vec<Option<usize>>,
 }
 
@@ -186,7 +186,7 @@ impl Links {
             });
             let sent = of.and_then(|of| from.get_mut(&of)).and_then(|sent| {
                 let first = sent.partition_point(|(at, _)| *at < end);
-                // A message reports only one copy: copies that end at the same time take different messages.
+                // A message reports only one copy: copies that end at the same time are linked to different messages.
                 sent.get(first).filter(|(at, _)| *at <= end + ROUNDING)?;
                 Some(sent.remove(first).1)
             });
@@ -220,7 +220,7 @@ fn message(activity: &Activity, tracks: &Tracks, arrow: &Arrow, flow: u64) -> [E
     [sent, delivered]
 }
 
-/// The slice of an execution.
+/// The slice of a copy.
 fn copy(row: CopyRow, track: u64) -> Event {
     let notes = [("job", row.job), ("task", row.task), ("attempt", row.attempt)];
     let what = TrackEvent {
@@ -298,7 +298,7 @@ fn note(name: &str, value: Value) -> DebugAnnotation {
     DebugAnnotation { name: Some(name.to_owned()), value: Some(value) }
 }
 
-/// Seconds in nanoseconds; a negative or missing time counts as the start.
+/// Seconds in nanoseconds; 0 for a negative or missing time.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
@@ -316,7 +316,7 @@ enum TrackKey {
     Messages,
     /// The messages of the actor with this rank in the group.
     Actor(usize),
-    /// The executions of a core.
+    /// The copies on a core.
     Copies(u32),
     /// The degraded intervals of a core.
     Bursts(u32),

@@ -11,7 +11,7 @@ use crate::storage::activity::Activity;
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
 
-/// Limit on the executions of a stored timeline. A longer timeline is cut at the end and marked as cut.
+/// Limit on the copies of a stored timeline. A longer timeline is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
 /// The stored form of a run.
@@ -25,24 +25,25 @@ pub struct RunRecord {
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
-    /// Slowdowns of finished jobs: response time over the work of the longest task, or over the response time alone.
+    /// Slowdowns of finished jobs: response time over the work of the longest task, or over the response time alone in
+    /// the cluster if the workload states it.
     pub slowdown: Sketch,
     /// Response times of finished jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, Sketch>,
-    /// Executions on the first few cores, in order of core and start.
+    /// Copies on the first few cores, in order of core and start.
     pub timeline: Vec<Slice>,
     /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Messages of the nodes of the timeline's cores, and the load of the cluster.
     pub activity: Activity,
-    /// Whether executions or intervals were left out to keep the record small.
+    /// Whether copies or intervals were left out to limit the size of the record.
     pub cut: bool,
     /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
     /// Samples of schedulers' caches, each averaged over schedulers.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
-    /// Times from an update until a member had it, s.
+    /// Times from the creation of an update until a member had it, s.
     #[serde(default)]
     pub deliveries: Sketch,
     pub notes: Vec<String>,
@@ -89,7 +90,7 @@ impl RunRecord {
         }
     }
 
-    /// Start of the first execution or interval that was left out, s.
+    /// Start of the first copy or interval that was left out, s.
     pub fn cut_at(&self) -> Option<f64> {
         let latest = |starts: &mut dyn Iterator<Item = f64>| starts.fold(0.0, f64::max);
         let rows = (self.timeline.len() >= TIMELINE_ROWS)
@@ -272,7 +273,7 @@ fn ranks(count: usize) -> Vec<u64> {
     ranks
 }
 
-/// An execution, serialized as a short JSON array: job, task, attempt, core, start s, end s, kind of end.
+/// A copy, serialized as a short JSON array: job, task, attempt, core, start s, end s, kind of end.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "Tuple", into = "Tuple")]
 pub struct Slice(pub CopyRow);

@@ -64,8 +64,8 @@ impl PartialEq for RunRows {
 }
 
 impl RunRows {
-    /// The rows of a table: jobs by id, sampled executions by their ends, stretches of real cores by core and time.
-    /// Empty if the record was not stored.
+    /// The rows of a table: jobs by id, sampled copies by their ends, stretches of real cores by core and time. Empty
+    /// if the record was not stored.
     ///
     /// # Errors
     /// When the rows cannot be read.

@@ -303,7 +303,8 @@ fn version() -> (u32, u32) {
     (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
-/// The run at offset `at`, if a whole frame begins there. The file must be at `at`; afterwards it is after the frame.
+/// Reads the run at offset `at`, the position of `file`; `None` if no whole frame begins there. Leaves the position
+/// after the frame.
 fn whole(
     file: &mut impl Read,
     at: u64,
@@ -529,7 +530,7 @@ mod tests {
 
     /// A repeated run, as after an injection, replaces the earlier one.
     #[test]
-    fn the_last_frame_of_a_repeated_run_counts() {
+    fn a_repeated_run_is_read_from_its_last_frame() {
         let folder = filled(&["a"]);
         let study = StudyDir::open(folder.path(), manifest(&["a"])).unwrap();
         let before = fs::metadata(folder.path().join(RUNS)).unwrap().len();

@@ -114,7 +114,7 @@ impl Study {
         self.records().any(|record| record.summary.jobs.submitted > 0)
     }
 
-    /// How the policies bind tasks to nodes, in words; `None` if all do it in one way.
+    /// How each policy binds tasks to nodes, in words; `None` if all bind in the same way.
     pub fn binding(&self) -> Option<String> {
         self.records().next()?;
         let (_, said) = self.manifest.world.iter().find(|(name, _)| name == BINDING)?;
@@ -344,7 +344,7 @@ impl CellGroup {
     }
 
     /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Labels that the
-    /// experiment does not name, such as users, come last, those with the most jobs first, and `other` behind all.
+    /// experiment does not name, such as users, follow in descending order of their jobs; `other` is last.
     pub fn classes(&self) -> Vec<&str> {
         let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {
@@ -395,7 +395,8 @@ pub fn json_lines(study: &Study) -> String {
     out
 }
 
-/// Serialization fails only for maps with keys that are not strings; the results have none.
+/// Appends a value as a line of JSON. Serialization fails only for maps with keys that are not strings; results have
+/// none.
 fn push_line<T: Serialize>(out: &mut String, value: &T) {
     if let Ok(line) = serde_json::to_string(value) {
         out.push_str(&line);

@@ -47,7 +47,7 @@ pub struct StudyDir {
 }
 
 impl StudyDir {
-    /// Takes ownership of a folder without a run, and creates it if needed.
+    /// Takes ownership of a folder without a study, and creates it if needed.
     ///
     /// # Errors
     /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or an error of writing the
@@ -64,7 +64,7 @@ impl StudyDir {
         Self::take(root, manifest, lock)
     }
 
-    /// Takes ownership of a folder to continue its run, or [`create`](Self::create)s it.
+    /// Takes ownership of a folder to continue its study, or [`create`](Self::create)s it.
     ///
     /// Finished runs are kept whatever the manifest states: their ids are hashes of everything their results depend on.
     ///
@@ -116,7 +116,7 @@ impl StudyDir {
         })
     }
 
-    /// The same folder, which stores rows of jobs or not.
+    /// Sets whether rows of jobs are stored.
     #[must_use]
     pub fn with_jobs(self, jobs: bool) -> Self {
         Self { jobs, ..self }
@@ -197,9 +197,9 @@ impl StudyDir {
         write(&path, json_line(&path, failure)?.as_bytes())
     }
 
-    /// Writes the final files from all finished runs and closes the manifest; `render` makes the report.
-    /// A run that ends early also calls this: the files contain the finished runs. The manifest is written last: a run
-    /// that is killed before this is interrupted.
+    /// Writes the final files from all finished runs and closes the manifest; `render` makes the report. A study that
+    /// ends early also calls this: the files then contain the finished runs. The manifest is written last, so a study
+    /// that is killed earlier has the state [`RunState::Interrupted`].
     ///
     /// # Errors
     /// When the folder cannot be written. The runs stay, and `volary report` can write the files later.
@@ -266,7 +266,7 @@ impl StudyDir {
     }
 }
 
-/// A locked folder; no run can use it.
+/// A folder that is locked while its files are written again; no study can use it meanwhile.
 #[derive(Debug)]
 pub struct LockedDir {
     root: PathBuf,
@@ -304,7 +304,7 @@ impl LockedDir {
         }
         gather(&self.root, study.records())?;
         self.gather_failures(study)?;
-        // A run counts as ended only when all its files are written.
+        // The final state is written only after all files.
         let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
         write_manifest(&self.root, &unfinished)?;
         write_final_files(&self.root, &RunStore::open(&self.root)?, study, render)?;
@@ -470,7 +470,7 @@ impl RenderedReport {
     }
 }
 
-/// A new folder below `runs` that no other process has. Dropping this value removes the folder if it is empty.
+/// A new folder below `runs` that belongs to this process alone. Dropping this value removes the folder if it is empty.
 #[derive(Debug)]
 pub struct NewFolder {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! The tables of a study: jobs, executions, samples of caches and decisions, and stretches of real cores.
+//! The tables of a study: jobs, copies, samples of caches and decisions, and stretches of real cores.
 //!
 //! One description of each table determines its rows in the log of runs, and its files for other programs.
 
@@ -133,7 +133,7 @@ tables! {
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";
         "end_s": NUMBER = end, "end of the stretch, s";
-        "slowdown": NUMBER = slowdown, "slowdown of the core; it works at the reciprocal of this of its healthy speed";
+        "slowdown": NUMBER = slowdown, "slowdown of the core: 2 means half of its healthy speed";
     }
 
     /// A sample of the cache of a receiver; means and maxima are over sources.
@@ -252,7 +252,7 @@ impl Stored for CopyEnd {
     }
 }
 
-/// The word for the end of an execution, in files and pictures.
+/// The word for the end of a copy, in files and pictures.
 pub const fn end_name(end: CopyEnd) -> &'static str {
     match end {
         CopyEnd::First => "first",
@@ -270,7 +270,7 @@ impl TableKind {
         self.own_columns().iter().map(|(_, of, _)| *of)
     }
 
-    /// The columns of every such table with their meanings. Columns of swept values come after the first three.
+    /// The columns of a table of this kind with their meanings. Columns of swept values come after the first three.
     pub fn all_meanings(self) -> Vec<(&'static str, &'static str)> {
         let own = self.own_columns().iter().map(|&(name, _, meaning)| (name, meaning));
         RUN.into_iter().chain(own).collect()

@@ -1,4 +1,4 @@
-//! Tests of runs that finish, are interrupted, resumed, or compete for a folder.
+//! Tests of studies that finish, are interrupted, resumed, or compete for a folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -105,9 +105,9 @@ fn rows_of_jobs_are_left_out_if_the_experiment_does_not_record_them() {
     assert_eq!(kept.records().next().unwrap().response, record.response, "charts of responses stay");
 }
 
-/// A run that is killed while its final files are written does not count as finished.
+/// A study that is killed while its final files are written is not marked as finished.
 #[test]
-fn a_run_is_marked_finished_only_after_its_final_files() {
+fn a_study_is_marked_finished_only_after_its_final_files() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
@@ -360,7 +360,7 @@ fn the_error_for_a_file_in_place_of_the_folder_names_it() {
     assert!(error.contains("a file is in the way"), "{error}");
 }
 
-/// A folder with only the beginnings of a run, or the root of a new file system, counts as empty.
+/// A folder that holds only the beginnings of a study, or is the root of a new file system, is treated as empty.
 #[test]
 fn a_folder_with_only_the_beginnings_of_a_run_is_accepted() {
     let folder = tempfile::tempdir().unwrap();

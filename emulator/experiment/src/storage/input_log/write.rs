@@ -27,13 +27,13 @@ const OLD: Span = Span::from_secs(1);
 /// Limit on the frames of a shard that wait for the disk; at the limit the shard waits.
 const WAITING: usize = 64;
 
-/// Limit on the bytes of a frame: the size of a frame that is not yet full, and of one entry.
+/// Largest frame, bytes: a frame that is not yet full, and one more entry.
 const LARGEST: usize = FULL + (1 << 12);
 
 /// A section, and a payload to append to it.
 type Frame = (u32, Vec<u8>);
 
-/// The section of a request: it is not written, but answered once all frames before it are written.
+/// The section number of a flush request, which is not written, but answered once all frames before it are written.
 const FLUSH: u32 = u32::MAX;
 
 /// A log opened for writing.
