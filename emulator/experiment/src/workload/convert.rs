@@ -13,13 +13,13 @@ use super::text::Seconds;
 use crate::atomic_file;
 use crate::files::Files;
 
-/// Compression level, the default of the tool, which favours reasonable speed.
+/// Compression levels: the defaults of `xz` and `zstd`.
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
 /// A function that writes the content of a file.
 type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
-/// A function that writes a content, compressed in its way.
+/// A function that writes content in one form of compression.
 type Pack = fn(&Content<'_>, BufWriter<File>) -> io::Result<()>;
 
 /// The ways of compression by suffix of the file name.

@@ -119,7 +119,7 @@ fn numbers(name: &str) -> Option<(usize, Option<usize>)> {
         Some((number, of)) => (number, Some(of.parse().ok()?)),
         None => (numbers, None),
     };
-    // Numbers have at most five digits: a stray name cannot ask for billions of parts.
+    // Numbers have at most five digits, so a stray file name cannot make the reader expect billions of parts.
     let number = number.parse().ok().filter(|&number: &usize| known && number < 100_000)?;
     Some((number, of))
 }

@@ -1,8 +1,8 @@
 //! The rows of a Parquet file as lines of JSON objects, which the reader of tables takes.
 //!
-//! The decoder panics on some damaged files. The first use of it sets a panic hook for the whole process, which shows
-//! no panic of a thread while that thread decodes and passes all others to the hook before it; the panic becomes an
-//! error.
+//! The decoder panics on some damaged files; such a panic becomes an error. The first use of the decoder sets a panic
+//! hook for the whole process. The hook hides the panics of a thread while it decodes, and passes all others to the
+//! previous hook.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -37,7 +37,7 @@ pub(super) struct ParquetLines {
     taken: usize,
 }
 
-/// What the times of a column are.
+/// The meaning of the times in a column.
 #[derive(Clone, Copy)]
 struct TimeKind {
     is_utc: bool,
@@ -79,7 +79,7 @@ impl ParquetLines {
         file.take(largest + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > largest {
             let why = format!("a Parquet file of more than {} MiB is not read", largest >> 20);
-            return Err(unsupported(format!("{why}; write it as .csv, with its columns for volary only")));
+            return Err(unsupported(format!("{why}; write it as .csv, with only the needed columns")));
         }
         let reader = decoded(|| SerializedFileReader::new(bytes::Bytes::from(bytes)))?;
         let schema = reader.metadata().file_metadata().schema();
@@ -116,7 +116,7 @@ thread_local! {
     static IS_DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The result of the decoder. It panics on some damaged files, which is then the error.
+/// The result of the decoder; a panic, as on some damaged files, becomes an error.
 fn decoded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> io::Result<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -150,7 +150,8 @@ impl Read for ParquetLines {
     }
 }
 
-/// The value of a cell. Maps and groups are empty objects, which no column that is read may hold.
+/// The value of a cell as JSON. Maps and groups become empty objects, which the reader of tables refuses in the columns
+/// that it uses.
 fn json(field: &Field, kind: TimeKind) -> Value {
     let utc = |at: Option<DateTime<_>>| kind.date(at.map(|at| at.naive_utc()));
     match field {
@@ -182,7 +183,7 @@ fn json(field: &Field, kind: TimeKind) -> Value {
     }
 }
 
-/// A file that cannot be decoded, and a compression that is not built in, with the remedy.
+/// The error for a file that cannot be decoded or has an unsupported compression, with the remedy.
 fn failed(error: ParquetError) -> io::Error {
     let why = error.to_string();
     if matches!(error, ParquetError::NYI(_)) || why.contains("Disabled feature") {

@@ -138,7 +138,7 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     }
 }
 
-/// The notes of the reader, and a note if jobs may count as ended too early.
+/// The notes of the reader, and a note if the computed ends of jobs may be too early.
 fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = trace.notes().to_vec();
     let unknown = trace.unknown_waits();

@@ -192,7 +192,7 @@ fn published_tables_have_the_counts_of_an_independent_reader() {
         ("openb/openb_pods.csv.xz", 7_255, 6_571.0, 210_028_342.0),
         ("swf/hpc2n.swf.xz", 3_145, 0.0, 503_655_194.0),
     ] {
-        // The one table that is read only by its name.
+        // Only this table is read with named columns (`--columns mustang`).
         let columns = file.contains("mustang").then(|| "mustang".parse().unwrap());
         let reading = Reading { columns, ..utc.clone() };
         let trace = traces().open(file.as_ref(), &reading).unwrap_or_else(|error| panic!("{error}"));

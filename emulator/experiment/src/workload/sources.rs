@@ -1,5 +1,5 @@
-//! Public traces: where each is published, and how it becomes usable here. The one table behind `volary trace sources`
-//! and its page.
+//! Public traces: where each is published, and how volary reads it. `volary trace sources` and its page in the book are
+//! made from this table.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,22 +8,22 @@ use std::path::Path;
 pub struct TraceOrigin {
     /// Name in `volary trace sources NAME`.
     pub name: &'static str,
-    /// What it holds.
+    /// Content of the trace.
     what: &'static str,
-    /// Where it is published.
+    /// Place of publication.
     published: &'static str,
     licence: &'static str,
-    /// Size of the file as it was tried.
+    /// Size of the file that was tested.
     size: &'static str,
-    /// SHA-256 of the file as it was tried, uncompressed; empty if there is no such single file.
+    /// SHA-256 of the file that was tested, uncompressed; empty if the trace is not a single file.
     sha256: &'static str,
-    /// The command that describes it, or makes a file for experiments of it.
+    /// The command that describes the trace, or converts it for experiments.
     command: &'static str,
-    /// What of it is not used.
+    /// Data of the trace that volary does not use.
     lost: &'static str,
-    /// What stands in its place without it.
+    /// The replacement in experiments that lack the trace.
     stand_in: &'static str,
-    /// Beginnings of names of files that hold it.
+    /// Prefixes of the names of its files and folders.
     files: &'static [&'static str],
 }
 
@@ -289,7 +289,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
 ];
 
 impl TraceOrigin {
-    /// The entry of a file, by the beginning of its name or of that of its folder.
+    /// The entry of a file, by a prefix of the name of the file or of its folder.
     pub fn of(file: &Path) -> Option<&'static Self> {
         let parts: Vec<_> =
             file.iter().rev().take(2).filter_map(|part| part.to_str()).map(str::to_ascii_lowercase).collect();
@@ -297,7 +297,7 @@ impl TraceOrigin {
         SOURCES.iter().find(|source| source.files.iter().any(&holds))
     }
 
-    /// Where the trace is published, and what stands in its place, for an experiment that lacks it.
+    /// The remedy for an experiment that lacks the trace: its place of publication, and its replacement.
     pub fn remedy(&self) -> String {
         let Self { name, published, stand_in, .. } = self;
         format!(
@@ -326,7 +326,7 @@ impl std::fmt::Display for TraceOrigin {
 pub fn sources() -> String {
     let mut text = String::new();
     for source in &SOURCES {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{source}");
     }
     text.trim_end().to_owned()

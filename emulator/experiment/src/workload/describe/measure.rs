@@ -340,8 +340,8 @@ const TWO_SIGMA: &[Fact] = &[(&DURATION_P80, 2.0 * 3600.0, PARK)];
 const MUSTANG: &[Fact] = &[(&DURATION_P80, 3.0 * 3600.0, PARK)];
 const OPEN_TRINITY: &[Fact] = &[(&DURATION_P80, 6.0 * 3600.0, PARK)];
 
-/// Largest distance between a trace and a published trace of which it counts as an excerpt: the mean absolute logarithm
-/// of the factors between their fan-outs and durations.
+/// Largest distance at which a trace is taken for an excerpt of a published trace: the mean absolute logarithm of the
+/// factors between their fan-outs and durations.
 const RESEMBLANCE: f64 = 0.45;
 
 const fn facts(known: Reference) -> &'static [Fact] {

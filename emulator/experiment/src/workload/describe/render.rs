@@ -372,7 +372,7 @@ const ROWS: [Row; 10] = [
     (
         "3.5",
         "longer or larger jobs often terminate unsuccessfully",
-        "of the tenth of the jobs with most CPU-hours, 10 points fewer finish or exceed their time than of all",
+        "the tenth of the jobs with most CPU-hours finish or time out 10 points less often than all jobs",
         |d| {
             let outcomes = d.outcomes.as_ref()?;
             let (longest, all) = (outcomes.successful_of_longest, outcomes.successful);
