@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Conservative backfilling of rigid jobs: a job may overtake others if none of them is planned to start later for it.
+"""Conservative backfilling of rigid jobs: a job may overtake others if this delays the planned start of none of them.
 
-All jobs that wait are planned again in the order of their arrival whenever something happens, each at the first moment
-from which on enough cores are free for the time that it requested. A. W. Mu'alem and D. G. Feitelson, Utilization,
-predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling, IEEE Transactions on
-Parallel and Distributed Systems 12(6), 2001.
+After every event all waiting jobs are planned again, in the order of their arrival: each job at the earliest time from
+which enough cores stay free for its requested time. A. W. Mu'alem and D. G. Feitelson, Utilization, predictability,
+workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling, IEEE Transactions on Parallel and
+Distributed Systems 12(6), 2001.
 """
 
 import volary
@@ -23,7 +23,7 @@ class Conservative(Fcfs):
 
 
 class Plan:
-    """The number of free cores from each of some moments on, up to the next one."""
+    """The number of free cores over time: `free[i]` from `times[i]` to the next time."""
 
     def __init__(self, now, free, releases):
         self.times, self.free = [now], [free]
@@ -32,21 +32,21 @@ class Plan:
             self.free.append(self.free[-1] + cores)
 
     def place(self, size, span):
-        """Takes cores for a span at the first moment at which they are free, and returns whether they are free now."""
+        """Reserves cores for a span at the earliest possible time, and returns whether that time is now."""
         first = 0
         for at, free in enumerate(self.free):
             if at > first and self.times[at] >= self.times[first] + span:
                 break
             if free < size:
                 first = at + 1
-        # Otherwise nodes are down, and the moment is unknown.
+        # If no time is found, too many nodes are down, and the job cannot be planned.
         if first < len(self.times):
             for at in range(first, self.split(self.times[first] + span)):
                 self.free[at] -= size
         return first == 0
 
     def split(self, time):
-        """The index of a moment, which it adds if it is missing."""
+        """The index of a time in `times`; a missing time is added."""
         at = next((at for at, other in enumerate(self.times) if other >= time), len(self.times))
         if at == len(self.times) or self.times[at] != time:
             self.times.insert(at, time)

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""EASY backfilling of rigid jobs: a job may overtake others if the first of them does not start later for it.
+"""EASY backfilling of rigid jobs: a job may overtake others if this does not delay the first job in the queue.
 
-The first job of the line has a reservation: the moment at which enough running jobs will have used up the time that
-they requested. D. G. Feitelson and A. M. Weil, Utilization and predictability in scheduling the IBM SP2 with
-backfilling, IPPS 1998.
+The first job has a reservation: the time at which enough running jobs will have used up their requested times. D. G.
+Feitelson and A. M. Weil, Utilization and predictability in scheduling the IBM SP2 with backfilling, IPPS 1998.
 """
 
 import volary
@@ -25,7 +24,7 @@ class Easy(Fcfs):
                 spare -= 0 if ends_before else size
 
     def reservation(self, job, free):
-        """When a job can start at the latest, and how many cores it leaves free then; `free` cores are free now."""
+        """The latest start of a job, and the number of cores that it leaves free then; `free` cores are free now."""
         start = None
         for end, cores in sorted(self.releases()):
             if start is not None and end > start:
@@ -33,7 +32,7 @@ class Easy(Fcfs):
             free += cores
             if free >= len(job.tasks):
                 start = end
-        # Nodes that are down may leave too few cores until they are back: then everything that fits may run.
+        # While nodes are down there may be too few cores for the job; until they are back, any job that fits may run.
         return (start, free - len(job.tasks)) if start is not None else (float("inf"), 0)
 
 

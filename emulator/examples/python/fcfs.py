@@ -10,7 +10,7 @@ import volary
 class Fcfs(volary.Central):
     def __init__(self):
         self.line = []  # jobs that have not started, in the order of their arrival
-        self.running = {}  # jobs that have started, and when they should end
+        self.running = {}  # jobs that have started, with their expected ends
         self.lost = []  # tasks of started jobs that need a core again
 
     def job_arrived(self, job):
@@ -46,7 +46,7 @@ class Fcfs(volary.Central):
         self.gang(job, cores[: len(job.tasks)])
 
     def releases(self):
-        """When cores should become free, and how many. A job that runs longer than requested may end at any moment."""
+        """Expected releases of cores: time and number. A job that runs longer than requested may end at any time."""
         for job, end in self.running.items():
             yield max(end, self.now), sum(task.node is not None for task in job.tasks)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Learns which of the waiting tasks to start first, with volary.Env, in seconds and without a library for learning.
+"""Learns which waiting task to start first, with volary.Env. It takes seconds and needs no machine-learning library.
 
 The policy starts the task with the highest score, a weighted sum of the logarithms of its estimate and of its wait. The
-cross-entropy method searches for the weights: it draws some, keeps the best of them, and draws the next ones around
-these. What it should find is to prefer short tasks.
+cross-entropy method finds the weights: it draws some, keeps the best of them, and draws the next ones around these. The
+policy should learn to prefer short tasks.
 
     python3 learn.py      # needs pip install 'volary[gym]'
 """
@@ -49,7 +49,7 @@ def total(env, choose, seed):
 
 
 def search(env, rng, rounds=5, draws=8, best=3):
-    """The weights that the cross-entropy method finds. All of a round meet the same episode."""
+    """The weights that the cross-entropy method finds. All weights of a round are tried on the same episode."""
     mean, spread = np.zeros(2), np.ones(2)
     for seed in range(rounds):
         drawn = rng.normal(mean, spread, (draws, 2))

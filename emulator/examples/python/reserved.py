@@ -2,8 +2,8 @@
 """Least loaded of three nodes, with reservations that expire: the policy of `emulator/examples/reserved`, in Python.
 
 For each task its scheduler asks some random nodes how long their queues are, and sends it to the shortest. A node that
-was asked counts the task as its own until it comes or the reservation expires. Several schedulers decide at once, over
-a network that may lose and double what they ask.
+was asked counts the task in its queue until the task arrives or the reservation expires. Several schedulers decide at
+once, over a network that may lose and duplicate messages.
 """
 
 import volary
@@ -17,14 +17,14 @@ class Question:
 
     def __init__(self):
         self.number = 0  # questions about this task so far; answers to earlier ones are ignored
-        self.due = 0.0  # when nodes are asked again, where answers can be lost
+        self.due = 0.0  # time at which nodes are asked again, if answers can be lost
         self.asked = []  # nodes that have not answered
         self.best = None  # the shortest queue, and its node
 
 
 class ShortestOfFew(volary.Scheduler):
     messages = {
-        "ask": ("datagram", ["task", "u32", "bool"]),  # task, question, whether it repairs a loss: so does the answer
+        "ask": ("datagram", ["task", "u32", "bool"]),  # task, question, whether it (and the answer) repairs a loss
         "length": ("datagram", ["task", "u32", "i32"]),  # task, question, length of the queue
     }
 
@@ -39,7 +39,7 @@ class ShortestOfFew(volary.Scheduler):
     def task_ready(self, task):
         question = self.questions.setdefault(task, Question())
         if question.asked and (self.timeout is None or self.now < question.due):
-            return  # answers will come, or a timer; this one is of an earlier question
+            return  # answers or a timer are still to come; this call is from the timer of an earlier question
         best, question.asked, question.best = question.best, [], None
         if best:
             return self.launch(task, best[1])
@@ -91,7 +91,7 @@ class ShortestOfFew(volary.Scheduler):
 class ReservingNode(volary.Node):
     def __init__(self):
         self.expiry = self.parameters.get("expiry", 0.1)
-        self.places = {}  # tasks with a place here, and when it ends
+        self.places = {}  # tasks with a reservation here, and its expiry
 
     def message_received(self, scheduler, name, task, number, repair):
         self.places = {task: until for task, until in self.places.items() if until > self.now}

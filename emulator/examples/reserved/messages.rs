@@ -3,18 +3,19 @@
 use volary_actors::base::TaskId;
 
 volary_actors::custom_messages! {
-    /// Places for tasks, and how long the queues are.
+    /// Reservations for tasks, and lengths of queues.
     pub(crate) enum Reservation from 0 {
-        /// Scheduler → node: keep a place for this task for a while, and say how long the queue is.
+        /// Scheduler → node: reserve a place for this task, and answer with the length of the queue.
         Ask {
             /// The task.
             task: TaskId,
-            /// How often nodes were asked for this task.
+            /// Number of questions about this task so far.
             round: u32,
-            /// Whether it repairs a loss: then so does the answer.
+            /// Whether the question repairs a loss; if so, the answer does too.
             repair: bool,
         } = "reserved.ask", Datagram, Scheduler -> Node;
-        /// Node → scheduler: tasks that run, wait or have a place here; with free cores, minus their number.
+        /// Node → scheduler: the number of tasks that run or wait here, or minus the number of free cores; plus the
+        /// reservations.
         Length {
             /// The task.
             task: TaskId,

@@ -1,4 +1,4 @@
-//! The node: volary's standard one, which also keeps places for tasks that may come.
+//! The node: volary's standard node manager, which also keeps reservations for tasks.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use volary_actors::roles::NodeManager;
 
 use crate::messages::Reservation;
 
-/// A node that counts what it was asked about, for a while.
+/// A node that includes reservations in the length of its queue until they expire.
 #[derive(Clone, Debug)]
 pub(crate) struct ReservingNode {
     node: NodeManager,
-    /// Tasks with a place here, and when it ends.
+    /// Tasks with a reservation here, and its expiry.
     places: BTreeMap<TaskId, Time>,
     expiry: Span,
 }
@@ -27,7 +27,7 @@ impl ReservingNode {
 
 impl Machine for ReservingNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        // No timer is needed: nobody sees the places between two inputs.
+        // No timer is needed: reservations have no effect between two inputs.
         self.places.retain(|_, until| *until > fx.now());
         if let Input::Deliver { from, msg } = input {
             if let Some(Reservation::Ask { task, round, repair }) = Reservation::of(&msg) {
@@ -40,7 +40,7 @@ impl Machine for ReservingNode {
                 self.places.remove(&row.copy(0).task);
             }
         }
-        // Everything else is the standard node's: tasks, its workers, the loss of schedulers, what is unexpected.
+        // The standard node handles everything else: tasks, its workers, the loss of schedulers, unexpected messages.
         self.node.step(input, fx);
     }
 }

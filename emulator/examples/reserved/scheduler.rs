@@ -1,4 +1,4 @@
-//! The scheduler: asks nodes for places, and sends each task to the shortest queue.
+//! The scheduler: asks nodes for reservations, and sends each task to the shortest queue.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +39,11 @@ impl ShortestOfFew {
 }
 
 impl DispatchRule for ShortestOfFew {
-    /// Sends a task to the shortest queue that is known, or asks random nodes; if all are down, some that come back.
+    /// Sends a task to the shortest known queue, or asks random nodes. If all nodes are down, asks when some are back.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let task = copy.task;
         let question = self.questions.entry(task).or_default();
-        // Answers will come, or a timer; this one is of an earlier question.
+        // Answers or a timer are still to come; this call is from the timer of an earlier question.
         if !question.asked.is_empty() && (self.timeout.is_none() || fx.now() < question.due) {
             return;
         }
@@ -59,7 +59,7 @@ impl DispatchRule for ShortestOfFew {
             fx.send_as(repair, node, Reservation::Ask { task, round, repair });
         }
         if let Some(timeout) = self.timeout {
-            // The task is ready again then, if it still waits.
+            // The timer calls this function again if the task still waits then.
             let wait = back_off(timeout, earlier);
             question.due = fx.now() + wait;
             fx.arm(Timer::Task(task), wait);
@@ -68,7 +68,7 @@ impl DispatchRule for ShortestOfFew {
 
     fn receive(&mut self, from: ActorId, msg: &Message, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
         let Some(Reservation::Length { task, round, length }) = Reservation::of(msg) else { return false };
-        // An answer that arrives twice is the answer of one node.
+        // A duplicate of an answer is ignored.
         if let Some(question) = self.questions.get_mut(&task).filter(|question| question.round == round)
             && let Some(at) = question.asked.iter().position(|node| *node == from)
         {
@@ -89,7 +89,7 @@ impl DispatchRule for ShortestOfFew {
         self.questions.remove(&task);
     }
 
-    /// Its answers are void, and the ones that are missing will not come.
+    /// Discards the answers of the crashed node, and no longer waits for others from it.
     fn crashed(&mut self, node: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         for question in self.questions.values_mut() {
             question.asked.retain(|asked| *asked != node);
@@ -98,7 +98,7 @@ impl DispatchRule for ShortestOfFew {
         self.back(node, tasks, fx);
     }
 
-    /// Asks about the tasks whose question has no node left that could answer.
+    /// Asks again about the tasks whose questions have no pending answers.
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         for copy in tasks.all_waiting() {
             if self.questions.get(&copy.task).is_some_and(|question| question.asked.is_empty()) {

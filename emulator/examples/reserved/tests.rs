@@ -1,4 +1,4 @@
-//! Step tests: one machine, an input, and what it asks for.
+//! Step tests: inputs to one machine, and the effects that it requests.
 
 use volary_actors::base::{ActorId, JobId, Span, Time};
 use volary_actors::harness::{Harness, sends};
@@ -12,13 +12,13 @@ use crate::policy::Reserved;
 
 const JOB: JobId = JobId(7);
 
-/// A scheduler, or a node, among a scheduler and five nodes of one core, with jobs of one task.
+/// The machine `who` of a cluster with one scheduler and five nodes of one core; jobs have one task.
 fn bench(who: impl Fn(&Layout) -> ActorId) -> Harness {
     let layout = Layout::new(1, 0, [1; 5]);
     Reserved::default().bench(&layout, who(&layout), 1)
 }
 
-/// The questions among what was sent.
+/// The questions among the sent messages: receiver and round of each.
 fn asked(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32)> {
     let round = |msg| match Reservation::of(msg)? {
         Reservation::Ask { round, .. } => Some(round),
@@ -80,7 +80,7 @@ fn a_task_that_could_not_be_delivered_is_placed_again() {
 }
 
 #[test]
-fn missing_answers_are_waited_for_only_so_long() {
+fn nodes_are_asked_again_if_answers_are_missing_at_the_timeout() {
     let layout = Layout::new(1, 0, [1; 5]);
     let me = layout.scheduler(0);
     let machine = Reserved::default().machine(me, &layout, true, false);
