@@ -35,11 +35,11 @@ use volary_hosts::real_time::clock::{Clock, MonotonicClock};
 use volary_hosts::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
 use volary_netem::{Fabric, Faults, Links};
 
-/// Number of rounds, of which the median counts.
+/// Number of rounds; the median is reported.
 const ROUNDS: usize = 5;
 /// Duration of a round.
 const ROUND: Duration = Duration::from_millis(700);
-/// Number of messages on their way at any time, per thread.
+/// Number of messages in flight at any time, per thread.
 const BALLS: u32 = 1000;
 
 fn plan(text: &str) -> Experiment {
@@ -357,7 +357,7 @@ fn messages() {
         seen[3].push(play(2, 2 * BALLS, "\"0s\"", ROUND).0);
     }
     let [within, shard, across, shards] = seen.map(|rates| median(rates) / 1e6);
-    println!("messages, million per CPU-second; {BALLS} on their way per thread, no emulated delay");
+    println!("messages, million per CPU-second; {BALLS} in flight per thread, no emulated delay");
     println!("{:<24} {:>8} {:>8} {:>8}", "", "actix", "shards", "ratio");
     println!("{:<24} {within:>8.2} {shard:>8.2} {:>8.2}", "within an arbiter", shard / within);
     println!("{:<24} {across:>8.2} {shards:>8.2} {:>8.2}", "between two arbiters", shards / across);
@@ -402,7 +402,7 @@ fn lateness() {
             &late,
             (process_cpu_s() - cpu) / lasts.as_secs_f64() * 100.0,
         );
-        // The delay is twenty milliseconds, with as many balls as that takes.
+        // The mean delay is 20 ms, so this number of messages in flight gives `rate` messages per second.
         let (_, cpu, gauge) = play(2, rate / 50, "{ exponential = { mean = \"20ms\" } }", lasts);
         line(&format!("shards, {rate} messages/s"), &gauge.deliveries, cpu / lasts.as_secs_f64() * 100.0);
     }

@@ -225,7 +225,7 @@ pub(crate) fn report_worlds() -> &'static [World] {
     &WORLDS
 }
 
-/// Takes messages of two hosts as a controller does, and makes results of them, which can be read again. Returns the
+/// Processes the messages of two hosts like a controller, and checks that the results can be read again. Returns the
 /// reason why each host was given up, and the counts of jobs.
 pub(crate) fn fold_reports(
     world: &World,

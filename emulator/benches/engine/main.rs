@@ -14,7 +14,7 @@ use volary_engine::workload::Workload;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::workload::Traces;
 
-/// Number of rounds, of which the median counts.
+/// Number of rounds; the median is reported.
 const ROUNDS: usize = 5;
 
 /// Runs each candidate once per round, in turn, and takes the median of each.

@@ -21,7 +21,7 @@ use volary_engine::parcel::Parcel;
 use volary_experiment::codec;
 use volary_experiment::cost::thread_cpu_s;
 
-/// Number of rounds, of which the median counts.
+/// Number of rounds; the median is reported.
 const ROUNDS: usize = 5;
 /// Messages of a batch, which a shard hands over at once.
 const BATCH: usize = 64;

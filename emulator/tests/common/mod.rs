@@ -39,8 +39,8 @@ pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
     })
 }
 
-/// Limits on the lateness of deliveries and timers with which a run is compared with virtual time, in seconds of real
-/// time: of the 99th percentile, and of the maximum.
+/// Limits on the lateness of deliveries and timers, s of real time: on the 99th percentile, and on the maximum. A run
+/// beyond them is not compared with virtual time.
 pub const LATENESS_BUDGET_S: (f64, f64) = (0.002, 0.02);
 
 /// Whether a run on this machine kept within the lateness budget. If not, prints directly to stderr that the comparison

@@ -64,8 +64,8 @@ pub fn assert_sharing(folder: &Path, args: &str) {
     let (here, there) = (run("virtual", ""), run("real", &format!("{args} --set run.speed=6")));
     for (expected, run) in here.iter().zip(&there) {
         let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
-        // In real time a segment ends late, and until then its copy has the use of that segment. For each of 240 copies
-        // the error is at most half of the mean, in either direction.
+        // In real time a segment ends late, and until then its copy continues to use what that segment uses. For each
+        // of 240 copies the error is at most half of the mean, in either direction.
         assert!((useful / expected - 1.0).abs() < 0.05, "{useful} core-hours instead of {expected}: {run}");
     }
     for out in ["virtual", "real"] {

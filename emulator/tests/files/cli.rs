@@ -252,7 +252,7 @@ profile show empty.toml | 2 | not exactly one process is named | empty.toml:1:1 
 profile show azure-chache | 2 | cannot read azure-chache | it is no preset either; did you mean `azure-cache`?
 profile show bursts.tml | 2 | . has no similar file
 run e.toml --set interference.profile=azure-cach | 2 | --set:1:22 | did you mean `azure-cache`?
-plan e.toml --set interference.bernoulli={slot="1s",probability=1,slowdown=2} --set interference.profile=bursts | 2 | --set | has every key of `bernoulli`, so that nothing of `bursts` remains | interference={ profile = "bursts" }
+plan e.toml --set interference.bernoulli={slot="1s",probability=1,slowdown=2} --set interference.profile=bursts | 2 | --set | has every key of `bernoulli`, so the profile `bursts` has no effect | interference={ profile = "bursts" }
 profile record --kernel none | 2 | expected `hash`, `memory` or `cache`
 profile record --cpus 9999 | 2 | CPU 9999 is not among those that this process may use
 profile record --window 1ms | 2 | --window 1ms: a window lasts from 10ms to the whole recording, 30s
@@ -404,7 +404,7 @@ fn commands_print_their_answers_on_stdout() {
     assert!(here.join("u.tr.gz").exists());
 }
 
-/// The command keeps the CPU busy, so that there is something to find.
+/// The command keeps the CPU busy, so that the recording finds interference.
 #[test]
 fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
     let folder = folder();

@@ -19,7 +19,7 @@ const FAST: &str = "run.speed=8";
 fn breaks_off_and_goes_on(args: &str) {
     let folder = folder();
     let here = folder.path();
-    // A run is larger than any other file: a limit on the size of files is a limit on the log of runs.
+    // The log of runs is the largest file, so a limit on the size of files limits it first.
     let set = format!("--set {FAST} --set workload.synthetic.jobs=600 --set run.record.tasks_one_in=1");
     let run = format!("run e.toml --quiet --no-report --threads 1 --out r {set} {args}");
     expect(here, &run, 0);

@@ -1,6 +1,6 @@
 //! Eagle compared with its authors' simulator (`epfl-labos/eagle`, `simulation/eagle_simulation.py`): response times of
 //! short jobs at the median, the 90th and the 99th percentile. The simulator is as published, except that times are not
-//! rounded to seconds and that a node's sum of estimates below a microsecond counts as zero; its numbers are means of
+//! rounded to seconds and that a node's sum of estimates below a microsecond is taken as zero; its numbers are means of
 //! ten seeds. Its settings are 2 probes per task and at least 20 per job, SRPT and sticky probes, and constant delays
 //! of 500 us. The simulator does not order events of one instant; here messages that arrive at one instant are ordered
 //! by their senders' numbers, which are independent of the partition of a node.

@@ -94,7 +94,7 @@ fn half_open_requests_do_not_block_others() {
     let server = Server::start(0, dashboard).unwrap();
     let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
     let viewer = get(server.url(), "events");
-    // A viewer counts as half-open until the server has answered its request.
+    // The connection of a viewer is half-open until the server has answered its request.
     viewer.peek(&mut [0]).unwrap();
     for _ in 0..4 {
         let open = |_| {

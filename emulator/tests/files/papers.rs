@@ -1,4 +1,4 @@
-//! The pages that lead from the papers to the code name files and items that exist.
+//! Tests that the pages about papers name files and items of the code that exist.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn items(page: &str) -> Vec<(&str, &str)> {
     let mut items = Vec::new();
     let mut file = None;
     let parts: Vec<_> = page.split('`').collect();
-    // Odd parts are code, even ones the text between.
+    // Parts with odd numbers are code; parts with even numbers are the text between them.
     for at in (1..parts.len()).step_by(2) {
         let after = parts.get(at + 1).map_or("", |text| text.trim_end());
         if parts[at].ends_with(".rs") {

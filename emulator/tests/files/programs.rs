@@ -1,4 +1,4 @@
-//! Policies in other languages: the shell's round robin, programs that misbehave, and programs that change.
+//! Policies in other languages: round robin in shell, programs that misbehave, and programs that change.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,7 +53,8 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
     script(
         here,
         "twice",
-        // Both lines at once: a second one that came after the next request would be taken for its answer.
+        // Both lines are written at once: a second line after the next request would be taken for the answer to that
+        // request.
         &format!("{HELLO}; read -r line; printf '{{}}\\n{{}}\\n'; read -r line"),
     );
     script(here, "floods", &format!("{HELLO}; read -r line; tr '\\0' x < /dev/zero"));
@@ -157,7 +158,7 @@ fn resuming_repeats_the_runs_of_a_program_that_has_changed() {
 }
 
 #[test]
-fn a_program_whose_runs_of_one_seed_differ_is_warned_of() {
+fn a_program_whose_runs_of_one_seed_differ_gives_a_warning() {
     let folder = folder();
     let text = include_str!("../../examples/shell/round_robin.sh");
     // The second process begins with another node.
@@ -168,8 +169,8 @@ fn a_program_whose_runs_of_one_seed_differ_is_warned_of() {
     assert!(err.contains("external: two runs of seed 3 differ"), "{err}");
 }
 
-/// A shell script that launches tasks in turn, until the request at which it does something wrong: `$1`, `$2`; `$3` is
-/// its level.
+/// The misbehaviour `$1` of a shell script of round robin, which begins at request number `$2`; `$3` is the level of
+/// the program.
 const MISBEHAVES: &str = r#"#!/bin/sh
 misbehave() {
   case $1 in
@@ -190,7 +191,8 @@ misbehave() {
 }
 "#;
 
-/// The misdeeds with the words of the message; a program that only `stays` ends its run well, and is killed.
+/// The kinds of misbehaviour, with words of the error message. A program that only `stays` finishes its run, and is
+/// killed afterwards.
 const MISDEEDS: [(&str, &str); 15] = [
     ("ends", "it ended (exit status: 3)"),
     ("is-killed", "it ended (signal: 9)"),
@@ -217,10 +219,9 @@ fn processes_in(folder: &Path) -> Vec<String> {
     here.map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default()).collect()
 }
 
-/// Clusters and networks with faults, with programs that misbehave at different requests, side by side with others that
-/// do not.
+/// Programs that misbehave at different requests, beside others that do not, in clusters and networks with faults.
 #[test]
-fn whatever_a_program_does_other_runs_go_on_and_no_process_stays() {
+fn a_program_that_misbehaves_ends_only_its_run_and_leaves_no_process() {
     let worlds: u32 = std::env::var("VOLARY_PROGRAM_WORLDS").map_or(2, |count| count.parse().unwrap());
     let round_robin = include_str!("../../examples/shell/round_robin.sh");
     let stays = "[ \"$1\" = stays ] || exit 0; trap '' TERM HUP INT; exec sleep 1000";
@@ -236,7 +237,8 @@ fn whatever_a_program_does_other_runs_go_on_and_no_process_stays() {
         let folder = folder();
         let here = folder.path();
         script(here, "mine.sh", &format!("{text}{stays}"));
-        // The levels and numbers of processes alternate, and so on with periods that have no common divisor.
+        // Levels, numbers of processes, requests, nodes and losses vary with different periods, so that many
+        // combinations occur.
         let (actor, each) = (world % 2 == 1, world % 4 == 3);
         let level = if actor { "actor" } else { "central" };
         let policy = |(misdeed, _): (&str, &str)| {

@@ -1,4 +1,4 @@
-//! A real agent, and a controller, hosts and injectors played by the test.
+//! Tests of a real agent. The test plays the controller, the other hosts and the injectors.
 
 use std::net::SocketAddr;
 use std::thread;

@@ -1,4 +1,4 @@
-//! A real controller, and agents played by the test.
+//! Tests of a real controller. The test plays the agents.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -367,7 +367,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
             h2.stopped().await;
             h2.end_with(HostVitals { wall_s, ..HostVitals::default() }, Vec::new()).await;
         }
-        // The run again, and the next one.
+        // The first run is repeated, and the second follows.
         h1.serve_empty_run().await;
         h1.serve_empty_run().await;
         let said = finish(run, 0).await;
@@ -380,7 +380,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     }
 }
 
-/// A bug in a policy has the same effect, so the host takes part in later runs.
+/// The contradiction may come from a bug in the policy, so the host takes part in later runs.
 #[tokio::test]
 async fn contradictory_reports_end_only_their_run() {
     let mut fixture = Fixture::new(&["h1"]);
@@ -408,7 +408,7 @@ async fn contradictory_reports_end_only_their_run() {
     assert!(fixture.manifest()["hosts"][0].get("lost").is_none());
 }
 
-/// The host stays connected, and its machine answers. The sweep continues without it.
+/// The host stays connected, but sends no report. The sweep continues without it.
 #[tokio::test]
 async fn a_host_that_reports_nothing_is_given_up_and_named() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
@@ -416,7 +416,7 @@ async fn a_host_that_reports_nothing_is_given_up_and_named() {
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
-    // The client is on the second.
+    // The client is on the second host.
     h1.report(Vec::new(), Time(10)).await;
     h2.report(vec![fixture.arrival(0)], Time(10)).await;
     for mark in 11..51 {
@@ -425,7 +425,7 @@ async fn a_host_that_reports_nothing_is_given_up_and_named() {
     }
     h1.stopped().await;
     h1.end().await;
-    // The run again, and the next one.
+    // The first run is repeated, and the second follows.
     h1.serve_empty_run().await;
     h1.serve_empty_run().await;
     let said = finish(run, 0).await;
@@ -463,7 +463,7 @@ async fn a_run_that_stalls_after_losses_ends_with_its_measurements() {
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
-    // The client is on the second.
+    // The client is on the second host.
     h2.report((0..50).map(|job| fixture.arrival(job)).collect(), Time(10)).await;
     for second in 0..65 {
         for host in [&mut h1, &mut h2] {

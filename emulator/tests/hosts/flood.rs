@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Cluster, finish};
 use crate::raw_quic::RawClient;
 
-/// First packets of handshakes, each from another address of the loopback network, until this value is dropped.
+/// A flood of first packets of handshakes, each from another loopback address, which lasts until this value is dropped.
 struct Flood {
     ended: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -84,7 +84,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
 fn a_sweep_continues_during_handshakes_that_do_not_end() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 4_000, 500);
-    // More handshakes than there are places.
+    // More handshakes than the agent keeps open at a time.
     flood.until(2_000);
     finish(cluster.run("r", "--set workload.synthetic.jobs=40"), 0);
     assert_eq!(cluster.summary("r").len(), 2);

@@ -136,7 +136,7 @@ fn a_policy_is_not_compared_if_only_it_was_injected_into() {
 #[test]
 fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     let cluster = cluster();
-    // Further ahead than the report of a host may lie in the future.
+    // The injection is repeated 5.5 s ahead, further than the time in the report of a host may lie in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
     assert!(
@@ -176,7 +176,7 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     assert_eq!(claims[0]["verdict"], "not-tested");
 }
 
-/// An experiment's schedule has the same effect on hosts as in virtual time, and does not count as an injection.
+/// An experiment's schedule has the same effect on hosts as in virtual time, and is not reported as an injection.
 #[test]
 fn scheduled_injections_are_the_same_on_hosts_as_in_virtual_time() {
     let cluster = cluster();
@@ -281,7 +281,7 @@ fn real_cores_are_slowed_down_by_an_injection() {
     let summary = summary(&cluster);
     assert_eq!(summary["injections"][0]["profile"]["bernoulli"]["slowdown"], 4.0);
     let cores = &summary["fidelity"]["cores"];
-    // Several, if the clock was set meanwhile.
+    // There are several if the clock was set during the injection.
     let slots = cores["slots"].as_array().unwrap();
     assert!(!slots.is_empty() && slots.iter().all(|slots| slots["asked"] == 4.0), "{cores}");
     let there = &summary["injections"][0]["hosts"][0];
@@ -381,7 +381,7 @@ fn an_interrupted_run_lists_its_injections() {
     let [host] = &injected["hosts"].as_array().unwrap()[..] else { panic!("{manifest}") };
     assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
     assert!(seconds(&host["until_s"]) >= seconds(&host["from_s"]), "{host}");
-    // Its log is whole up to its early end, and a replay reports the injection.
+    // The log of the run is whole up to its early end, and a replay reports the injection.
     let (replayed, _) = expect(cluster.path(), "replay r", 0);
     assert!(replayed.contains("interference was injected"), "{replayed}");
 }

@@ -273,8 +273,8 @@ const LONGEST: f64 = 30.0;
 /// Events of a drawn world per real second: few enough for the agents of all pairs.
 const PACE: f64 = 5_000.0;
 
-/// The speed at which a drawn world takes some seconds. `None` if the world has too many events, or a policy that no
-/// actor can follow in real time.
+/// The speed at which a drawn world takes some seconds. `None` if the world has too many events, or cannot run in real
+/// time.
 fn speed(text: &str) -> Option<f64> {
     let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
     let experiment = Experiment::plan("drawn.toml", text, &overrides).ok()?;

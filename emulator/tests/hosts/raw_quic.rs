@@ -102,7 +102,7 @@ impl RawClient {
         packets.into_values().collect()
     }
 
-    /// Connects and stays silent: with a certificate the handshake ends, and no hello follows.
+    /// Connects and stays silent: with a certificate the handshake completes, and no hello follows.
     pub async fn stays_silent(&self, address: SocketAddr) -> quinn::Connection {
         within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap()
     }

@@ -11,10 +11,10 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
-/// Maximum time that a machine of two loaded cores adds to a response or makespan. Emulated seconds equal real seconds
-/// here.
+/// Maximum time that a machine of two loaded cores adds to a response time or makespan, s. Emulated seconds equal real
+/// seconds here.
 const MACHINE_BUDGET_S: f64 = 1.0;
-/// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
+/// The largest bound of a clock error on loopback, s: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;
 
 /// Checks a time on hosts against the time in virtual time. Both runs have the same jobs, but schedulers draw other
@@ -243,7 +243,8 @@ fn a_run_that_loses_two_hosts_one_after_the_other_ends_with_its_measurements() {
     finish(cluster.run("again", ""), 0);
 }
 
-/// A sweep that loses a host has all its results: the run is executed again on the remaining hosts, as all later ones.
+/// A sweep that loses a host has all its results: the run is executed again on the remaining hosts, and so are all
+/// later runs.
 #[test]
 fn a_sweep_continues_on_the_remaining_hosts() {
     let mut cluster = Cluster::start("");
@@ -277,7 +278,7 @@ fn a_sweep_continues_on_the_remaining_hosts() {
     let manifest = cluster.manifest("r");
     assert_eq!(manifest["hosts"][1]["lost"].as_array().unwrap().len(), 1, "{manifest}");
     assert!(!cluster.path().join("r/failed").exists());
-    // The inputs of the attempt that was cut off are kept beside those of the attempt that counts.
+    // The inputs of the attempt that was cut off are kept beside those of the last attempt.
     let (replayed, _) = expect(cluster.path(), "replay r", 0);
     assert!(replayed.contains("effects identical"), "{replayed}");
 }
@@ -380,7 +381,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
     let mut cluster = Cluster::start("");
     let run = cluster.run("r", &format!("{LONG} --set {crash} --set workload.synthetic.jobs=200"));
     cluster.until_running();
-    // The others have passed the time of the crash, which they can only together with the third.
+    // The other hosts have passed the time of the crash. No host can run far ahead, so the third one has passed it too.
     cluster.reached("r", &[0, 1], 2);
     cluster.agents[2].kill().unwrap();
     let said = finish(run, 0);
@@ -431,7 +432,7 @@ fn errors_of_bad_input_name_the_input() {
     let folder = binary::folder();
     let path = folder.path();
     fs::write(path.join("odd.toml"), "[[host]]\nname = \"h1\"\nadress = \"127.0.0.1:1\"\n").unwrap();
-    // Nobody listens there.
+    // No process listens at this address.
     expect(path, "certs ids --host h1=127.0.0.1:9", 0);
     binary::refuses_all(path, BAD);
     assert!(!path.join("r").exists(), "a refused run leaves no folder");

@@ -157,7 +157,7 @@ async fn a_client_with_a_wrong_hello_is_refused() {
     let folder = rig.net.folder("h3");
     let mut other_version = hello("h3");
     other_version[codec::PREFIX] = 99;
-    // The same version with a message more.
+    // A build of the same version with one more kind of message.
     let build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
     let both = format!("runs volary {build} and h1 runs volary {}: install", engine());
     let speaks = format!("protocol 99, but this volary has {}: install the same version", codec::PROTOCOL);

@@ -260,7 +260,8 @@ fn check_experiments(published: bool) {
         let text = fs::read_to_string(path).unwrap();
         if text.contains("[workload.gossip]") {
             let set = ["cluster.nodes=10", "workload.gossip.duration=500s"].map(str::to_owned);
-            // Faults name members by number, and neighbours are fewer than members.
+            // The number of nodes is kept where faults name members by number, or members have a fixed number of
+            // neighbours.
             let keeps_nodes =
                 ["nodes = 1\n", "nodes:", "node:", "regular"].iter().any(|word| text.contains(word));
             return lines(name, path, if keeps_nodes { &set[1..] } else { &set });

@@ -237,7 +237,8 @@ fn validate_compares_runtimes_and_checks_their_differences() {
     assert!(err.contains("nothing to compare"), "{err}");
 }
 
-/// Gossip in real time has the same jobs, and the staleness of virtual time within the lateness budget.
+/// A policy with caches has the same jobs in real time as in virtual time, and the same staleness within the lateness
+/// budget.
 #[test]
 fn caches_are_as_stale_as_in_virtual_time() {
     let _machine = crate::machine();

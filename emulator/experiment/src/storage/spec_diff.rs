@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_without_a_common_cell_counts_as_another_one() {
+    fn experiments_without_a_common_run_are_different_experiments() {
         let with = |cells: &[&str], spec: Value| Manifest { spec, ..manifest(cells) };
         let old = with(&["a", "b"], json!({"seed": 1, "file": "x.toml", "run": {"speed": 1.0}}));
         let same = with(&["c"], json!({"seed": 1, "file": "./x.toml", "run": {"speed": 1.0}}));

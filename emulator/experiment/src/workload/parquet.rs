@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_lists_states_what_tasks_wait_for() {
+    fn a_parquet_column_of_lists_gives_the_dependencies_of_tasks() {
         let schema = "message tasks { required int32 submit; required int32 run; required int32 job; required int32 task; \
             required group after (LIST) { repeated group list { required int32 element; } } }";
         let schema = Arc::new(parse_message_type(schema).unwrap());
