@@ -44,7 +44,7 @@ pub enum Fleet {
 pub struct StudyControl {
     /// Stops every run as soon as possible.
     pub stop: AtomicBool,
-    /// Emulated seconds per real second of runs in virtual time; `None` for as fast as the processor goes.
+    /// Emulated seconds per real second of runs in virtual time; `None` for no limit.
     pub pace: Option<f64>,
     /// Observers, such as the progress bar and the live page.
     pub observers: Vec<Arc<dyn StudyObserver>>,

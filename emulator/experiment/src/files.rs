@@ -255,7 +255,7 @@ impl Files {
         // A pipe may never have a writer, a device may never end.
         Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a pipe or device; copy what it gives into a file",
+            "it is a pipe or device; copy its content into a file",
         ))
     }
 

@@ -208,7 +208,7 @@ impl fmt::Display for OnOffFit {
                 let share = 100.0 * fit.unfinished;
                 writeln!(
                     f,
-                    "the trace is too short to tell models apart ({share:.0} % of the lengths have no end in it)."
+                    "the trace is too short to tell models apart (its end cuts off {share:.0} % of the lengths)."
                 )?;
                 continue;
             };

@@ -28,8 +28,8 @@ impl Interval {
         Self::beyond(values, NOISE * size)
     }
 
-    /// The interval of independent values. A half-width up to `noise` counts as zero, and then so does a mean up to
-    /// `noise`.
+    /// The interval of independent values. A half-width of at most `noise` becomes zero, and then a mean of at most
+    /// `noise` becomes zero too.
     fn beyond(values: &[f64], noise: f64) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let count = values.len();

@@ -61,7 +61,7 @@ fn every_shipped_experiment_can_be_bundled() {
     // The list of pinned experiments names all shipped experiments.
     let pinned = fs::read_to_string(root.join("tests/pinned/experiments.tsv")).unwrap();
     let names: BTreeSet<&str> = pinned.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    // These read traces that may not be redistributed and that no generator can replace.
+    // These experiments read traces that may not be redistributed and that no generator can replace.
     let bundled: Vec<_> = names
         .iter()
         .filter(|name| !name.starts_with("traces/"))

@@ -94,7 +94,7 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));
     assert!(replayed["measured"].as_array().unwrap().iter().all(|line| line["replayed"] == line["recorded"]));
     assert_eq!(replayed["injections"], summary["injections"]);
-    // The run counts as finished.
+    // The run is finished, so `--resume` does not repeat it.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(
         said.contains("kept 1 of 1 run (1 with injections, which are not repeated), running 0"),

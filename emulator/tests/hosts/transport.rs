@@ -229,7 +229,7 @@ async fn invalid_frames_end_only_their_link() {
 async fn losses_are_counted_in_parcels() {
     let mut rig = Rig::new(Options::default()).await;
     let mut peer = RawPeer::join(&mut rig).await;
-    // Of thirteen parcels three to ten are lost, and the first three arrive twice.
+    // Of thirteen parcels, the parcels 3 to 10 are lost, and the parcels 0 to 2 arrive twice.
     for (first, parcels) in [(0, 3), (11, 2), (0, 3)] {
         let parcels: Vec<_> = (first..first + parcels).map(parcel).collect();
         peer.datagram(&batch(u64::from(first), &parcels)[codec::PREFIX..]);

@@ -27,7 +27,7 @@ fn a_crate_is_written_under_its_name() {
     assert!(again.contains("my-own exists") && again.contains("--out"), "{again}");
 }
 
-/// No crate of volary is published: a new crate depends on a clone. This is the clone of `--source`, or else the clone
+/// A new crate depends on a clone, since no crate of volary is published: on the clone of `--source`, or else the clone
 /// around the current folder, or else the clone around the program.
 #[test]
 fn a_new_crate_depends_on_the_clone_that_is_named_or_found() {

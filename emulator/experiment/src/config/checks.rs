@@ -39,8 +39,7 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
             "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
         (&["run", "real"], message, "leave out run.real to time copies, or leave out cluster.shared")
     } else if !file.service.sensitivity.is_empty() && file.run.burning().is_some() {
-        let message =
-            "`service.sensitivity`: a copy that burns a real core suffers what the core suffers".to_owned();
+        let message = "`service.sensitivity` has no effect on a copy that burns a real core".to_owned();
         (&["service", "sensitivity"], message, "leave out run.real to time copies, or leave out the key")
     } else if file.workload.gossip().is_some() && file.interference.is_some() && !on_cores {
         let message = "`interference` slows cores down, and members of a gossip group use none".to_owned();
@@ -57,7 +56,8 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
             "leave it out; workload.gossip.warmup and duration bound what is measured",
         )
     } else if file.run.measure == Some(Measure::Auto) && file.run.runtime != RuntimeKind::Virtual {
-        let message = "`run.measure`: \"auto\" needs two equal runs, and real time has none".to_owned();
+        let message =
+            "`run.measure`: \"auto\" needs two equal runs, and no two runs in real time are equal".to_owned();
         let help =
             "give bounds such as { from = \"10 %\" }; a run in virtual time says where \"auto\" begins";
         (&["run", "measure"], message, help)

@@ -177,7 +177,7 @@ pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// How each policy binds tasks to nodes; `None` if all bind in the same way.
+/// The ways in which policies bind tasks to nodes; `None` if all bind in the same way.
 fn binding(experiment: &Experiment) -> Option<String> {
     let (mut by, mut seen) = (BTreeMap::<Binds, Vec<&str>>::new(), BTreeSet::new());
     for point in &experiment.points {

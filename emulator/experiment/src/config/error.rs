@@ -136,8 +136,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The similarity of two names, from 0 to 1. Jaro's similarity is low for short names; therefore one edit, or one swap
-/// of neighbours such as `rnu` for `run`, is enough to count as similar.
+/// The similarity of two names, from 0 to 1. Jaro's similarity is low for short names; therefore names that differ by
+/// one edit, or by one swap of neighbours such as `rnu` for `run`, are similar too.
 fn similarity(word: &str, candidate: &str) -> f64 {
     let [word, candidate] = [word, candidate].map(|name| name.to_lowercase().replace(['_', '-'], ""));
     let jaro = strsim::jaro_winkler(&word, &candidate);

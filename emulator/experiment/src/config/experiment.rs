@@ -1,7 +1,7 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
 //!
-//! Its identity is a hash of everything a result depends on; a finished run is recognised by this hash. A [`Bundle`] is
-//! an experiment with every file it names, for a machine without these files.
+//! The id of a run is a hash of everything that its result depends on; finished runs are recognised by it. A [`Bundle`]
+//! is an experiment with every file it names, for a machine without these files.
 //!
 //! A manifest has the points of an experiment without the long lists of their worlds: a trace of interference or an
 //! empirical distribution may have a million values, which each point would repeat. The manifest records the checksum

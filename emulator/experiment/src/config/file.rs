@@ -121,7 +121,7 @@ pub struct ClaimSection {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuntimeKind {
-    /// Discrete events, as fast as the processor goes.
+    /// Discrete events in virtual time, as fast as the processor allows.
     #[default]
     Virtual,
     /// Real time × `speed`, one process.

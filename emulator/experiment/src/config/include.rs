@@ -120,7 +120,7 @@ fn read_profile<'t>(
 /// Replaces `workload.mix.classes` by the classes of the file it names.
 ///
 /// # Errors
-/// When the file cannot be read, is not TOML, or holds something else, and when the mix has classes of its own.
+/// When the file cannot be read, is not TOML or not a file of classes, or the mix has classes of its own.
 pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
     let Some((at, named)) = document.find(&["workload", "mix", "classes"]) else { return Ok(()) };
     if named.get_ref().is_table() {

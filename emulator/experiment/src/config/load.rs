@@ -137,8 +137,8 @@ fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
     (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
 }
 
-/// The work per second that the jobs of a run bring if they are drawn under `seed`. `None` if all jobs arrive at once,
-/// or have too many tasks.
+/// The work per second of the jobs that are drawn under `seed`. `None` if all jobs arrive at once, or have too many
+/// tasks.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;

@@ -55,7 +55,7 @@ impl Experiment {
                 path: path.to_owned(),
                 why: io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "its path is not UTF-8, and results have to state it",
+                    "its path is not UTF-8, so results cannot state it",
                 ),
                 help: "rename the file or its folder, or go to the folder and name the file alone".to_owned(),
             });
@@ -370,8 +370,8 @@ impl Planner<'_> {
         }
         let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies with one scheduler and without auxiliary actors have the same machines, and so have those with all
-        // schedulers: one of each kind is checked for all.
+        // Without auxiliary actors, all policies with one scheduler have the same machines, and so have all policies
+        // with several schedulers. One policy of each kind is checked.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
         let (central, distributed): (Vec<_>, Vec<_>) =

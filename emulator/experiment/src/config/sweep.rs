@@ -101,7 +101,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
 /// Removes keys given by `--set` from the rows of the sweep, which would otherwise replace the given value.
 ///
 /// # Errors
-/// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
+/// When `--set` gives all or a part of a swept key, or a part of a key that a row sets as a whole.
 fn leave_out(
     document: &mut Document<'_>,
     key: &str,

@@ -134,7 +134,7 @@ pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Sp
         let [every, last] = [every, last].map(|span| number::seconds(span.as_secs_f64()));
         format!(
             "policy `{}`: a node sends a heartbeat every {every}, and all jobs arrive within {last}: schedulers decide \
-             before the first heartbeat of some nodes, which the age of information does not count; shorten `heartbeat`",
+             before the first heartbeat of some nodes, and the age of information omits these nodes; shorten `heartbeat`",
             entry.label()
         )
     })
@@ -167,7 +167,7 @@ pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
     (shown > Span::ZERO && first >= shown).then(|| {
         let [first, shown] = [first, shown].map(|span| number::seconds(span.as_secs_f64()));
         format!(
-            "the first job arrives after {first}, and timelines show the first {shown} of a run: these are empty; lengthen \
+            "the first job arrives after {first}, and timelines show the first {shown} of a run, so timelines are empty; lengthen \
              run.record.timeline"
         )
     })
@@ -234,12 +234,12 @@ fn divided(world: &Resolved) -> Option<String> {
     let lasts = |fault: &FaultSpec| matches!(fault, FaultSpec::Partition(of) if of.at + of.lasting >= end && of.at < end);
     let at = world.network.fault.iter().position(lasts)?;
     let (what, longer) = match &gossip.updates {
-        Some(_) => ("coverage and ages include", "workload.gossip.drain"),
-        None => ("false deaths include", "workload.gossip.duration"),
+        Some(_) => ("coverage and ages", "workload.gossip.drain"),
+        None => ("false deaths", "workload.gossip.duration"),
     };
     Some(format!(
-        "network.fault[{at}], a partition, lasts to the end of the run: members on its two sides learn nothing of each \
-         other any more, which {what}; end it earlier, or lengthen {longer}"
+        "network.fault[{at}], a partition, lasts to the end of the run: its two sides exchange no messages from then \
+         on, which {what} include; end it earlier, or lengthen {longer}"
     ))
 }
 

@@ -27,11 +27,11 @@ use volary_engine::results::{
 use crate::number;
 use crate::stats::{t_975, wilson};
 
-/// Lateness, as a part of the median delay, from which a delivery counts as late.
+/// Lateness, as a part of the median delay, above which a delivery is late.
 pub const DELAY_PART: f64 = 0.1;
-/// Lateness, as a part of the median copy, from which a delivery counts as late if messages take no time.
+/// Lateness, as a part of the median copy, above which a delivery is late if messages take no time.
 pub const ZERO_DELAY_PART: f64 = 0.01;
-/// Lateness, as a part of the median copy, from which a timer or the end of a copy counts as late.
+/// Lateness, as a part of the median copy, above which a timer or the end of a copy is late.
 pub const TASK_PART: f64 = 0.05;
 /// Limit on the share of late events.
 const LATE_SHARE: f64 = 0.01;
@@ -243,7 +243,7 @@ impl Judge {
         }
         if let Some(steal) = host.steal_share.filter(|&steal| steal > STEAL) {
             let says = format!("the hypervisor kept {} of its processor time", number::percent(steal));
-            let remedy = Remedy::Words("run on processors of its own, or at a lower speed");
+            let remedy = Remedy::Words("run on dedicated processors, or at a lower speed");
             self.add(Departure::Steal, (steal, STEAL), says, remedy);
         }
     }

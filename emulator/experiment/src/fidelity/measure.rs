@@ -49,7 +49,7 @@ pub struct Evidence<'a> {
 
 impl JobsMet {
     /// The jobs of a run that ended at `now` for the reason `over`. Jobs that arrive shortly before the limit, within a
-    /// second of real time and a tenth of the run, do not count as missing, nor do jobs of a client that faults stop.
+    /// second of real time and a tenth of the run, are not missing, nor are jobs of a client that faults stop.
     fn of(world: &World, (accounts, over, now): (&Accounts, EndReason, Time), speed: f64) -> Self {
         let (jobs, faults) = (world.workload(), world.faults());
         let (layout, all) = (world.layout(), u64::from(jobs.chains()));

@@ -25,7 +25,7 @@ const TIMELINES: usize = RUNS + 1;
 /// The study of one study directory, finished or not.
 ///
 /// # Errors
-/// When the folder holds no run, or a file in it is damaged.
+/// When the folder holds no study, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
     load_stored(root, load_manifest(root)?, &RunStore::open(root)?)
 }

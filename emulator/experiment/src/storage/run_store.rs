@@ -232,8 +232,8 @@ impl RunStore {
         batches.flatten()
     }
 
-    /// Appends a finished run completely or not at all. Afterwards the run counts as finished, and `record` refers to
-    /// its rows.
+    /// Appends a finished run completely or not at all. Afterwards the run is finished, and `record` refers to its
+    /// rows.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -114,7 +114,7 @@ impl Study {
         self.records().any(|record| record.summary.jobs.submitted > 0)
     }
 
-    /// How each policy binds tasks to nodes, in words; `None` if all bind in the same way.
+    /// The ways in which policies bind tasks to nodes, in words; `None` if all bind in the same way.
     pub fn binding(&self) -> Option<String> {
         self.records().next()?;
         let (_, said) = self.manifest.world.iter().find(|(name, _)| name == BINDING)?;

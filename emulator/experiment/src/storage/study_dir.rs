@@ -169,8 +169,7 @@ impl StudyDir {
     /// Stores a finished run and removes the log of an earlier failure; returns the record.
     ///
     /// # Errors
-    /// When the folder cannot be written. The run then counts as missing, unless only the summary line could not be
-    /// written.
+    /// When the folder cannot be written. The run is then missing, unless only its summary line could not be written.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
         self.clock_error(&measured.summary)?;
         let load = self.loads.get(&measured.summary.cell).copied().flatten();

@@ -75,7 +75,7 @@ impl Parts {
             of = of.max(all);
             if let Some(other) = found.insert(number, path.clone()) {
                 let names = [&other, &path].map(|path| path.display().to_string()).join(" and ");
-                return Err(WorkloadError::Trace(format!("{names} are the same part; delete a file")));
+                return Err(WorkloadError::Trace(format!("{names} are the same part; delete one")));
             }
         }
         let missing = missing(&found);
