@@ -169,8 +169,8 @@ fn a_program_whose_runs_of_one_seed_differ_gives_a_warning() {
     assert!(err.contains("external: two runs of seed 3 differ"), "{err}");
 }
 
-/// The misbehaviour `$1` of a shell script of round robin, which begins at request number `$2`; `$3` is the level of
-/// the program.
+/// The start of a shell script. `misbehave` does what its argument names; the script calls it with `$1` at request
+/// number `$2`. `$3` is the level of the program.
 const MISBEHAVES: &str = r#"#!/bin/sh
 misbehave() {
   case $1 in

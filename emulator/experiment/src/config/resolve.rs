@@ -273,7 +273,7 @@ impl Planner<'_> {
         Ok(resolved)
     }
 
-    /// The interference of the file without its injections, `None` if the file has none, and the injections.
+    /// The interference of the file without its injections (`None` if the file has no other), and the injections.
     fn injections(
         &self,
         document: &Document<'_>,

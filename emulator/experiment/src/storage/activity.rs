@@ -16,8 +16,7 @@ pub struct Activity {
     pub left_out: u64,
     /// Node of each core on the timeline.
     pub nodes: Vec<u32>,
-    /// Load of the whole cluster over time: time of a change in s, number of waiting tasks, number of cores that run a
-    /// copy.
+    /// Samples of the load of the whole cluster: time in s, number of waiting tasks, number of cores that run a copy.
     pub load: Vec<(f64, u64, u32)>,
 }
 

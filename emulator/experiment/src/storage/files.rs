@@ -67,8 +67,8 @@ fn retried(tries: u32, take: impl Fn() -> Result<(), TryLockError>) -> Result<()
 }
 
 /// Refuses a folder without a study that contains foreign files, or study directories that are not in `kept` and would
-/// be hidden. Accepted are files from the beginning of a study, hidden files, logs other than those of runs and inputs,
-/// and the files that a file system puts into its root folder.
+/// be hidden. Accepts files from the beginning of a study, hidden files, logs other than those of runs and inputs, and
+/// the files that a file system puts into its root folder.
 ///
 /// # Errors
 /// [`Error::Foreign`], [`Error::Collection`], or an error of reading the folder.

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_decode_to_the_measured_executions() {
+    fn slices_decode_to_the_measured_copies() {
         let records = records(2);
         let mut bytes = Vec::new();
         assert!(!write(&mut bytes, records.iter(), CAP_BYTES).unwrap());

@@ -344,7 +344,7 @@ impl CellGroup {
     }
 
     /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Labels that the
-    /// experiment does not name, such as users, follow in descending order of their jobs; `other` is last.
+    /// experiment does not name, such as users, follow in descending order of their numbers of jobs; `other` is last.
     pub fn classes(&self) -> Vec<&str> {
         let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {

@@ -1,7 +1,7 @@
 //! The rows of a Parquet file as lines of JSON objects, which the reader of tables takes.
 //!
 //! The decoder panics on some damaged files; such a panic becomes an error. The first use of the decoder sets a panic
-//! hook for the whole process. The hook hides the panics of a thread while it decodes, and passes all others to the
+//! hook for the whole process. The hook hides panics of a thread that is decoding, and passes all others to the
 //! previous hook.
 
 use std::any::Any;

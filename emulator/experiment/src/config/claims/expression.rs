@@ -39,7 +39,7 @@ impl Expression {
 
     /// The distinct numbers that checks compare; for a distribution, its median.
     pub fn of_checks<'a>(checks: impl Iterator<Item = &'a str>) -> Vec<Self> {
-        // Checks repeat from cell to cell.
+        // The same check may occur for each cell.
         let (mut found, mut known): (Vec<Self>, BTreeSet<&str>) = (Vec::new(), BTreeSet::new());
         for check in checks.filter(|text| known.insert(*text)).filter_map(|text| Check::parse(text).ok()) {
             for path in check.metrics().into_iter().map(|metric| metric.path.join(".")) {

@@ -372,7 +372,7 @@ const ROWS: [Row; 10] = [
     (
         "3.5",
         "longer or larger jobs often terminate unsuccessfully",
-        "the tenth of the jobs with most CPU-hours finish or time out 10 points less often than all jobs",
+        "the tenth of the jobs with most CPU-hours finishes or times out 10 points less often than all jobs",
         |d| {
             let outcomes = d.outcomes.as_ref()?;
             let (longest, all) = (outcomes.successful_of_longest, outcomes.successful);

@@ -141,7 +141,7 @@ fn a_cell_without_results_is_not_tested() {
 
 /// The medians are 127 and 166 s: each seed alone is far from 146 s, their mean is not.
 #[test]
-fn a_check_with_a_tolerance_is_within_noise_if_a_bound_of_it_is() {
+fn a_tolerance_check_is_within_noise_if_either_bound_is() {
     let here = json!({ "s.k": 0 });
     let lines = [(1, 127.0), (2, 166.0)].map(|(seed, p50)| line("a", &here, seed, p50));
     for (percent, verdict, unsure) in
