@@ -11,7 +11,7 @@
 //! | [`control`] | stop flag and observers of a study |
 //! | [`fidelity`] | how far a run in real time departed from the configuration |
 //! | [`codec`] | messages and records as bytes |
-//! | [`stats`], [`number`], [`sanitize`] | statistics over replications; numbers formatted for people; untrusted text made safe to show |
+//! | [`stats`], [`number`], [`sanitize`] | statistics over replications; numbers formatted for people; foreign text made safe |
 //! | [`cost`], [`parallel`], [`guard`], [`atomic_file`] | CPU time and memory; work on all processors; locks; files replaced as a whole |
 
 #![deny(unsafe_code)]
