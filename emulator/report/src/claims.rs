@@ -24,8 +24,8 @@ pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> S
     out
 }
 
-/// What a reader must know about a claim whose trace was not found: that its verdict is on the jobs of a generator, or
-/// what the verdict would be on them.
+/// A remark on a claim whose trace was not found: its verdict is on the jobs of a generator, or it was not tested, and
+/// the remark states the verdict on these jobs. `None` if no trace was replaced.
 pub(super) fn on_generated(claim: &ClaimResult) -> Option<String> {
     if let Some(verdict) = claim.on_generated() {
         return Some(format!("on the jobs of a generator, in place of the trace: {}", verdict.word()));
@@ -118,7 +118,7 @@ fn absences(claim: &ClaimResult) -> Option<String> {
     Some(Vec::from_iter(unique).join(", "))
 }
 
-/// The check of a finding, which names the check and the cell.
+/// The check in the name of a finding, without the cell: `a < b` of `a < b [x=1]`.
 pub(super) fn check(what: &str) -> &str {
     what.split(" [").next().unwrap_or(what)
 }

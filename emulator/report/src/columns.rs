@@ -85,8 +85,9 @@ impl SummaryColumn {
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
     }
 
-    /// The numbers of rows, each for a policy and one class of its jobs or all jobs, and whether each is the best of
-    /// its class; `None` if a class has no best one. Numbers that are written like the best are marked like it.
+    /// The numbers of rows, each of a policy and a class of its jobs or all jobs, with a mark that tells whether the
+    /// number is the best of its class; `None` if the class has no best number. Numbers with the same text have the
+    /// same mark.
     pub(super) fn numbers(
         &self,
         group: &CellGroup,
@@ -105,7 +106,7 @@ impl SummaryColumn {
             .filter(|(runs, class, _)| is_best(runs, *class))
             .map(|(_, class, text)| (class, text))
             .collect();
-        // Where all numbers are written alike, none is the best.
+        // If all numbers of a class have the same text, none is the best.
         let is_alike = |class| {
             let mut texts = written().filter(|found| found.1 == class).map(|found| found.2);
             let first = texts.next();
@@ -119,12 +120,12 @@ impl SummaryColumn {
         (column, marks)
     }
 
-    /// Whether a policy's number can be the best. A number that unfinished jobs would change cannot.
+    /// Whether a policy's number can be the best: not if jobs are unfinished and would change the number.
     fn is_comparable(&self, runs: &PolicyRuns) -> bool {
         !self.metric.censored || runs.runs.iter().all(|run| run.summary.not_finished() == 0)
     }
 
-    /// Whether a run has a number of the column that is worth showing.
+    /// Whether the column is worth showing: a run has a number for it, or, with `shown_if`, a positive one.
     pub(super) fn is_worth<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> bool {
         let mut runs = runs.into_iter();
         match self.shown_if {
@@ -181,7 +182,8 @@ impl FromStr for PickedColumn {
         }
         if wanted.starts_with("values.") {
             return Err(format!(
-                "`{text}` is a number that a program notes: the table has these below its rows, and claims can use it"
+                "`{text}` is a value recorded by a program and has no column: means are below the table, and claims \
+                 can use it"
             ));
         }
         let of_class = SummaryColumn::all().filter_map(|column| {

@@ -103,8 +103,8 @@ fn keep_cells(study: &mut Study, key: &str, wanted: &[&str]) -> Result<(), Selec
     Ok(())
 }
 
-/// The value that a text names: the value with this text or these words, where numbers and durations are compared by
-/// value. Otherwise the only value that ends with these words: the parameter of a distribution is enough.
+/// The value that a text names: the value with this text, where numbers and durations are compared by value. Without
+/// such a value, the only value that ends with these words, so that the parameter of a distribution is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();

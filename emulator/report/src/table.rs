@@ -13,7 +13,7 @@ use super::{claims, fidelity};
 use crate::choice;
 
 /// The note on cells with missing runs.
-pub(super) const PARTIAL: &str = "Cells without some of their runs name no best policy.";
+pub(super) const PARTIAL: &str = "No best policy is named in cells with missing runs.";
 
 /// The text of a study: a table per cell with a row per policy, where the best of each column is starred; then the
 /// claims.

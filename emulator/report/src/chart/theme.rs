@@ -40,8 +40,8 @@ const FAMILIES: [&[&str]; COLOURS - 1] = [
 /// Number of shades of a family of messages; no family has more kinds.
 const SHADES: usize = 24;
 
-/// The number of the family of a kind of message, and the place of the kind in it. Kinds of policies of other crates
-/// have places by their letters.
+/// The index of the family of a kind of message, and the index of the kind in the family. A kind of no family, such as
+/// one of another crate's policy, has an index computed from its letters.
 pub fn message(kind: &str) -> (usize, usize) {
     let family = |kind: &str| {
         let first = kind.split('.').next().unwrap_or_default();
@@ -128,8 +128,8 @@ pub(super) fn mark(i: usize) -> (&'static str, &'static [(f64, f64)]) {
     (if look < MARKS.len() { "dot" } else { "ring" }, MARKS[look % MARKS.len()])
 }
 
-/// The distance of the n-th policy's first mark from the start of its line, where marks are 1 apart: marks of lines
-/// that coincide then do not overlap.
+/// The distance of the n-th policy's first mark from the start of its line, as a part of the distance between marks. It
+/// differs between policies, so that marks of coinciding lines do not overlap.
 pub(super) fn first_mark(i: usize) -> f64 {
     (look(i) as f64 + 0.5) / LOOKS as f64
 }

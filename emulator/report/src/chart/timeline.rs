@@ -19,9 +19,9 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline. Callers shorten the window to keep it.
 pub const BLOCKS: usize = 700;
 
-/// Limit on the length of the window in a run that ends with its record, in starts of the last execution.
+/// Limit on the end of the window, as a multiple of the start of the last execution, if the run ends with its record.
 const FAR: f64 = 3.0;
-/// The limit in a longer run, of which the rest would be empty.
+/// The same limit if the run is longer than its record: the rest of the timeline would be empty.
 const NEAR: f64 = 1.1;
 
 const LEFT: f64 = 62.0;
@@ -37,7 +37,7 @@ pub struct Shades<'a> {
     pub injected: &'a [(u32, f64, f64)],
 }
 
-/// What timelines beside each other have in common.
+/// The rows, times and width that timelines beside each other share.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// The cores, ascending; each has a row, so that rows of several timelines line up.
@@ -192,7 +192,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The extent of a timeline of `cores` in a run of a length in s, with a limit of `blocks` on the drawn blocks.
+    /// The extent of a timeline of `cores` in a run of `length` s, with a limit of `blocks` on the drawn blocks.
     pub fn of(
         slices: &[Slice],
         bursts: &[(u32, f64, f64, f64)],

@@ -2,7 +2,7 @@
 const root=document.documentElement,link=document.getElementById('link'),pause=document.getElementById('pause');
 const waiting=new Map();let paused=false,over=false;
 const say=(text,bad)=>{link.textContent=text;link.className=bad?'bad':''};
-// What is scrolled or focused stays so when its section is replaced.
+// Scroll positions and focus survive the replacement of a section.
 const parts=box=>[...box.querySelectorAll('.scroll,.news,.card')];
 const put=(id,html)=>{const section=document.getElementById(id);if(!section)return;
 const box=section.querySelector('div'),before=parts(box).map(part=>[part.scrollLeft,part.scrollTop]);

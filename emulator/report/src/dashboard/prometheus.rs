@@ -36,7 +36,7 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     };
     text.family("volary_jobs", "gauge", "Number of jobs of the runs that have begun.");
     begun().for_each(|(policy, jobs, _)| text.sample("volary_jobs", &[("policy", policy)], jobs));
-    text.family("volary_jobs_finished", "gauge", "Number of finished jobs of these runs.");
+    text.family("volary_jobs_finished", "gauge", "Number of finished jobs of the runs that have begun.");
     begun().for_each(|(policy, _, done)| text.sample("volary_jobs_finished", &[("policy", policy)], done));
     let Some(cell) = &snapshot.cell else { return text.0 };
     let name = cell_name(&cell.cell);
@@ -73,21 +73,24 @@ type RunNumber = (&'static str, &'static str, &'static str, fn(&Snapshot, &RunVi
 
 const NUMBERS: [RunNumber; 7] = [
     ("volary_clock_seconds", "gauge", "Emulated time of the run.", |_, run| run.at_s),
-    ("volary_jobs_submitted", "counter", "Number of its submitted jobs.", |_, run| {
+    ("volary_jobs_submitted", "counter", "Number of submitted jobs of the run.", |_, run| {
         run.counts.jobs_submitted as f64
     }),
-    ("volary_tasks_finished", "counter", "Number of its finished tasks.", |_, run| {
+    ("volary_tasks_finished", "counter", "Number of finished tasks of the run.", |_, run| {
         run.counts.tasks_finished as f64
     }),
-    ("volary_tasks_waiting", "gauge", "Number of its waiting tasks.", |_, run| {
+    ("volary_tasks_waiting", "gauge", "Number of waiting tasks of the run.", |_, run| {
         run.counts.tasks_waiting as f64
     }),
-    ("volary_copies_running", "gauge", "Number of its running copies.", |_, run| {
+    ("volary_copies_running", "gauge", "Number of running copies of the run.", |_, run| {
         run.counts.copies_running as f64
     }),
-    ("volary_messages_dropped", "counter", "Number of lost datagrams and returned messages.", |_, run| {
-        run.dropped as f64
-    }),
+    (
+        "volary_messages_dropped",
+        "counter",
+        "Number of lost datagrams and returned stream messages of the run.",
+        |_, run| run.dropped as f64,
+    ),
     (
         "volary_disturbances",
         "gauge",

@@ -234,8 +234,8 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
     }
 }
 
-/// The injections from outside into any run, and the faults and injections of the displayed cell, which are the same
-/// under all policies; of each run and of the cell, those that began last first.
+/// The injections from outside into any run, then the faults and injections of the displayed cell, which are the same
+/// under all policies. Within each run, and within the cell, the latest comes first.
 fn disturbances<'a>(snapshot: &'a Snapshot) -> Markup {
     let latest_first = |all: &'a [Disturbance]| {
         let mut all: Vec<&Disturbance> = all.iter().rev().collect();

@@ -93,7 +93,7 @@ pub struct RunEntry {
     pub real_left_s: Option<f64>,
     /// The reason why the run failed; `None` if it did not.
     pub why: Option<String>,
-    /// Injections from outside into the run in the order in which they were ordered, which are kept when it ends.
+    /// Injections from outside into the run, in the order of their requests. They are kept when the run ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Disturbance>,
 }
@@ -135,7 +135,8 @@ pub struct CellView {
     pub cell: Cell,
     /// Distributions of response times of runs that have ended or are in progress.
     pub curves: Vec<CurveView>,
-    /// Of each policy the run that began last, or, for a folder, that ended last; one in progress before others.
+    /// One run of each policy: a run in progress if there is one, or else the run that began last (in a folder, the run
+    /// that ended last).
     pub runs: Vec<RunView>,
     /// Faults and injections of the experiment that have begun in one of these runs.
     pub disturbances: Vec<Disturbance>,
@@ -200,11 +201,11 @@ pub struct RunView {
     pub messages: BTreeMap<String, u64>,
     /// Number of datagrams lost and of stream messages returned to their sender.
     pub dropped: u64,
-    /// Means over the observed caches, or over the copies of a shared state.
+    /// Means over the observed caches; in a policy with a shared state, over the schedulers' copies of it.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
-    /// The cores, or evenly spaced cores of a large cluster. An ended run has those of its last sample if another run
-    /// of the cell has cores, and none otherwise.
+    /// The cores, or evenly spaced cores of a large cluster. An ended run keeps the cores of its last sample if another
+    /// displayed run of the cell has cores, and has none otherwise.
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
     pub shards: Vec<ShardView>,

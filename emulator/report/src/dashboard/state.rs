@@ -56,14 +56,15 @@ struct Plan {
     ended: BTreeMap<usize, (Sketch, u64)>,
     /// Response times of the runs in progress.
     growing: BTreeMap<usize, CurveView>,
-    /// Details of the runs in progress, and of those that the page shows or would show of a cell with open runs.
+    /// Details of the runs in progress, of the ended runs that the page shows, and of those that it will show when
+    /// another run of their cell begins.
     views: BTreeMap<usize, RunView>,
     /// Index of the run that began last.
     latest: Option<usize>,
     /// The cores of each host in the latest run; empty unless it is on hosts.
     hosts: Vec<(String, CoreSet)>,
-    /// Injections into the latest run with their numbers, by host, in the order in which they were ordered: of
-    /// injections into one core, the last applies.
+    /// Injections into the latest run: the number of each, and its share on each host. They are in the order of their
+    /// requests: of several injections into one core, the last applies.
     injections: Vec<(u64, Vec<(String, Injection)>)>,
 }
 
@@ -162,7 +163,7 @@ impl Dashboard {
         plan.forget();
     }
 
-    /// The injection with this number into the latest run began on further hosts, or has a new end.
+    /// Reports that the injection with this number into the latest run began on these hosts, or has a new end.
     pub(super) fn inject(&self, number: u64, shares: &[(String, Injection)]) {
         let mut plan = guard(&self.state);
         match plan.injections.iter_mut().find(|(known, _)| *known == number) {
@@ -176,7 +177,7 @@ impl Dashboard {
         }
     }
 
-    /// Reports the end of a run, in this process or before it began.
+    /// Reports a run that has ended, in this process or in an earlier one.
     pub(super) fn finished(&self, record: &RunRecord) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(&record.id) else { return };
@@ -254,8 +255,8 @@ impl Plan {
         &self.cells[&cell_name(cell)]
     }
 
-    /// The runs whose details the page shows of a cell: of each policy the run that began last, one in progress before
-    /// others.
+    /// The runs of a cell whose details the page shows, one for each policy: a run in progress if there is one, or else
+    /// the run that began last.
     fn shown(&self, cell: &Cell) -> Vec<usize> {
         let rank =
             |at: &usize| (self.entries[*at].stage == RunStage::Running, self.began.get(at).copied(), *at);
@@ -269,8 +270,8 @@ impl Plan {
         shown
     }
 
-    /// Whether another run has cores beside this one that ends. In a race the policies stay side by side; of runs one
-    /// after the other, only the one in progress has cores.
+    /// Whether another displayed run of the cell has cores, so that a run that ends keeps its own. In a race the
+    /// policies stay side by side; of runs that execute one after the other, only the run in progress has cores.
     fn is_beside(&self, at: usize) -> bool {
         let has_cores = |other: &usize| *other != at && !self.views[other].cores.listed.is_empty();
         self.shown(&self.entries[at].cell).iter().any(has_cores)

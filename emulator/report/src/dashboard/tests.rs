@@ -145,7 +145,7 @@ fn record(run: &str, policy: &str, makespan_s: f64) -> RunRecord {
     RunRecord::new(run, &measured)
 }
 
-/// With several threads, runs of a cell begin when those of another have begun.
+/// With several threads, a run of a cell can begin after runs of another cell.
 #[test]
 fn ended_policies_of_a_cell_are_shown_when_the_page_returns_to_it() {
     let cells = [1, 2].map(|load| Cell::from([("load".to_owned(), json!(load))]));
@@ -205,7 +205,7 @@ fn policies_of_a_race_keep_their_cores_when_one_ends_before_the_others() {
     }
 }
 
-/// Kept runs, which end at different times, have reported nothing before their ends.
+/// Runs taken over from an earlier process report only their ends, which are at different times.
 #[test]
 fn a_scheduled_injection_is_listed_once_for_all_policies() {
     let spec = "at = \"2s\"\nfor = \"90s\"\n\
@@ -255,9 +255,9 @@ fn injections_stay_when_their_run_has_ended() {
     assert!(section.contains(says), "{section}");
 }
 
-/// Numbers of injections are random, and one that is ordered early can begin late.
+/// Numbers of injections are random, and an injection that is requested first can begin last.
 #[test]
-fn injections_apply_in_the_order_of_orders_and_are_listed_by_their_begin() {
+fn injections_apply_in_the_order_of_requests_and_are_listed_by_their_begin() {
     let cell = Cell::new();
     let dashboard = Dashboard::new(PageHeader::default(), &[expected("a", "a", &cell)]);
     StudyObserver::begin(&dashboard, &BegunRun { id: "a", policy: "a", number: 1, of: 1, jobs: 9 });

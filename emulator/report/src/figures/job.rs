@@ -96,7 +96,7 @@ const NO_RUN: &str = "no run has results";
 
 /// The number of the chosen job of the first policy, and the choice in words.
 ///
-/// `measures` is whether results count a job; others are chosen by their number only.
+/// `measures` returns whether results include a job. A job that they leave out can be chosen by its number only.
 fn choose(
     jobs: &[JobRow],
     recorded: &BTreeSet<u32>,

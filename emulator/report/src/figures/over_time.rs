@@ -14,7 +14,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::timeline::{Extent, Shades, Window, cores, timeline};
 
-/// A measure of copies over time: title, label of the axis, unit, and value.
+/// A measure of caches over time: title, label of the axis, unit, and value.
 type LookMeasure = (&'static str, &'static str, TickUnit, fn(&Look) -> f64);
 
 const MEASURES: [LookMeasure; 5] = [
@@ -110,7 +110,7 @@ pub(crate) fn timelines(
         Extent::of(&run.timeline, bursts(run, &shared), &cores, (run.summary.makespan_s, blocks))
     };
     let time = match window {
-        // Copies that began later than all of these were not recorded.
+        // The timeline ends with the latest recorded start: executions that began later are not recorded.
         Some((from, until)) => (from, first().map(|run| extent(run).begun).fold(0.0, f64::max).min(until)),
         None => (0.0, Extent::common(first().map(extent))),
     };

@@ -28,7 +28,7 @@ pub enum FigureKind {
     Heat,
     /// Share of members that had an update within a time.
     Coverage,
-    /// Ages of copies, and errors of caches, over time.
+    /// Ages and errors of caches over time.
     Caches,
     /// Executions on the first cores.
     Timeline,
@@ -133,14 +133,14 @@ pub(crate) fn usual_numbers(study: &Study) -> Vec<ChartNumber> {
 /// # Errors
 /// When the study lacks the data, or an option names something that the study lacks.
 pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
-    // Colours are the same as in the report, whatever is shown.
+    // A policy has the same colour as in the report, also if other policies are not selected.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
     let policies: Vec<&str> = all.iter().map(String::as_str).collect();
     if study.records().next().is_none() {
         return Err(FigureError::Empty);
     }
     options.selection.keep(&mut study)?;
-    // Figures of other cells have panels of the same form.
+    // The title names the selected values, since figures of other cells look alike.
     let at: Vec<String> =
         options.selection.at.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let of_cell = if at.is_empty() { String::new() } else { format!(": {}", at.join(", ")) };

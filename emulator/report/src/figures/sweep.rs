@@ -363,9 +363,9 @@ impl<'a> ShadedNumber<'a> {
     }
 }
 
-/// The depth of the shade of a value between the smallest and the largest value of its cell, and the factor to the best
-/// value as text. The best value has no shade, and the factor `strongest` the strongest; if the smallest value is not
-/// above zero, the worst value has the strongest.
+/// The depth of the shade of a value, given the smallest and the largest value of its cell, and the factor to the best
+/// value as text. The best value has depth 0, and a value worse by the factor `strongest` has depth 1. If the smallest
+/// value is not positive, factors mean nothing, and the worst value has depth 1.
 fn shade(mean: f64, (low, high): (f64, f64), better: Better, strongest: f64) -> (f64, String) {
     let (factor, part) = match better {
         Better::Less => (mean / low, (mean - low) / (high - low)),

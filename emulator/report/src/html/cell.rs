@@ -145,7 +145,7 @@ fn has_deadlines(group: &CellGroup) -> bool {
     group.policies.iter().flat_map(|runs| &runs.runs).any(|run| run.summary.deadlines.is_some())
 }
 
-/// A chart of the shares of missed deadlines, without policies under which no deadline was due.
+/// A chart of the shares of missed deadlines. Policies under which no deadline was due have no bar.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let missed = Some(runs.mean(Summary::miss_rate)).filter(|missed| missed.is_finite())?;
@@ -160,7 +160,7 @@ fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     stacked("Deadlines missed", TickUnit::Share, &bars, &[]).in_page()
 }
 
-/// A chart of the node-hours of ended jobs: without a deadline, by their deadline, after their deadline.
+/// A chart of the node-hours of ended jobs: ended by their deadline, ended after it, and best-effort.
 fn done(group: &CellGroup, view: &View<'_>) -> Picture {
     type Part = (&'static str, fn(&Deadlines) -> f64);
     const PARTS: [Part; 3] = [
@@ -231,13 +231,13 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
         } @else {
             p.hint {
                 "No copy started on the first cores within " code { "run.record.timeline" }
-                ": a longer one shows what the cores did."
+                ": a larger value records more."
             }
         }
     }
 }
 
-/// Number of jobs above which the report has no picture of a job, for which all rows are read.
+/// Number of jobs above which the report draws no single job, since that requires reading all rows of the run.
 const MOST_JOBS: u64 = 100_000;
 
 /// The slowest job of the first policy under every policy; empty for many jobs.

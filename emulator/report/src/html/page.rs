@@ -101,7 +101,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
 const SCRIPT: &str = include_str!("script.js");
 
 /// The content security policy of a page. It may load its own script, the files with cells that the script loads, and
-/// its styles, including attributes. A name in the results that a browser takes for a script does not run.
+/// its styles, including attributes. A script that is injected through a name in the results does not run.
 fn policy() -> String {
     let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
     format!(
@@ -328,8 +328,7 @@ enum BodyPlace<'a> {
 }
 
 impl Bodies {
-    /// The bodies of `count` cells, and the body of another section with its id. The other section is always
-    /// compressed.
+    /// The bodies of `count` cells, and the id and body of one further section, which is always compressed.
     fn new(count: usize, body: impl Fn(usize) -> String + Sync, other: Option<(&str, String)>) -> Self {
         let (mut plain, mut bytes): (Vec<String>, usize) = Default::default();
         while plain.len() < count && bytes <= PLAIN {

@@ -6,7 +6,7 @@ each(document.querySelectorAll('details.cell'),d=>d.open=b.dataset.open==='1')))
 document.getElementById('theme').addEventListener('click',()=>{
 const dark=root.dataset.theme?root.dataset.theme==='dark':matchMedia('(prefers-color-scheme: dark)').matches;
 root.dataset.theme=dark?'light':'dark'});
-// Cells are compressed in the page, or in scripts beside it: a page that is a file may read no other files.
+// Cells are compressed in the page, or in scripts beside it: a page opened from disk can load no other files.
 let stored={};const files={};
 window.packed=cells=>Object.assign(stored,cells);
 const fetched=file=>files[file]??=new Promise((done,fail)=>{
@@ -23,7 +23,7 @@ catch(error){cell.dataset.file=file;line.textContent=window.DecompressionStream?
 'This browser cannot decompress the cell: a newer one can.'}};
 document.addEventListener('toggle',event=>{if(event.target.open)load(event.target)},true);
 each(document.querySelectorAll('details.cell[open]'),load);
-// Columns can be sorted: up, down, and as they were.
+// Clicks sort a column: ascending, descending, original order.
 const UNITS={ns:1e-9,'µs':1e-6,ms:1e-3,min:60,h:3600,d:86400,kB:1e3,MB:1e6,GB:1e9};
 const number=text=>{const found=text.match(/^[×+±]?(-?[\d.]+(?:e-?\d+)?)(ns|µs|ms|min|[smhd%]|[kMG]?B)?/);
 return found&&found[1]*(UNITS[found[2]]||1)};

@@ -53,7 +53,7 @@ pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, ce
     }
 }
 
-/// A row of a table of numbers: a policy, and the class of its jobs, or what else the row is about.
+/// A row of a table of numbers: a policy, and a label such as a class of its jobs or a seed; `None` for all jobs.
 pub(super) type PolicyRow<'a> = (&'a str, Option<&'a str>);
 
 /// A column of a table of numbers.
@@ -79,7 +79,7 @@ impl<'a> PolicyColumn<'a> {
         Self::written(heading, meaning, &numbers, |_, text| html! { td { (text) } })
     }
 
-    /// The numbers, each in the element that `cell` makes of its row and text.
+    /// A column of numbers; `cell` makes the entry of a row from the index of the row and the text of the number.
     fn written(
         heading: &'a str,
         meaning: &'a str,
@@ -397,7 +397,7 @@ pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
     let (cpu, wall) = (sum(|engine| engine.cpu_s), sum(|engine| engine.wall_s));
     let row = |at: usize| {
         let engines = &runs[at];
-        // Results of equal runs are copies, which took no time.
+        // A run equal to an earlier one took over its results and used no CPU time.
         let events: u64 =
             engines.iter().filter(|engine| engine.cpu_s > 0.0).map(|engine| engine.events).sum();
         let cpu_s: f64 = engines.iter().map(|engine| engine.cpu_s).sum();
@@ -566,7 +566,7 @@ fn stretches(work: &RealWork) -> Vec<Markup> {
         html! {
             td { "copies" }
             td { (number::seconds(work.asked_s / work.copies.count as f64)) }
-            td { small { "as the slots have it" } }
+            td { small { "varies with the slots" } }
             td {}
             td { (number::change(work.achieved_s / work.asked_s - 1.0)) }
             (spread(work.copies.std, work.copies.count))
@@ -599,7 +599,7 @@ const HOSTS: [HostColumn; 11] = [
 /// Number of columns of hosts in the first of two tables, after the name of the host.
 const HOSTS_FIRST: usize = 6;
 
-/// The hosts of every run: what they did, then what they missed.
+/// The hosts of every run, in two tables: load and memory; then delays, losses and clock error.
 fn hosts(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
     let hosts = || certified.iter().flat_map(|(run, found)| found.hosts.iter().map(move |host| (run, host)));
     let (name, others) = HOSTS.split_at(1);
