@@ -214,9 +214,9 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
         @if !charts.is_empty() {
             h3 { "Activity and slowdown of cores" }
             p.hint {
-                "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
-                 is a copy of a task; its colour shows how it ended. Shading behind it is interference, darker for a \
-                 larger slowdown. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
+                "The first " (number::seconds(window)) " on the first cores; interference is the same under one seed. \
+                 A block is a copy of a task; its colour shows how it ended. Shading behind it is interference, darker \
+                 for a larger slowdown. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
                  marks copies that continue beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
             }
             (legend_of(&legend))

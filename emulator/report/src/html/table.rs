@@ -278,7 +278,7 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
                 "Policies meet the same world under the same seed. The interval is Student's t over the differences, \
                  95 %; bold where it excludes zero."
             } @else {
-                "One replication: the differences have no interval. " code { "--repeat" } " adds some."
+                "One replication: the differences have no interval. " code { "--repeat 5" } " gives intervals."
             }
         }
     }
