@@ -81,7 +81,7 @@ fn legend(slices: &[Slice], shades: Shades<'_>, window: Window<'_>) -> Vec<Legen
     legend.extend(bursts.then_some(("burst", "core slowed down")));
     let injected = shades.injected.iter().any(|found| window.has(found.0, found.1, found.2));
     legend.extend(injected.then_some(("injected", "interference injected")));
-    legend.extend(copies().any(|copy| window.time.1 < copy.end).then_some(("arrow", "goes on")));
+    legend.extend(copies().any(|copy| window.time.1 < copy.end).then_some(("arrow", "continues")));
     legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
 }
 
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(common(11.0, &[short, &longest]), 27.0);
         let drawn = |slices| drawn(slices, Shades::default(), (0.0, 27.0));
         assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
-        assert!(drawn(&longest).contains(">goes on</text>") && !drawn(long).contains("goes on"));
+        assert!(drawn(&longest).contains(">continues</text>") && !drawn(long).contains("continues"));
         assert!(drawn(&longest).contains("from 9.00\u{202f}s to 16.7\u{202f}min"), "{}", drawn(&longest));
     }
 

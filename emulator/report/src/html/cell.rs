@@ -65,7 +65,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     let submitted = |record: &RunRecord| record.summary.jobs.submitted;
     let response = curves(group, view.policies, responses);
     let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
-    let work = "response time over that of the longest task alone, or as stated";
+    let work = "response time over longest task, or over the stated time";
     let mut charts = vec![
         distribution("Response time", "response time", TickUnit::Seconds, &response, CHART),
         tail("The slowest jobs", "response time", TickUnit::Seconds, &response, CHART),
