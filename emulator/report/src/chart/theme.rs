@@ -129,7 +129,7 @@ pub(super) fn mark(i: usize) -> (&'static str, &'static [(f64, f64)]) {
 }
 
 /// The distance of the n-th policy's first mark from the start of its line, as a part of the distance between marks. It
-/// differs between policies, so that marks of coinciding lines do not overlap.
+/// differs between looks, so that marks of coinciding lines do not overlap.
 pub(super) fn first_mark(i: usize) -> f64 {
     (look(i) as f64 + 0.5) / LOOKS as f64
 }

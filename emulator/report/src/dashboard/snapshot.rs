@@ -201,7 +201,7 @@ pub struct RunView {
     pub messages: BTreeMap<String, u64>,
     /// Number of datagrams lost and of stream messages returned to their sender.
     pub dropped: u64,
-    /// Means over the observed caches; in a policy with a shared state, over the schedulers' copies of it.
+    /// Means over the observed caches; under a policy with a shared state, over the receivers' copies of that state.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
     /// The cores, or evenly spaced cores of a large cluster. An ended run keeps the cores of its last sample if another
