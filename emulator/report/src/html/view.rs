@@ -13,7 +13,7 @@ pub(super) struct View<'a> {
     pub(super) number: usize,
     /// All policies of the page, for their colours.
     pub(super) policies: &'a [&'a str],
-    /// How the policies bind tasks, where they differ.
+    /// A sentence on how each policy binds tasks; `None` if all bind alike.
     pub(super) binding: Option<&'a str>,
     /// Whether the study has jobs; groups that gossip have none.
     pub(super) has_jobs: bool,
