@@ -85,12 +85,9 @@ const NUMBERS: [RunNumber; 7] = [
     ("volary_copies_running", "gauge", "Number of running copies of the run.", |_, run| {
         run.counts.copies_running as f64
     }),
-    (
-        "volary_messages_dropped",
-        "counter",
-        "Number of lost datagrams and returned stream messages of the run.",
-        |_, run| run.dropped as f64,
-    ),
+    ("volary_messages_dropped", "counter", "Number of lost datagrams and returned messages.", |_, run| {
+        run.dropped as f64
+    }),
     (
         "volary_disturbances",
         "gauge",

@@ -161,12 +161,7 @@ const CACHES: [CacheMeasure; 9] = [
         |s| &s.age_of_synchronisation_s,
         Unit::Seconds,
     ),
-    (
-        "age while out of sync",
-        "age of synchronisation while the scheduler lacks an update about the node",
-        |s| &s.age_out_of_sync_s,
-        Unit::Seconds,
-    ),
+    ("age out of sync", "age of synchronisation while out of sync", |s| &s.age_out_of_sync_s, Unit::Seconds),
     ("version age", "number of updates about a node that a scheduler lacks", |s| &s.version_age, Unit::Plain),
     (
         "age of information",
@@ -174,24 +169,14 @@ const CACHES: [CacheMeasure; 9] = [
         |s| &s.age_of_information_s,
         Unit::Seconds,
     ),
-    (
-        "peak age of information",
-        "age of information just before a newer snapshot arrives",
-        |s| &s.peak_age_of_information_s,
-        Unit::Seconds,
-    ),
+    ("peak age", "age of information before a new snapshot", |s| &s.peak_age_of_information_s, Unit::Seconds),
     (
         "error",
         "absolute difference between the cached and the true load; the load is the unfinished work placed at the node",
         |s| &s.error_s,
         Unit::Seconds,
     ),
-    (
-        "error at decisions",
-        "error about the chosen node at the moment of the decision",
-        |s| &s.decision_error_s,
-        Unit::Seconds,
-    ),
+    ("error at decisions", "error about the node that was chosen", |s| &s.decision_error_s, Unit::Seconds),
     (
         "regret",
         "wait of a task at the chosen node minus its shortest wait at any node",
