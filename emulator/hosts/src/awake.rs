@@ -1,10 +1,11 @@
-//! Processors that are kept from sleeping while a run in real time lasts.
+//! Processors kept awake during a run in real time.
 //!
-//! An idle processor sleeps, the deeper the longer it expects to be idle. On virtual machines it takes up to
-//! milliseconds to wake, which delays all its work. Linux has a limit for this: a process writes the maximum latency in
-//! microseconds to `/dev/cpu_dma_latency`, and it holds for all processors while the file is open
-//! (`Documentation/power/pm_qos_interface.rst`). At zero they poll instead of sleeping, and take power. `cyclictest`
-//! does the same. The end of the process closes the file in any case, and so lifts the limit.
+//! An idle processor sleeps, and the longer it expects to be idle, the deeper it sleeps. Waking up takes up to
+//! milliseconds on virtual machines and delays all work of the processor. Linux can limit this latency: a process
+//! writes the maximum in microseconds to `/dev/cpu_dma_latency`, and the limit holds for all processors while the file
+//! is open (`Documentation/power/pm_qos_interface.rst`). With a limit of zero, processors poll instead of sleeping,
+//! which costs power. `cyclictest` does the same. The limit ends at the latest with the process, whose end closes the
+//! file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -45,13 +46,13 @@ impl Awake {
     }
 }
 
-/// The attempt to keep processors awake for a run; `None` if `run.awake` does not ask for it.
+/// The attempt to keep processors awake for a run; `None` unless `run.awake` is set.
 #[derive(Debug)]
 pub struct Attempt(Option<Result<Awake, String>>);
 
 impl Attempt {
-    /// Keeps the processors awake from now on, if `asked`. If that is impossible, the run continues and its results say
-    /// so.
+    /// Keeps the processors awake from now on, if `asked`. If the system refuses, the run continues and its results
+    /// record the refusal.
     pub fn begin(asked: bool) -> Self {
         let held = asked.then(Awake::hold);
         if let Some(Err(why)) = &held {
@@ -60,7 +61,7 @@ impl Attempt {
         Self(held)
     }
 
-    /// Ends the attempt; the returned vitals of the run say whether it succeeded.
+    /// Ends the attempt, and adds its outcome to the vitals of the run.
     pub fn end(self, vitals: HostVitals) -> HostVitals {
         let refused = self.0.as_ref().and_then(|held| held.as_ref().err().cloned());
         HostVitals { awake: self.0.map(|held| held.is_ok()), awake_refused: refused, ..vitals }

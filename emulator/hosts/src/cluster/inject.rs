@@ -16,7 +16,7 @@ use super::error::{HostsError, InjectError};
 use super::net::Hosts;
 use super::protocol::{InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal};
 
-/// Maximum time of a study from one run to the next, in which it may build or calibrate.
+/// Maximum wait for the next run of a study, which may have to be built or calibrated first.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time within which the controller must end an injection on request.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub struct Injected {
 /// The injection that would be made now, and the cluster's cores.
 ///
 /// # Errors
-/// When hosts cannot be reached or run nothing, or a target does not exist.
+/// When the controller cannot be reached, no run is in progress, or a target does not exist.
 pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), InjectError> {
     with_injector(options, async |mut injector| {
         injector.request(true).await?;
@@ -56,8 +56,8 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
 /// begun.
 ///
 /// # Errors
-/// When hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
-/// ends on all hosts.
+/// When the controller cannot be reached, no run is in progress, a target does not exist, or a host cannot begin; the
+/// injection then ends on all hosts.
 pub fn inject(
     options: &InjectOptions,
     begun: impl FnOnce(&InjectionPlan, &[InjectionShare]),
@@ -156,7 +156,7 @@ impl InjectorConnection<'_> {
             Ok(reply) => reply,
             Err(_) => {
                 let waited = NEXT_RUN_TIMEOUT.as_secs();
-                let why = format!("the hosts have not begun one run together for {waited} s");
+                let why = format!("no run has begun on the hosts within {waited} s");
                 Err(InjectError::Refused(Refusal::NotRunning, why))
             }
         }
@@ -211,8 +211,8 @@ fn failed(why: &impl std::fmt::Display) -> InjectError {
 }
 
 fn not_running() -> InjectError {
-    let why = "the hosts run nothing that was started here: start a run with `volary run … --runtime hosts --hosts FILE`, and inject \
-               on the same machine while it goes on";
+    let why = "no run on these hosts was started on this machine: start one with `volary run … --runtime hosts --hosts FILE`, and \
+               inject on the same machine while it goes on";
     InjectError::Refused(Refusal::NotRunning, why.to_owned())
 }
 

@@ -13,7 +13,8 @@
 //!
 //! # Queues
 //!
-//! A parcel on its way from one shard to another waits in these queues, a report to the controller in the last three.
+//! A parcel on its way from one shard to another waits in the first four queues, and a report to the controller in the
+//! next three. The last queue holds the controller's messages.
 //!
 //! | queue | constant | bound | when it is full |
 //! |---|---|--:|---|

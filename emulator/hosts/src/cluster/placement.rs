@@ -27,7 +27,7 @@ pub(super) fn loopback(count: u16) -> Vec<Host> {
     (1..=count).map(|i| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into())).collect()
 }
 
-/// The hosts of a run before actors are placed on them.
+/// Records of hosts that hold no actors yet.
 pub(super) fn nothing_held(members: &[Host]) -> Vec<HostRecord> {
     let record = |member: &Host| HostRecord {
         name: member.name.clone(),

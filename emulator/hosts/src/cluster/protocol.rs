@@ -21,8 +21,8 @@ use volary_experiment::sanitize;
 
 use super::net::Host;
 
-/// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its
-/// histograms take some megabytes at worst, the stretches of real cores two.
+/// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest is a [`FinalReport`], with at
+/// most a few megabytes of histograms and two of stretches of real cores.
 pub const MESSAGE_FRAME: usize = 8 << 20;
 /// Maximum size of an answer to [`Opening::Status`] in bytes.
 pub const STATUS_FRAME: usize = 4096;
@@ -362,7 +362,7 @@ pub struct InjectionPlan {
     pub cores: CoreSet,
     pub from: Time,
     pub until: Time,
-    /// Runs of this point of the sweep that had ended before, without the injection.
+    /// Names of the runs of this cell that had ended before, without the injection.
     pub lacking: Vec<String>,
     /// The cluster's cores, as [`CoreTable::outline`](volary_engine::cores::CoreTable::outline) gives them.
     pub outline: Vec<(u32, u32, u32)>,
@@ -389,7 +389,7 @@ pub(crate) fn load_profile(text: &str) -> Result<Profile, String> {
     if slots > MAX_SLOTS_PER_SECOND {
         return Err(format!(
             "a second of work would take {slots:.0e} slots of this profile, more than can be evaluated during a \
-            run: make slots longer or the slowdown less"
+            run: make slots longer or the slowdown smaller"
         ));
     }
     Ok(profile)

@@ -11,8 +11,8 @@ use super::net::{Host, Hosts};
 use super::placement::{loopback, placed};
 
 /// The change of an experiment, in the form of `--set`, that gives the nodes of each host the interference recorded in
-/// `NAME.csv` of `folder`, where NAME is the host's. A recording begins at a random time of it, and again when it is
-/// over.
+/// `NAME.csv` of `folder`, where NAME is the host's. The cores take the recorded CPUs in turn and repeat the recording;
+/// from the second turn on, cores start at a random time of the recording.
 ///
 /// # Errors
 /// When the hosts file or a recording cannot be read, when the experiment schedules injections of its own, and when its
@@ -26,7 +26,7 @@ pub fn as_recorded(experiment: &Experiment, fleet: &Fleet, folder: &Path) -> Res
     let points = &experiment.points;
     if points.iter().any(|point| !point.resolved.injections.is_empty()) {
         return refuse(
-            "the experiment schedules injections, which would meet the recordings; leave them out",
+            "the experiment schedules injections, which would add to the recordings; leave them out",
         );
     }
     let held = points.iter().map(|point| {
@@ -37,7 +37,7 @@ pub fn as_recorded(experiment: &Experiment, fleet: &Fleet, folder: &Path) -> Res
     held.dedup();
     let [held] = &held[..] else {
         return refuse(
-            "the cells of the sweep differ in the nodes that a host holds; choose one by --set cluster.nodes=N",
+            "the cells of the sweep differ in the nodes that a host holds; choose one cell: --set cluster.nodes=N",
         );
     };
     let injection = |(member, nodes): (&Host, &Option<(u32, u32)>)| {

@@ -22,11 +22,11 @@ use super::net::Host;
 use super::placement::homes;
 use super::protocol::{AgentMessage, Datagrams, FinalReport};
 
-/// The largest count of a host: sums over all hosts fit into 64 bits.
+/// The largest count accepted from a host, so that sums over all hosts fit into 64 bits.
 const MOST: u64 = 1 << 47;
 /// The largest sum of time that a host may report in a unit finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
-/// Maximum time of a report in the future, s of real time, because clocks and delays of messages differ.
+/// Maximum time by which a report may be ahead of the controller's clock, s of real time: clocks and delays differ.
 const AHEAD_S: f64 = 5.0;
 
 /// Checks the messages of all hosts in one run.

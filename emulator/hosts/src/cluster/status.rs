@@ -32,7 +32,7 @@ pub struct HostStatus {
     pub state: Option<String>,
     /// The run in progress.
     pub run: Option<RunStatus>,
-    /// Duration of the answer with the handshake, s.
+    /// Time from the request to the answer, handshake included, s.
     pub answer_s: Option<f64>,
     /// The reason why there is no answer.
     pub error: Option<String>,
@@ -95,7 +95,8 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
 /// An agent's answer and its duration, s; or the reason why there is none.
 pub(super) type Answer = Result<(AgentStatus, f64), String>;
 
-/// The answers of all hosts. The hosts are asked at once, so that several silent hosts take one `patience`.
+/// The answers of all hosts. All hosts are asked at the same time, so that several silent hosts delay the result by
+/// only one `patience`.
 pub(super) async fn answers(
     transport: &Arc<Transport>,
     hosts: &[Host],

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::net::Options;
 
-/// Bounds of `--lease`: the silence after which an agent gives up a peer. The controller waits for as long as the
-/// agent's lease states.
+/// Bounds of `--lease`: the silence after which an agent gives up a peer. The controller applies the agent's lease.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 

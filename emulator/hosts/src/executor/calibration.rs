@@ -1,9 +1,9 @@
 //! The reference kernels, and their calibrated speed on a CPU.
 //!
 //! Speed is measured in rounds per second of the thread's own CPU time, which does not pass while other threads have
-//! the CPU: a busy machine makes calibration slower, but not wrong. The mean over the calibration counts, because
-//! copies meet the mean too: a CPU's clock varies by a tenth within milliseconds, and on shared machines within
-//! minutes.
+//! the CPU: a busy machine makes calibration slower, but not wrong. The calibrated speed is a mean over the whole
+//! calibration, because copies run at a mean speed too: a CPU's clock varies by a tenth within milliseconds, and on
+//! shared machines within minutes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

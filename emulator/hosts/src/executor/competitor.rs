@@ -144,16 +144,16 @@ impl Default for Gain {
 impl Gain {
     /// Weight of the latest value.
     const WEIGHT: f64 = 0.1;
-    /// Smallest value that counts. Smaller values are discarded, because another thread had the CPU.
+    /// Smallest accepted value. Smaller values mean that another thread had the CPU, and are discarded.
     const MIN: f64 = 0.8;
-    /// Shortest time that counts, ns. Shorter times are discarded, because they consist of single chunks.
+    /// Shortest accepted time, ns. Shorter times consist of single chunks, and are discarded.
     const MIN_TIME: u64 = 200_000;
 
     /// Updates the mean when the competitor is awake again.
     fn update(&mut self, now: u64, counters: CoreCounters, calibration: Calibration) {
         let Some((then, before)) = self.left.take() else { return };
         let busy = counters.busy.saturating_sub(before.busy);
-        // Counts only if the core had a copy all the time.
+        // The time is accepted only if the core had a copy throughout.
         if busy > Self::MIN_TIME && busy + 1000 > now - then {
             let gain = calibration.ns(counters.rounds - before.rounds) / busy as f64;
             if gain > Self::MIN {
@@ -213,8 +213,8 @@ impl Timeline {
     }
 }
 
-/// Length of a period. It is much longer than the lateness of timers and a context switch, and much shorter than the
-/// shortest slots.
+/// Length of a period, ns. It is much longer than the lateness of timers and a context switch, and much shorter than
+/// the shortest slots.
 pub(super) const PERIOD: f64 = 2e6;
 
 /// The state of a slot, as the control law sees it. All times in nanoseconds.
@@ -228,8 +228,8 @@ pub(super) struct SlotState {
     pub(super) done: f64,
     /// The configured slowdown, above 1.
     pub(super) slowdown: f64,
-    /// Recent work done per time in which the CPU was left to the burner: below 1 if context switches cost it time, as
-    /// by cold caches. The loop corrects for that except at the end of the slot.
+    /// Recent work done per time in which the CPU was left to the burner: below 1 if context switches cost it time, for
+    /// example through cold caches. The loop corrects for that except at the end of the slot.
     pub(super) gain: f64,
 }
 
@@ -320,7 +320,7 @@ impl ReadingLog {
             if stretch.until > stretch.from {
                 self.rows.push((stretch, whole, counted));
             }
-            // Counters never go back, although an edge that was read late can look so.
+            // Counters never decrease, but a difference across an edge that was read late can look negative.
             self.start.busy += counted.busy;
             self.start.rounds += counted.rounds;
         }

@@ -5,9 +5,10 @@
 //! requires: work w takes w on a healthy core and σ·w on a core degraded by σ, because another thread occupies the CPU
 //! and not because the kernel holds itself back.
 //!
-//! * **Reference work.** All burners calibrate at once, so that a core's speed is that of a machine whose cores are all
-//!   busy, and by the thread's own CPU clock, so that other processes do not count. One second of work is what a core
-//!   does in one second of CPU time on average. Between copies burners keep their CPU awake at the calibrated speed.
+//! * **Reference work.** All burners calibrate at once, so that the calibrated speed is that of a machine whose cores
+//!   are all busy. They use the thread's own CPU clock, so that other processes have no influence. One second of work
+//!   is what a core does in one second of CPU time on average. Between copies burners keep their CPU awake at the
+//!   calibrated speed.
 //! * **Priorities.** Burners run under `SCHED_IDLE`: any thread that wakes up on their CPU, the competitor and the
 //!   emulator's own threads included, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All threads are in one process and therefore in one autogroup, within which nice counts. None of

@@ -36,7 +36,7 @@ use crate::real_time::clock::Clock;
 /// Real time for which burners know their slots in advance; slots are updated when half of this time has passed.
 const HORIZON: Duration = Duration::from_secs(3);
 
-/// Minimum length of degraded stretches that are accurate to a hundredth even if they were cut short.
+/// Length from which a degraded stretch is accurate to a hundredth even if it was cut short.
 const LONG: Duration = Duration::from_millis(200);
 
 /// Share of a degraded stretch during which a core must have had a copy for the stretch to be evaluated.
@@ -44,7 +44,8 @@ const MIN_BUSY: f64 = 0.75;
 /// Amount of healthy work that is evaluated as one sample: healthy stretches end at every slot and are often short.
 const HEALTHY_SAMPLE: Duration = Duration::from_millis(100);
 
-/// A core is starved if it does less than this share of its work, as reduced by its slots.
+/// A core is starved if it does less than this share of a healthy core's work, and less than a tenth of the work that
+/// its largest slowdown allows.
 const STARVED: f64 = 0.02;
 
 /// Selects the CPUs of `cores` emulated cores out of the `free` ones of a host.
@@ -89,8 +90,8 @@ impl ExecutorCore {
             self.warned = true;
             let part = number::percent(done.as_secs_f64() / busy.as_secs_f64());
             tracing::warn!(
-                "copies get {part} of CPU {}: something else keeps it busy, and copies come last; stop that, or use \
-                 other CPUs (taskset, --cpus)",
+                "copies get {part} of CPU {}: another program keeps it busy, and copies have the lowest priority; stop \
+                 that program, or use other CPUs (taskset, --cpus)",
                 self.cpu
             );
         }
@@ -440,10 +441,10 @@ const IDLE_ROUNDS: u64 = 1000;
 
 /// The burner thread of a core: runs copies in chunks, so that a halt takes effect within a chunk.
 ///
-/// Without a copy the thread spins. A CPU that is idle at times is slower than one that stays busy: its clock has to
-/// rise again, its caches to fill, and a hypervisor delays its return; a core would lose up to a sixth of its speed
-/// when there is little to do. Other threads that wake up on the CPU preempt the burner at once; only threads of the
-/// lowest priority, such as burners of another process, share the CPU with it.
+/// Without a copy the thread spins. A CPU that idles at times is slower than one that stays busy: its clock has to rise
+/// again, its caches have to fill, and a hypervisor delays its return. At low load a core would lose up to a sixth of
+/// its speed. Other threads that wake up on the CPU preempt the burner at once; only threads of the lowest priority,
+/// such as burners of another process, share the CPU with it.
 struct Burner {
     shared: Arc<CoreShared>,
     kernel: Kernel,

@@ -1,8 +1,9 @@
 //! The recorder: it measures how fast CPUs do the work of a kernel, window by window.
 //!
-//! A thread on each CPU does the work of a kernel all the time, at the priority of any other program. Its speed in a
-//! window of real time, against the speed that it had per CPU time before, is the slowdown: it counts both the time in
-//! which others had the CPU and the time in which the CPU itself was slower, because of caches, memory or its clock.
+//! A thread on each CPU runs a kernel without pause, at normal priority. The slowdown in a window is the thread's speed
+//! per CPU time before the recording, divided by its speed per real time in the window. It covers both the time in
+//! which other programs had the CPU and the time in which the CPU itself was slower, because of caches, memory or its
+//! clock.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use volary_experiment::config::file::Kernel;
 use super::calibration::{CalibrationOptions, KernelLoad, calibrate};
 use super::cpu::{self, BurnError, CpuId, failed, thread_cpu_time};
 
-/// Work between looks at the clock.
+/// Work between two readings of the clock.
 const CHUNK: Duration = Duration::from_micros(20);
-/// Time in which the speed before the recording is measured, after a calibration, window by window.
+/// Duration of the reference measurement, after the calibration and before the recording. It consists of windows too.
 const REFERENCE: Duration = Duration::from_secs(2);
-/// Longest window of that time, so that there are enough to tell their noise.
+/// Longest window of the reference measurement, so that there are enough windows to estimate their noise.
 const REFERENCE_WINDOW: Duration = Duration::from_millis(100);
-/// Share of the windows of that time that may be slower than the floor, by chance.
+/// Share of the windows of the reference measurement that may be slower than the noise floor, by chance.
 const CHANCE: f64 = 0.05;
 
 /// A window of real time on a CPU.
@@ -41,7 +42,7 @@ struct Window {
 struct Reference {
     /// Median of rounds per second of CPU time.
     rounds_per_s: f64,
-    /// The slowdown of the slowest windows, per CPU time.
+    /// Noise floor: the slowdown, per CPU time, that a share [`CHANCE`] of the windows exceeded.
     noise: f64,
     /// Share of the time in which the thread did not have the CPU.
     taken: f64,
@@ -63,11 +64,11 @@ pub struct SlowdownSample {
 pub struct CpuRecording {
     /// The CPU.
     pub cpu: CpuId,
-    /// Rounds of the kernel per second of CPU time before the recording, which count as healthy.
+    /// The healthy speed: rounds of the kernel per second of CPU time before the recording.
     pub rounds_per_s: f64,
     /// Samples in order of time, without gaps.
     pub samples: Vec<SlowdownSample>,
-    /// Slowdowns that windows had before the recording; lower ones are no finding.
+    /// Noise floor: slowdowns up to this value occurred before the recording too, and are not significant.
     pub noise: f64,
     /// Share of the time before the recording in which other programs had the CPU, or a CPU quota withheld it.
     pub taken_before: f64,
@@ -75,7 +76,7 @@ pub struct CpuRecording {
     pub taken: f64,
 }
 
-/// Threads on CPUs whose speed is known, and that wait for the start of the recording.
+/// Threads that have measured the speed of their CPUs, and wait for the start of the recording.
 #[derive(Debug)]
 pub struct Recorder {
     threads: Vec<RecorderThread>,
@@ -95,7 +96,8 @@ struct RecorderThread {
 }
 
 impl Recorder {
-    /// Pins a thread to each CPU and measures the speeds of all CPUs at once, for four seconds; more on a busy machine.
+    /// Pins a thread to each CPU and measures the speeds of all CPUs at once. Takes four seconds, and more on a busy
+    /// machine.
     ///
     /// # Errors
     /// Those of [`Burners::start`](super::Burners::start).
@@ -134,7 +136,7 @@ impl Recorder {
         self.nice
     }
 
-    /// Records from now on for some time, or until `stop`, or until `over` says so.
+    /// Records from now on: for `lasting`, until `stop` is set, or until `over` returns true.
     ///
     /// # Panics
     /// When a thread has panicked.
@@ -171,7 +173,7 @@ impl RecorderThread {
     }
 }
 
-/// The work of a thread.
+/// The task of one recorder thread.
 struct RecorderJob {
     kernel: Kernel,
     cpu: CpuId,
@@ -202,13 +204,14 @@ impl RecorderJob {
         let now = Instant::now();
         let before = self.windows(&mut load, chunk, self.window.min(REFERENCE_WINDOW), now, now + REFERENCE);
         let _ = measured.send(Ok(reference(&before)));
-        // Without a start there is nothing to record.
+        // The recorder was dropped before the recording began.
         let Ok((from, until)) = go.recv() else { return Vec::new() };
         self.windows(&mut load, chunk, self.window, from, until)
     }
 
-    /// The windows of some time. One is longer where the thread does not get the CPU, so that each has work. The last
-    /// ends with the time, and has half the length at least.
+    /// Measures windows from `from` to `until`. A window is longer than `length` if the thread does not get the CPU, so
+    /// that each window contains work. The last window ends at `until` and takes in a rest that is shorter than half of
+    /// `length`.
     fn windows(
         &self,
         load: &mut KernelLoad,
@@ -234,7 +237,7 @@ impl RecorderJob {
     }
 }
 
-/// The reference of a CPU. Without windows, because the recording was stopped, it says nothing.
+/// The reference of a CPU. It is meaningless if there are no windows, because the recording was stopped early.
 fn reference(windows: &[Window]) -> Reference {
     let speed = |window: &Window| window.rounds as f64 / window.cpu.as_secs_f64();
     let mut speeds: Vec<f64> = windows.iter().map(speed).collect();
@@ -250,7 +253,7 @@ fn share_taken(windows: &[Window]) -> f64 {
     if real > 0.0 { (1.0 - used / real).max(0.0) } else { 0.0 }
 }
 
-/// Sets the nice value of this process to 0, and returns what it is then: lowering it needs a privilege.
+/// Sets the nice value of this process to 0 if allowed, and returns the resulting value. Lowering it needs a privilege.
 fn usual_priority() -> i32 {
     let nice = getpriority_process(None).unwrap_or(0);
     if nice != 0 && setpriority_process(None, 0).is_ok() { 0 } else { nice }
@@ -276,9 +279,9 @@ mod tests {
         assert_eq!(found.noise, 100.0 / 80.0, "one window in twenty may be slower");
     }
 
-    /// A last window that would be shorter than half of one belongs to the one before.
+    /// A rest that is shorter than half a window belongs to the window before it.
     #[test]
-    fn the_last_window_ends_with_the_time_and_is_half_as_long_as_others_at_least() {
+    fn the_last_window_ends_on_time_and_has_at_least_half_the_length() {
         let job = RecorderJob {
             kernel: Kernel::Hash,
             cpu: CpuId(0),
@@ -300,7 +303,7 @@ mod tests {
 
     /// A thread that spins on the CPU of the recorder halves its speed, on any machine.
     #[test]
-    fn a_busy_neighbour_is_recorded_and_an_end_keeps_what_there_is() {
+    fn a_busy_neighbour_is_recorded_and_an_early_end_keeps_the_samples() {
         let cpu = *cpu::free_cpus().last().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let window = Duration::from_millis(50);

@@ -1,6 +1,6 @@
 //! The state that the threads of one core share: the current copy, its progress, and the time with a copy.
 //!
-//! A burner may lose its CPU at any instruction and at the lowest priority. No other thread waits for a burner, and a
+//! A burner has the lowest priority and may lose its CPU at any instruction. No other thread waits for a burner, and a
 //! burner waits for no thread: everything that it reads or writes is a single atomic.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -239,8 +239,8 @@ impl CoreShared {
         }
     }
 
-    /// Records since `now` whether there is a copy. Every thread that changes the presence of a copy calls this. Of two
-    /// concurrent calls, the slower one notices that its record is out of date, and tries again.
+    /// Records whether there is a copy from `now` on. Every thread that changes the presence of a copy calls this. Of
+    /// two concurrent calls, the slower one notices that its record is out of date, and tries again.
     fn update_presence(&self, now: u64) {
         loop {
             let present = self.rounds_left() > 0;

@@ -189,7 +189,7 @@ fn switches() -> u64 {
 /// Real time between two samples. A sample takes some tens of microseconds.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A histogram as lateness so far.
+/// Median, 99th percentile and maximum of a histogram of lateness.
 fn late_so_far(late: &SpanHistogram) -> LateSoFar {
     LateSoFar { p50_s: late.quantile_s(0.5), p99_s: late.quantile_s(0.99), max_s: late.max_s() }
 }

@@ -1,11 +1,12 @@
 //! The assignment of actors to shards.
 //!
-//! The delay between two hosts can only be emulated if it is above the real delay, which is short within a rack:
+//! A delay between actors on different hosts can be emulated only if it is above the real delay between these hosts.
+//! Emulated delays are shortest within a rack, so racks stay together where possible:
 //!
 //! 1. Each shard gets a range of adjacent nodes in proportion to its weight.
 //! 2. With a topology, the cut between two shards moves to the nearest border between two regions, else pods, else
-//!    racks, if that is no further than an eighth of the smaller shard's share. So no shard has a quarter more or less
-//!    than its share.
+//!    racks, if that border is within an eighth of the smaller shard's share. A shard thus deviates from its share by
+//!    at most a quarter.
 //! 3. Each shard gets schedulers in proportion to its weight. A scheduler goes to the shard with the nodes next to it
 //!    (on its machine, else in its rack, pod or region) while that has room, else to the first with room. Its client
 //!    goes with it.
@@ -19,7 +20,7 @@ use volary_actors::layout::Layout;
 use volary_engine::scenario::Machines;
 use volary_netem::{Links, Place};
 
-/// Largest move of a cut, as a part of an adjacent shard's share.
+/// Largest move of a cut, as a fraction of the smaller adjacent shard's share.
 const SLACK: f64 = 0.125;
 /// Areas that are kept together, narrowest first: machine, rack, pod, region.
 const AREAS: [fn(&Place) -> u32; 4] =

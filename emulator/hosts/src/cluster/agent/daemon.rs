@@ -68,7 +68,8 @@ impl Agent {
         self.transport.address()
     }
 
-    /// Serves controllers until SIGTERM or Ctrl-C; with `once` until the first controller is gone.
+    /// Serves controllers until SIGTERM or Ctrl-C. With `once`, also ends after the first session, or if no controller
+    /// connects in time.
     ///
     /// # Errors
     /// When signals cannot be waited for.
@@ -79,7 +80,7 @@ impl Agent {
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {
-                // A session that ends at the idle timeout counts as served.
+                // In this order, an agent whose only session ends together with the idle timeout does not warn.
                 biased;
                 () = accept(Rc::clone(&state), accepted) => {}
                 _ = term.recv() => tracing::info!("the agent ends on a signal"),
@@ -129,7 +130,7 @@ async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
     }
 }
 
-/// Serves a controller until it is gone, unless another controller is served.
+/// Serves a controller until it disconnects. If another controller is being served, answers `Busy` instead.
 async fn claim(
     state: &Rc<AgentState>,
     who: &PeerInfo,
@@ -160,7 +161,7 @@ async fn claim(
     }
 }
 
-/// Takes the link that another host opens for a run.
+/// Accepts a link that another host opens for a run.
 async fn accept_link(state: &AgentState, peer: Peer) {
     let Peer { who, connection, streams } = peer;
     let mut control = Control::<(), LinkPurpose>::new(&connection, streams, FIRST_FRAME);

@@ -64,7 +64,8 @@ impl AgentLog {
 }
 
 impl io::Write for AgentLog {
-    /// Takes one line: the formatter calls this once per line, whose texts from peers may contain line breaks.
+    /// Keeps one line: the formatter calls this once per line. Line breaks within it come from texts of peers, and are
+    /// replaced.
     fn write(&mut self, written: &[u8]) -> io::Result<usize> {
         let line = sanitize::one_line(written);
         let line = line.as_bytes();

@@ -37,12 +37,13 @@ use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::{RealTimeObserver, ShardIo, run_shard};
 use crate::real_time::host_stats::{HostStats, ShardSampler};
 
-/// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
+/// Timeout for setting up links and estimating the clock offset: a constant part, and a part per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Time before the timeout at which a link is tried for the last time. The error names the host that does not answer.
+/// Time before that timeout from which no new attempt to open a link begins. The last attempt then fails before the
+/// timeout, with an error that names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
-/// Maximum number of nodes and cores of a cluster. Every host has tables for all of them, 2 GB at this size.
+/// Maximum of nodes plus cores of a cluster. Every host has tables for all of them, 2 GB at this size.
 const MOST_MACHINES: u64 = 4_000_000;
 /// Number of pings before a run, and the interval between pings.
 const PINGS: u32 = 40;
@@ -262,7 +263,7 @@ fn setup_timeout(task: &Assignment) -> Duration {
     SETUP + SETUP_PER_HOST * task.members.len() as u32
 }
 
-/// Opens a link to another host for a run; tries it again for as long as `patience`.
+/// Opens a link to another host for a run; retries for up to `patience`.
 async fn open_link(
     transport: &Transport,
     run: u64,
@@ -298,7 +299,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
     )
 }
 
-/// Builds the world, and checks that the controller has the same world.
+/// Builds the world, after checking by the id of the run that the controller has the same world.
 async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
     let (point, seed, hosts) = (task.point as usize, task.seed, task.members.len() as u16);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
@@ -308,8 +309,8 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     let (nodes, cores) = (u64::from(cluster.node_count()), cluster.core_count());
     if nodes + cores > MOST_MACHINES {
         return Err(format!(
-            "the cluster has {nodes} nodes and {cores} cores, and a host takes {MOST_MACHINES} of both together at most: \
-             each of them takes some hundred bytes on every host; lower cluster.nodes"
+            "the cluster has {nodes} nodes and {cores} cores, together above the limit of {MOST_MACHINES}: each of \
+             them takes some hundred bytes on every host; lower cluster.nodes"
         ));
     }
     let id = id_under(&experiment.points[point], seed, &experiment.run);
@@ -338,7 +339,7 @@ async fn stop_when_closed(context: Rc<RunContext>, messages: mpsc::Sender<AgentM
 async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {
-        // A ping that waited in the queue would make the answer useless.
+        // A ping that waits in the queue would measure the queue instead of the network.
         if let Ok(place) = messages.try_reserve() {
             place.send(AgentMessage::Ping { sent: ticks.now() });
         }
@@ -350,7 +351,7 @@ async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, tic
     }
 }
 
-/// Sets the clock of the run again as the estimate of the offset improves.
+/// Corrects the clock of the run as the estimate of the offset improves.
 async fn keep_time(context: Rc<RunContext>, clock: Rc<Clock>) {
     loop {
         tokio::time::sleep(PING_INTERVAL).await;
@@ -368,7 +369,7 @@ async fn receive(
     while let Some(Arrival { link, event }) = arrivals.recv().await {
         match event {
             LinkEvent::Parcels(parcels) => {
-                // Without room nothing more is read from any link, and the senders wait.
+                // While the inbox is full, no link is read, and the senders wait.
                 context.inbox.room().await;
                 context.inbox.put(parcels);
             }
@@ -384,7 +385,7 @@ async fn receive(
 }
 
 /// Whether a parcel goes from an actor of `host` to an actor of `me`, and its message refers to existing jobs and
-/// nodes. Delays are computed as `due - sent`, so `due` must not be earlier.
+/// nodes. Delays are computed as `due - sent`, so `due` must not be before `sent`.
 fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
     let layout = world.layout();
     let Parcel { from, to, msg, .. } = parcel;
@@ -396,8 +397,8 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
     ends == (host, me) && (msg.check(*from, *to, layout, world.workload()) || is_of_program(world, parcel))
 }
 
-/// Whether a message is one of the policy's program, between actors that it decides for. Its fields are checked where
-/// they are read.
+/// Whether a message belongs to the policy's external program, and goes from one actor that the program controls to
+/// another. Its fields are checked where they are read.
 fn is_of_program(world: &World, parcel: &Parcel) -> bool {
     let Parcel { from, to, msg: Message::Custom(custom), .. } = parcel else { return false };
     let asked = world.asked();
@@ -414,14 +415,14 @@ const INPUT_QUEUE: usize = 64;
 /// The [`ShardIo`] of a shard on an agent.
 struct QuicIo {
     context: Rc<RunContext>,
-    /// Links to the other hosts, by shard; no link to the host itself.
+    /// Links to the other hosts, by shard; `None` for this host.
     links: Vec<Option<Link>>,
     messages: mpsc::Sender<AgentMessage>,
     /// Observations that have not yet been queued as messages.
     waiting: Vec<Observation>,
     /// Logged inputs on their way to the controller, if inputs are logged.
     inputs: Option<Carried>,
-    /// The progress of this shard.
+    /// The emulated time that this shard has reached.
     progress: Time,
     /// Maximum number of waiting events.
     max_events: usize,
@@ -442,7 +443,7 @@ impl QuicIo {
         Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
     }
 
-    /// The next message that waits for room in the queue.
+    /// The next message that is waiting for room in the queue: observations first, then logged inputs.
     fn next_waiting(&mut self) -> Option<AgentMessage> {
         let notes = std::mem::take(&mut self.waiting);
         match notes.last() {

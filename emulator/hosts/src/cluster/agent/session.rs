@@ -20,7 +20,7 @@ use crate::cluster::net::Control;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 
-/// Number of runs that may wait for the end of the run before.
+/// Number of runs that may wait for the current run to end.
 const RUN_QUEUE: usize = 4;
 /// Maximum time within which a controller must send its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ async fn run_all(
     messages: &mpsc::Sender<AgentMessage>,
 ) -> Result<(), String> {
     let experiment = Arc::new(experiment);
-    // Traces read for one run serve the next.
+    // Traces are read once and kept for later runs.
     let traces = Arc::new(experiment.traces());
     let mut message = AgentMessage::Loaded;
     loop {
@@ -138,7 +138,7 @@ impl Drop for Latest {
     }
 }
 
-/// Carries out the controller's messages until it is gone, which ends the latest run.
+/// Carries out the controller's messages until it disconnects; this ends the latest run.
 async fn receive_all(
     state: Rc<AgentState>,
     mut incoming: ControlReceiver<ControllerMessage>,
@@ -173,7 +173,7 @@ async fn receive_all(
     }
 }
 
-/// Plans an experiment, whose programs must be allowed here.
+/// Plans an experiment; fails if one of its policies needs a program that may not run on this host.
 async fn plan(bundle: Bundle, programs: Arc<dyn Launcher>) -> Result<Experiment, String> {
     let planned = spawn_blocking(move || Experiment::from_bundle(&bundle)).await;
     let experiment = planned.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;

@@ -40,9 +40,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The folder of the agent's identity.
     pub identity: PathBuf,
-    /// Duration of silence after which a peer is given up.
+    /// Duration of silence after which a peer is considered lost.
     pub lease: Span,
-    /// Whether to end after one controller.
+    /// Whether to end after serving one controller (`--once`).
     pub once: bool,
     /// Maximum number of waiting events of a run; a run that exceeds it ends.
     pub events: usize,
@@ -130,7 +130,8 @@ impl AgentState {
         self.session.get()
     }
 
-    /// Opens the only session, until the guard is dropped; fails with the address of the controller that has it.
+    /// Opens the session, which lasts until the guard is dropped. If a session is open, fails with the address of its
+    /// controller.
     pub(super) fn open_session(self: &Rc<Self>, controller: SocketAddr) -> Result<SessionGuard, SocketAddr> {
         if let Some(other) = self.controller() {
             return Err(other);
@@ -217,8 +218,8 @@ pub(super) struct RunContext {
     max_bound: Cell<i64>,
     /// The message of the first panic of a task.
     panic: RefCell<Option<String>>,
-    /// Orders of the controller that have not been carried out. The controller orders at most a hundred injections a
-    /// run.
+    /// Orders of the controller that have not been carried out. Their number is bounded, because the controller orders
+    /// at most a hundred injections per run.
     orders: RefCell<VecDeque<InjectionOrder>>,
 }
 
@@ -300,7 +301,7 @@ impl RunContext {
         self.check_panic().err().unwrap_or_else(|| "the controller cancelled the run".to_owned())
     }
 
-    /// Sets the common start, which begins the run.
+    /// Sets the common start (controller's clock, ns), which begins the run.
     pub(super) fn set_start(&self, at: i64) {
         self.start.set(Some(at));
         self.changed.notify_waiters();

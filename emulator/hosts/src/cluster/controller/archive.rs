@@ -34,7 +34,7 @@ struct HostLog {
 
 #[derive(Debug)]
 enum LogState {
-    /// There is no folder yet.
+    /// Lines received so far; the folder is not known yet.
     Waiting(String),
     Open {
         path: PathBuf,
@@ -49,7 +49,7 @@ enum LogState {
 struct InputRelays {
     /// The destinations during a run that logs inputs, by slot.
     relays: BTreeMap<usize, Relay>,
-    /// Hosts that the user was warned about: some of their frames were dropped.
+    /// Hosts with dropped frames that the user was warned about.
     warned: BTreeSet<usize>,
 }
 
@@ -60,7 +60,7 @@ impl Archive {
         guard(&self.logs).push(log);
     }
 
-    /// Writes the logs to a folder, from their beginning.
+    /// Writes the logs to a folder, including the lines received before.
     pub(crate) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         guard(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
@@ -185,7 +185,7 @@ mod tests {
         let (now, before) = (read("h2.log"), read("h2.log.1"));
         assert!(now.contains("19 x") && now.len() + before.len() <= 2 * MAX_LOG_BYTES as usize);
         assert!(!before.contains("19 x") && before.starts_with(|c: char| c.is_ascii_digit()));
-        // A later run in the same folder goes on.
+        // A later archive in the same folder appends to the logs.
         let again = Archive::default();
         again.add("h1.lab");
         again.keep_logs_in(&folder.path().join("logs")).unwrap();

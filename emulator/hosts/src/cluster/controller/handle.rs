@@ -3,9 +3,9 @@
 //! The hosts are those of a hosts file, or agents on this machine that are started for one run.
 //!
 //! Lost datagrams of the real network are counted by sender and path. The sender counts sent datagrams, and the
-//! receiver counts gaps in the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run
-//! leave no gap and are not counted, unless the run was idle: then no datagram is on its way, and all missing datagrams
-//! are lost.
+//! receiver counts gaps in the sequence numbers; losses are computed from both. Datagrams lost at the very end of a run
+//! leave no gap and are not counted, unless the run ended because it was idle: then no datagram is on its way, and all
+//! missing datagrams are lost.
 
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
@@ -156,7 +156,7 @@ impl Controller {
         run.lose_copies();
         let ControlledRun { pool, aggregator, over, reports, broken, injections, .. } = run;
         let (accounts, now) = aggregator.close();
-        // A run that fails or is interrupted has no record from which observers learn the ends of injections.
+        // Observers get the ends of injections here, because a run that fails or is interrupted has no record.
         injections.show(pool, control, now);
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
@@ -279,7 +279,8 @@ const DAYS: u32 = 3650;
 /// The folders of identities in use.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes all identities; the agents then end, as when this process dies. Must be called before an exit without drops.
+/// Removes the identities of agents that this process started. Must be called before an exit that drops no values; the
+/// agents end with this process.
 pub fn remove_identities() {
     for folder in guard(&FOLDERS).drain(..) {
         // Nothing more can be done about a failure.
@@ -288,7 +289,7 @@ pub fn remove_identities() {
 }
 
 impl Spawned {
-    /// Starts agents on loopback with temporary identities. Where copies burn cores, each agent gets CPUs of its own.
+    /// Starts agents on loopback with temporary identities. If copies burn cores, each agent gets CPUs of its own.
     fn start(count: u16, experiment: &Experiment) -> Result<Self, HostsError> {
         let real = experiment.run.burning().is_some();
         let programs = experiment.has_programs().then(|| experiment.folder());
@@ -309,7 +310,7 @@ impl Spawned {
     fn new() -> io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir().map_err(|error| {
-            let why = format!("cannot make a folder for identities: {error}; name a folder that can be written with TMPDIR");
+            let why = format!("cannot make a folder for identities: {error}; set TMPDIR to a folder that this process can write to");
             io::Error::new(error.kind(), why)
         })?;
         guard(&FOLDERS).push(folder.path().to_owned());
@@ -366,7 +367,7 @@ fn request(hosts: &[Host]) -> IssueRequest {
     IssueRequest { hosts: hosts.to_vec(), days: DAYS, keep_ca: false, now: SystemTime::now() }
 }
 
-/// The CPUs in equal shares, as lists.
+/// The CPUs in `count` equal shares, each as a comma-separated list.
 fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
     let share = |i: usize| &cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count];
     let list = |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");

@@ -55,7 +55,7 @@ pub(super) struct HostPool {
     pub(super) run_id: String,
     /// Injections that are repeated in each later run.
     pub(super) repeated: Vec<RepeatedInjection>,
-    /// The finished runs: their points of the sweep, and their names.
+    /// The finished runs: cell and name of each.
     pub(super) over: Vec<(Cell, String)>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct RunClock {
 }
 
 impl RunClock {
-    /// The emulated time after this much more real time.
+    /// The emulated time at `wait` from now, in real time.
     pub(super) fn after(&self, wait: Duration) -> Time {
         let real = (self.ticks.now() - self.start).max(0) as f64;
         Time((real * self.speed) as u64) + Span::from_secs_f64(wait.as_secs_f64() * self.speed)
@@ -86,9 +86,9 @@ impl RunClock {
 }
 
 impl HostPool {
-    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Busy
-    /// hosts are waited for until `patience` has passed. No host is claimed before all are free, because an agent that
-    /// serves only one controller ends with its session, even without a run.
+    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Waits
+    /// up to `patience` for busy hosts. No host is claimed before all are free, because an agent with `--once` ends
+    /// with its session, even without a run.
     pub(super) async fn open(
         file: &Hosts,
         bundle: Bundle,
@@ -114,7 +114,7 @@ impl HostPool {
     async fn claim(file: &Hosts, opening: Bytes, control: &StudyControl) -> Result<Self, HostsError> {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
         let mut pool = Self::new(file, events)?;
-        // The connections that are still being opened live until those that are open have been closed.
+        // Connections that are still being opened are kept until the open ones have been closed.
         let mut opened = pool.connect(&opening, &sender);
         drop((sender, opening));
         match pool.collect(&mut opened, control).await {
@@ -174,7 +174,7 @@ impl HostPool {
         self.wait_all(0, "plan the experiment", planned, control).await
     }
 
-    /// Waits until every host has sent a message of some kind.
+    /// Waits until every host has sent a message that `done` accepts; `what` names the awaited work in errors.
     pub(super) async fn wait_all(
         &mut self,
         run: u64,
@@ -291,7 +291,7 @@ impl HostPool {
     }
 }
 
-/// The first two frames of a connection, which claim a host and have it load the experiment: encoded once for all.
+/// The first two frames of a connection, encoded once for all hosts: they claim a host and have it load the experiment.
 fn opening(bundle: Bundle) -> Result<Bytes, HostsError> {
     let system = |error: CodecError| HostsError::System(io::Error::other(error));
     let mut frames = Vec::new();
@@ -306,7 +306,7 @@ fn opening(bundle: Bundle) -> Result<Bytes, HostsError> {
     }
 }
 
-/// A number that no other controller has: the time, mixed with the process.
+/// A run number that no other controller uses, from the time and the process id.
 fn run_number() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8

@@ -28,8 +28,8 @@ const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
 /// Maximum number of runs without the injection that are reported to an injector.
 const MAX_LACKING: usize = 100;
-/// Time from a request to the start of the injection, and from an order to end it to its end: at least this long, and
-/// this many round trips to the furthest host. All hosts begin and end at the same emulated time.
+/// Time from a request to the start of an injection, and from the order that ends it to its end: at least this long,
+/// and at least this many round trips to the furthest host. All hosts thus begin and end at the same emulated time.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// Maximum time within which injectors must disconnect after the last reply, at the end of a run.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -325,7 +325,7 @@ impl<'a> Injections<'a> {
         for name in &request.hosts {
             let Some(host) = pool.index(name) else {
                 let known: Vec<_> = pool.members.iter().map(|member| member.name.as_str()).collect();
-                return Err(format!("--host {name}: the run has {}", known.join(", ")));
+                return Err(format!("--host {name}: the run has only {}", known.join(", ")));
             };
             cores = cores.union(&self.held[host]);
         }

@@ -1,5 +1,5 @@
 //! The socket on which the controller takes requests of injectors. It lies in the folder of the controller's identity,
-//! whose user may inject. Messages are lines of JSON.
+//! and only the user of that folder may inject. Messages are lines of JSON.
 
 use std::fs::Permissions;
 use std::io;
@@ -16,9 +16,9 @@ use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refu
 
 /// Number of messages of injectors that may wait for the next run.
 const WAITING: usize = 64;
-/// Time until the next attempt, after an injector could not connect.
+/// Pause before the next accept, after an injector could not connect.
 const RETRY: Duration = Duration::from_millis(100);
-/// Number of replies to one injector that may wait; each injector gets two.
+/// Number of replies to one injector that may wait; each injector gets at most two.
 const REPLIES: usize = 4;
 
 /// The injectors of a controller.
@@ -61,7 +61,8 @@ impl Injector {
 }
 
 impl Injectors {
-    /// Listens for injectors. If that is impossible, a warning says why, and injections are impossible.
+    /// Listens for injectors. If the socket cannot be made, logs a warning with the reason; then injections are
+    /// impossible.
     pub(super) fn listen(socket: PathBuf) -> Self {
         let (sender, events) = mpsc::channel(WAITING);
         let socket = match bind(&socket) {
@@ -91,7 +92,7 @@ impl Injectors {
 }
 
 impl Injectors {
-    /// Listens no more.
+    /// Removes the socket, so that no further injector connects.
     pub(super) fn close(&mut self) {
         if let Some(socket) = self.socket.take() {
             let _ = std::fs::remove_file(socket);
@@ -105,7 +106,7 @@ impl Drop for Injectors {
     }
 }
 
-/// Binds a socket, in place of a socket that a controller has left behind.
+/// Binds a socket; replaces a socket that an earlier controller has left behind.
 fn bind(socket: &Path) -> io::Result<UnixListener> {
     if std::os::unix::net::UnixStream::connect(socket).is_ok() {
         return Err(io::Error::other("another controller listens on this socket"));

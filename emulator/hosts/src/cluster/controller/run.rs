@@ -196,7 +196,7 @@ impl<'a> ControlledRun<'a> {
     async fn collect_reports(&mut self, limit: Duration) {
         let late = tokio::time::Instant::now() + limit;
         while let Some(slowest) = self.next_missing() {
-            // The deadline holds for a host that keeps sending other messages as well.
+            // The deadline also holds for a host that keeps sending other messages.
             let event = match tokio::time::Instant::now() < late {
                 true => timeout_at(late, self.pool.next_event()).await.ok().flatten(),
                 false => None,
@@ -289,8 +289,8 @@ impl<'a> ControlledRun<'a> {
         (host, why)
     }
 
-    /// Records that the run cannot go on if the observations of the hosts contradict each other. Fails if too many of
-    /// them wait for a silent host.
+    /// Records that the run cannot go on if the observations of the hosts contradict each other. Fails if too many
+    /// observations wait for a silent host.
     fn on_merged(&mut self, merged: Result<(), FalseReport>) -> Result<(), Lost> {
         if let Err(FalseReport { shard, why }) = merged {
             let name = &self.pool.members[shard].name;
@@ -335,8 +335,8 @@ impl<'a> ControlledRun<'a> {
         }
     }
 
-    /// Records the loss of a host. Fails unless the run can continue: no actor on the host was alive, or its loss is
-    /// known.
+    /// Records the loss of a host. Fails unless the run can continue because no actor on the host was alive, or because
+    /// the loss was already recorded.
     async fn on_gone(&mut self, host: usize, why: &str) -> Result<(), Lost> {
         if self.pool.hosts[host].lost.is_some() {
             return Ok(()); // both tasks of its connection report
@@ -430,7 +430,7 @@ impl Silence {
         Self { hosts: vec![SilentHost::default(); hosts], looked: now }
     }
 
-    /// A host has reported up to `mark`. A report that goes no further than the previous report does not count.
+    /// Records that a host has reported up to `mark`. A report that goes no further than the previous one is ignored.
     fn reported(&mut self, host: usize, mark: Time) {
         let host = &mut self.hosts[host];
         if mark > host.mark {

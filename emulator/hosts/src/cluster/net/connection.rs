@@ -147,7 +147,7 @@ fn explain(code: TransportErrorCode, error: &ConnectionError, rejected: Rejected
             "another host is at this address: check the hosts file and the agent's --identity"
         }
         Some(48 | 51) => &format!(
-            "{certificate} is of another authority: give both sides identities of one `volary certs`"
+            "{certificate} is of another authority: give both sides identities made by the same `volary certs`"
         ),
         Some(42 | 46) => &format!("{certificate} was rejected"),
         Some(116) => match rejected {

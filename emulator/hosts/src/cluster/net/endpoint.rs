@@ -7,9 +7,9 @@
 //!
 //! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which they
 //! are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer
-//! whose address is not proved has a place only while few are taken. Otherwise it is asked to come again with a token
-//! that only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with
-//! most places loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
+//! whose address is not proved gets a place only while few are taken. Otherwise it must try again with a token that
+//! only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with most
+//! places loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -143,8 +143,8 @@ impl Transport {
         self.connect_within(name, address, self.hello_exchange.timeout).await
     }
 
-    /// Connects like [`connect`](Self::connect), but tries a host that has too many handshakes or does not answer again
-    /// for as long as `patience`. The last attempt may exceed it by the handshake's timeout.
+    /// Connects like [`connect`](Self::connect), but retries for up to `patience` if the host has too many handshakes
+    /// or does not answer. The last attempt may exceed `patience` by the handshake's timeout.
     pub async fn connect_within(
         &self,
         name: &str,
@@ -346,7 +346,7 @@ fn subject(connection: &Connection) -> Result<Subject, End> {
     })
 }
 
-/// A bound UDP socket with large buffers: default buffers lose a share of unpaced datagrams.
+/// A bound UDP socket with large buffers: buffers of the default size lose some of the datagrams, which are not paced.
 fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;

@@ -1,8 +1,8 @@
 //! Length-prefixed frames on streams: their reader, the typed control stream, and the first frames on a connection.
 //!
 //! The first frames are the hellos: name, role and version of each side. The connecting side opens the control stream
-//! and sends its hello first. The protocol version is the frame's own (see [`codec`](mod@volary_experiment::codec));
-//! name and role must be those of the certificate.
+//! and sends its hello first. Each frame carries the protocol version itself (see
+//! [`codec`](mod@volary_experiment::codec)); name and role must be those of the certificate.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -227,9 +227,9 @@ pub(super) enum HelloError {
 /// Limit of a hello's frame, bytes.
 const HELLO_FRAME: usize = 1024;
 
-/// The version of this volary with a digest of its vocabulary, written like the build of a semantic version. Two builds
-/// of one version connect only if their message kinds and their added policies are equal. The digest does not cover the
-/// fields of a message: changing them needs a new version.
+/// The version of this volary with a digest of its vocabulary, written like the build metadata of a semantic version.
+/// Two builds of one version connect only if their message kinds and their added policies are equal. The digest does
+/// not cover the fields of a message: changing them needs a new version.
 pub fn engine() -> String {
     format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&vocabulary()))
 }

@@ -67,7 +67,8 @@ impl Hosts {
     /// The socket of the controller that uses this file, at `path`, in the folder of its identity.
     pub fn socket(&self, path: &Path) -> PathBuf {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        // FNV-1a: identities may belong to several hosts files, and the paths of sockets are short.
+        // The name has a hash of the file's path (FNV-1a), because several hosts files may share one folder of
+        // identities, and because paths of sockets must be short.
         let hash =
             path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -124,7 +125,7 @@ impl Hosts {
     }
 }
 
-/// Reads an address; the error of one in a file says how to write it.
+/// Reads an address; in a hosts file, the error shows how to write one.
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     if !from.is_human_readable() {
         return SocketAddr::deserialize(from);
@@ -132,7 +133,7 @@ fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(|_| {
         let remedy = "write an IP address and a port, such as \"10.77.0.2:4433\"";
-        D::Error::custom(format!("address: `{text}` is no address of an agent; {remedy}"))
+        D::Error::custom(format!("address: `{text}` is not an agent's address; {remedy}"))
     })
 }
 
@@ -183,7 +184,7 @@ mod tests {
             (String::new(), "missing field `host`"),
             ("host = []".to_owned(), "host: the list is empty"),
             (host.replace("name", "nmae"), "unknown field `nmae`"),
-            (host.replace(":4433", ""), "is no address of an agent; write an IP address and a port"),
+            (host.replace(":4433", ""), "is not an agent's address; write an IP address and a port"),
             (host.replace("10.0.0.1", "0.0.0.0"), "address: no host can be reached"),
             (host.replace("4433", "0"), "address: no host can be reached"),
             (host.replace("h1", "../h1"), "host 1: name: `../h1` is not a host name"),

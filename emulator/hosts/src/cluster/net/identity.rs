@@ -25,7 +25,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The DNS name in the controller's certificate.
 pub const CONTROLLER_NAME: &str = "controller.volary";
-/// Time before the end of a certificate from which on a warning is given.
+/// Remaining validity of a certificate below which a warning is logged.
 const WARNING: Duration = Duration::from_secs(7 * 86_400);
 /// The controller's name and folder.
 pub const CONTROLLER: &str = "controller";
@@ -126,12 +126,12 @@ impl Identity {
         Ok(Self { subject, chain, key, roots })
     }
 
-    /// Loads an identity like [`load`](Self::load), for an agent, which may not be the controller.
+    /// Loads a host's identity like [`load`](Self::load); refuses the controller's identity.
     pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Host, folder, now)
     }
 
-    /// Loads an identity like [`load`](Self::load), for the controller, which may not be a host.
+    /// Loads the controller's identity like [`load`](Self::load); refuses a host's identity.
     pub fn load_controller(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Controller, folder, now)
     }
@@ -218,7 +218,7 @@ pub(super) const CA_KEY: &str = "ca-key.pem";
 /// The hosts file.
 pub(crate) const HOSTS: &str = "hosts.toml";
 
-/// Host names are lower-case DNS names, are used as folder names, and differ from the controller's.
+/// Checks a name. Host names are lower-case DNS names that are also names of folders; the controller's is reserved.
 pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     let label = |label: &str| {
         let ends = !label.starts_with('-') && !label.ends_with('-');

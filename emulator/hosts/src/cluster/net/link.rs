@@ -1,6 +1,6 @@
 //! A link: batches of parcels in both directions over one connection.
 //!
-//! Stream parcels use one long-lived stream per direction; all that are queued are sent in one write. Datagram parcels
+//! Stream parcels use one long-lived stream per direction; all queued parcels are sent in one write. Datagram parcels
 //! are packed into datagrams that carry the number of their first parcel, so that the receiver counts lost parcels and
 //! drops duplicates. The send queue is bounded: if the reader is slow, [`Link::waiting`] grows until [`Link::send`]
 //! returns [`SendError::Full`].
@@ -23,7 +23,7 @@ use volary_experiment::guard::guard;
 use super::connection::{Close, Connection, End};
 use super::framed::FrameReader;
 
-/// An event of one of an owner's links. All links of an owner share one bounded channel.
+/// An event of a link. All links of one owner share one bounded channel.
 #[derive(Debug)]
 pub struct Arrival {
     /// The number that the owner gave the link.

@@ -4,8 +4,7 @@
 //! |---|---|
 //! | [`identity`], [`issue`] | certificates and keys, loaded and made |
 //! | [`hosts_file`] | the hosts file: names and addresses |
-//! | [`endpoint`] | the socket: connects to peers and accepts them; limits, timeouts, TLS and QUIC parameters; the
-//! handshakes under way, and their replacement |
+//! | [`endpoint`] | the socket: connects to peers and accepts them; limits, timeouts, TLS and QUIC parameters; the handshakes under way, and their replacement |
 //! | [`connection`] | one connection, and the reason for its end |
 //! | [`framed`] | frames of a stream; typed frames both ways; the first frames on a connection |
 //! | [`link`] | batches of parcels both ways, bounded, and lost or duplicate datagrams |
