@@ -40,23 +40,23 @@ pub(super) struct Options {
     /// Append the log to this file instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Silence after which a controller or host is given up, 1s to 10min. The controller gives this host up after the
-    /// same silence; between two hosts the shorter lease counts.
+    /// Silence after which a controller or another host is considered lost, 1s to 10min. The controller applies the
+    /// same limit to this host; between two hosts the shorter lease applies.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
-    /// End when one controller has disconnected, or after a minute without a controller and without a request for the
-    /// state.
+    /// End after serving one controller, or after a minute without a controller and without a status request.
     #[arg(long)]
     once: bool,
-    /// Limit on the waiting events of a run, beyond which the run is given up; each event takes about 100 bytes.
+    /// Limit on the waiting events of a run; a run that exceeds it ends with an error. Each event takes about 100
+    /// bytes.
     #[arg(long, value_name = "N", default_value_t = 16_000_000)]
     events: usize,
     /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; if absent, all CPUs that this process may
     /// use. Agents on the same machine need separate lists, or separate masks (`taskset`).
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<Box<[CpuId]>>,
-    /// Allow a program of a policy in another language, by the name that experiments give it, such as `mine=/opt/mine`.
-    /// All others are refused, whatever an experiment says.
+    /// Allow the program of a policy in another language, under the name that experiments use, such as
+    /// `mine=/opt/mine`. All other programs are refused, whatever an experiment says.
     #[arg(long = "policy", value_name = "NAME=PATH", value_parser = allowed)]
     policies: Vec<(String, PathBuf)>,
     /// Allow the commands of experiments, started in this folder; for agents that volary starts itself.
@@ -100,8 +100,7 @@ pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to several
-/// addresses.
+/// Parses the address of an agent. Host names are refused, because a name may resolve to several addresses.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
 }
@@ -125,9 +124,8 @@ fn allowed_once(policies: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<Strin
 
 /// Parses the name of a program and its absolute path.
 fn allowed(text: &str) -> Result<(String, PathBuf), String> {
-    let wrong = || {
-        format!("`{text}` allows no program: write its name and its absolute path, such as mine=/opt/mine")
-    };
+    let wrong =
+        || format!("`{text}` is not NAME=PATH: write a name and an absolute path, such as mine=/opt/mine");
     let (name, path) = text.split_once('=').ok_or_else(wrong)?;
     let path = PathBuf::from(path);
     if name.is_empty() || !path.is_absolute() {

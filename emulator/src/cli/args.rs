@@ -71,7 +71,7 @@ impl RunArgs {
         Experiment::load(&self.of.experiment, &overrides)
     }
 
-    /// Loads an experiment to run, with one more change, and prints the warnings that the report will contain.
+    /// Loads an experiment to run, with one more change, and logs the warnings that the report will contain.
     pub(super) fn prepare(&self, change: Option<String>) -> Result<Experiment, ConfigError> {
         let mut experiment = self.changed(change)?;
         experiment.warnings.extend(describe::overload(&experiment));
@@ -180,7 +180,7 @@ pub(super) fn command(argv: &[String], out: &Path) -> String {
             command_line([out.as_str()])
         );
     }
-    // After `--`, words are no options.
+    // Words after `--` are operands.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
     let (options, operands) = argv.split_at(end);
     let is_replaced = |at: usize| {

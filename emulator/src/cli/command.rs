@@ -160,7 +160,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The text of an error and its causes, without causes whose text is already there.
+/// The text of an error and its causes, without causes whose text it already contains.
 fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -173,7 +173,7 @@ fn error_text(error: &anyhow::Error) -> String {
 
 /// The exit status: 3 if a run stopped early, or a disk or a limit is full; 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
-    // volary itself, not the system, refuses an input that is too large.
+    // `FileTooLarge` without an error number is volary's own error about an input.
     let is_full = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             || error.kind() == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some()
@@ -202,7 +202,7 @@ fn is_broken(error: &StudyError) -> bool {
         StudyError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         StudyError::Hosts(error) => !error.is_input(),
         StudyError::Folder(storage::Error::Io { source, .. }) => {
-            // The caller chooses the folder, but is not responsible for a server that is gone.
+            // An unusable folder is an error of usage, but a file server that is gone is not.
             source.kind() == io::ErrorKind::StaleNetworkFileHandle
         }
         StudyError::Folder(_) | StudyError::Unsupported(_) | StudyError::Bundle(_) => false,

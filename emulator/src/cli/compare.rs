@@ -11,7 +11,7 @@ use super::args::SelectionArgs;
 use super::output::{print_folded, print_json, width};
 use crate::comparison::compare;
 
-/// Compare two runs by policy and cell, with paired intervals where their seeds agree.
+/// Compare two studies by policy and cell, with paired intervals where their seeds agree.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// A study directory.
@@ -38,7 +38,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
     anyhow::ensure!(
         !comparison.points.is_empty(),
-        "the runs have no policy and cell in common, and cannot be compared\n{}",
+        "the studies have no policy and cell in common, and cannot be compared\n{}",
         comparison.text(None).trim_end()
     );
     if !options.json {

@@ -21,11 +21,11 @@ use super::output::{print_folded, show};
 /// Inject interference into a running emulation on hosts: for a time, a profile replaces the interference of some
 /// cores.
 ///
-/// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run, and
-/// a scripted profile that does not repeat may be over. An injection ends with the run, or with this command; if the
-/// command is killed or disconnected, within five seconds. If several injections affect a core, the latest counts. The
-/// record of the run contains every injection. An injection affects one run: verdicts and stars do not compare this run
-/// with others, unless --all-policies repeats the injection in them.
+/// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run, so
+/// a scripted profile that does not repeat may already be over. An injection ends with the run or with this command,
+/// and within five seconds if the command is killed or disconnected. If several injections affect a core, the latest
+/// applies. The record of the run contains every injection. An injection affects one run: verdicts and stars do not
+/// compare this run with others, unless --all-policies repeats the injection in them.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The name of a preset (`volary profile list`) or a profile file, as `volary profile show` reads it.
@@ -65,7 +65,7 @@ pub(super) struct Options {
     json: bool,
 }
 
-/// Parses a target of a fault, or a member of the kind `kind`.
+/// Parses a target in the notation of faults; a text without a colon is a number or a name of the kind `kind`.
 fn target(kind: &str, text: &str) -> Result<Target, String> {
     if text.contains(':') { text.parse() } else { format!("{kind}:{text}").parse() }
 }
@@ -76,7 +76,7 @@ const CORES: usize = 64;
 const SHOWN: Span = Span::from_secs(10);
 /// Limit on the number of slots per core that are printed.
 const MOST: f64 = 1e5;
-/// Limit on the runs without an injection that are named.
+/// Limit on the number of runs without the injection that are listed.
 const NAMED: usize = 8;
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {

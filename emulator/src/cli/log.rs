@@ -18,7 +18,8 @@ use volary_experiment::sanitize::{TerminalWriter, one_line};
 
 use super::output::{colours, print_note};
 
-/// Whether a failed write to the log is reported. It must not end the run, for example on a full disk.
+/// Whether the logger reports its own failed writes on stderr. It must not: such a report panics if stderr cannot be
+/// written either, for example on a full disk, and would end the run.
 const LOG_WRITE_ERRORS: bool = false;
 
 /// Initialises logging to stderr.

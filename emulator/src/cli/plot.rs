@@ -36,10 +36,10 @@ pub(super) struct Options {
     /// both.
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
-    /// A number shown by sweep and heat; several have panels of their own. A column of the table of results, such as
-    /// p50, wasted or regret, or short.p99 for the class short (`help` lists all); or an expression of the results as
-    /// in claims, such as "response_s.p99 / response_s.p50". If absent, p99, the age of information of gossip, or
-    /// the false deaths of failure detection.
+    /// A number that sweep and heat show; if given several times, each number has a panel. It is a column of the table
+    /// of results, such as p50, wasted or regret, or short.p99 for the class short (`help` lists all); or an expression
+    /// of the results as in claims, such as "response_s.p99 / response_s.p50". If absent, p99, the age of information
+    /// of gossip, or the false deaths of failure detection.
     #[arg(long, value_name = "NUMBER")]
     number: Vec<String>,
     /// The panels of a sweep: with `policy`, a panel for each policy, with a line for each value of the other keys.
@@ -49,11 +49,11 @@ pub(super) struct Options {
     /// Title of the horizontal axis of a sweep; if absent, the meaning of the swept key.
     #[arg(long, value_name = "TEXT")]
     x_title: Option<String>,
-    /// Title of the vertical axis of a sweep of one number; if absent, only its panels are titled by the number.
+    /// Title of the vertical axis of a sweep of one number; if absent, only the titles of the panels name the number.
     #[arg(long, value_name = "TEXT")]
     y_title: Option<String>,
-    /// The swept key along the axis of a sweep, or a number of the results, in whose means each cell is a point; if
-    /// absent, the key with the most values.
+    /// The swept key on the horizontal axis of a sweep, or a number of the results: each cell is then a point at its
+    /// mean. If absent, the key with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
     /// The job drawn by `--what job`: its number, or `slowest` or `median` by response time under the first policy,
@@ -72,7 +72,7 @@ pub(super) struct Options {
     selection: SelectionArgs,
 }
 
-/// What the panels of a sweep are.
+/// Division of a sweep into panels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PanelsBy {
     Policy,

@@ -89,8 +89,8 @@ struct NewOptions {
     /// The folder to write, which must not exist; by default, a folder with the policy's name in the current folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The root of a clone of volary, with whose crates the new crate is built. If absent, the clone around the current
-    /// folder or around the program.
+    /// The root of a clone of volary, whose crates the new crate uses. If absent, the clone that contains the current
+    /// folder or the program.
     #[arg(long, value_name = "CLONE")]
     source: Option<PathBuf>,
 }

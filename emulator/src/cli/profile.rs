@@ -37,10 +37,10 @@ enum Command {
     },
     #[cfg(feature = "hosts")]
     Record(super::record::RecordOptions),
-    /// Fit the on/off model, gaps and bursts of random lengths in turn, to a trace of bursts. The output is a profile,
-    /// whose comment says how well it fits.
+    /// Fit the on/off model, in which gaps and bursts of random lengths alternate, to a trace of bursts. The output is
+    /// a profile; its comment states the quality of the fit.
     Fit {
-        /// The trace, as `[interference.trace]` takes it.
+        /// The trace, in a format that `[interference.trace]` reads.
         trace: PathBuf,
     },
     /// Show the times at which a profile slows down each core in a run with this seed.
@@ -71,7 +71,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             let table = Interference { trace: Some(table), ..Interference::default() };
             let profile = table.load(Path::new(""), |path| Files::of_disk().whole(path))?;
             let model = fit::fit(&profile).map_err(|why| anyhow!("{}: {why}", trace.display()))?;
-            // The model must be one that experiments take.
+            // Refuses a model that experiments would refuse.
             model.profile()?;
             output::print(&model.to_string())?;
             Ok(ExitCode::SUCCESS)

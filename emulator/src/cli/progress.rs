@@ -138,8 +138,8 @@ const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
     (jobs as u128 * runs as u128 / begun as u128) as u64
 }
 
-/// Ignores the result of a write to the bar. A write fails only without memory, and a bar that is not drawn is not an
-/// error of the run.
+/// Ignores the result of a write to the bar. A write fails only if no memory is left, and a bar that is not drawn is
+/// not an error of the run.
 fn drawn(written: fmt::Result) {
     let _ = written;
 }

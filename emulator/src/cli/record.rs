@@ -24,17 +24,17 @@ use volary_hosts::executor::{CpuId, CpuRecording, Recorder, free_cpus};
 
 use super::output::{print_folded, print_note, write_file};
 
-/// Record the interference of this machine, as a trace that `[interference.trace]` takes: how much slower a kernel that
-/// is always busy gets on each CPU, alone or beside a command.
+/// Record the interference on this machine as a trace for `[interference.trace]`: the slowdown of an always busy kernel
+/// on each CPU over time, alone or beside a command.
 ///
-/// Speeds are measured for four seconds first, before the command starts, and count as healthy. Ctrl-C ends the
-/// recording, and what was recorded is kept.
+/// The healthy speed of each CPU is measured first, for four seconds, before the command starts. Ctrl-C ends the
+/// recording and keeps what was recorded.
 #[derive(Debug, Args)]
 pub(super) struct RecordOptions {
     /// The CPUs, such as `0,2-5`; by default all that this process may use. The first is core 0 of the trace.
     #[arg(long, value_name = "LIST", value_parser = super::agent::cpus)]
     cpus: Option<Box<[CpuId]>>,
-    /// What the CPUs are measured with: `hash` is arithmetic, `memory` streams through memory, `cache` accesses a
+    /// The kernel that measures the CPUs: `hash` is arithmetic, `memory` streams through memory, `cache` accesses a
     /// mebibyte at random.
     #[arg(long, value_name = "KERNEL", value_parser = kernel, default_value = "hash")]
     kernel: Kernel,
@@ -44,10 +44,10 @@ pub(super) struct RecordOptions {
     /// Length of a sample, from 10ms.
     #[arg(long, value_name = "SPAN", default_value = "100ms")]
     window: Span,
-    /// A command for the shell that runs in the foreground during the recording, and is ended with it.
+    /// A shell command that runs in the foreground during the recording, and is ended with it.
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
-    /// The trace.
+    /// The file of the trace.
     #[arg(long, value_name = "FILE", default_value = "recorded.csv")]
     out: PathBuf,
     /// Also draw the speed of each CPU over time, as .svg, .pdf or .png.
@@ -60,15 +60,15 @@ pub(super) struct RecordOptions {
 const SHORTEST: Span = Span::from_millis(10);
 /// Limit on the number of windows of all CPUs: a line of the trace has at most 40 bytes.
 const MOST: u64 = LONGEST_TEXT / 40;
-/// Slowdowns below this are no finding: clocks of CPUs vary as much by themselves.
+/// Slowdowns below this are ignored: clocks of CPUs vary as much by themselves.
 const FLOOR: f64 = 1.1;
-/// Lost work of a CPU below this share is no finding.
+/// Share of lost work of a CPU from which its interference is reported.
 const FOUND: f64 = 0.01;
-/// Slowdowns from which noise before the recording is said to hide much.
+/// Noise floor above which a note warns that the noise before the recording hides slowdowns.
 const NOISY: f64 = 1.3;
-/// Share of the time before the recording in which other programs had the CPUs, from which it is said.
+/// Share of the time before the recording in which other programs had a CPU, above which a note warns of it.
 const BUSY: f64 = 0.05;
-/// Time that a command has to end after SIGTERM.
+/// Time that a command has to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn kernel(text: &str) -> Result<Kernel, String> {
@@ -127,8 +127,8 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     let most = (0..found.units).map(|unit| found.lost(unit)).fold(0.0, f64::max);
     if most < FOUND {
         print_folded(&format!(
-            "nothing found in {:.1} s: no CPU lost more than {} of its work to slowdowns above {}, less than 1 %; no trace \
-             is written\n{}",
+            "nothing found in {:.1} s: no CPU lost more than {} of its work to slowdowns above {}, which is below 1 %; no \
+             trace is written\n{}",
             found.until.as_secs_f64(),
             percent(most),
             found.floors,
@@ -185,19 +185,19 @@ impl Drop for Beside {
     }
 }
 
-/// What was recorded, as a trace.
+/// The findings of a recording, as rows of a trace.
 struct Findings {
     rows: Vec<TraceRow>,
     units: u32,
     until: Span,
-    /// The slowdowns below which they count as none: of all CPUs, or from the quietest to the noisiest.
+    /// Slowdowns below which samples count as healthy, as text: one for all CPUs, or the least and the largest.
     floors: String,
-    /// Share of the time in which others had the CPUs, or a CPU quota withheld them.
+    /// Share of the time in which other programs had the CPUs, or a CPU quota withheld them.
     taken: f64,
 }
 
 impl Findings {
-    /// `None` without any window.
+    /// The findings of the recordings; `None` if a CPU has no sample.
     fn of(recordings: &[CpuRecording]) -> Option<Self> {
         let span = |time: Duration| Span(time.as_nanos() as u64);
         let until = recordings.iter().map(|cpu| cpu.samples.last().map(|sample| span(sample.until)));
@@ -250,7 +250,7 @@ impl Findings {
         text
     }
 
-    /// Picture, summary, and what the recording cannot say.
+    /// Timeline, summary, and limits of the recording, as text.
     fn text(&self, options: &RecordOptions, limits: &str) -> anyhow::Result<String> {
         let trace = BurstTrace { rows: self.rows.clone(), ..BurstTrace::default() };
         let profile = Interference { trace: Some(trace), ..Interference::default() }.resolve()?;
@@ -260,19 +260,19 @@ impl Findings {
         let (taken, floors, file) = (percent(self.taken), &self.floors, options.out.display());
         let _ = write!(
             text,
-            "others had the CPUs, or a CPU quota withheld them, for {taken} of the time; slowdowns below {floors} count as \
-             none, as CPUs differ by so much by themselves\n{limits}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n"
+            "other programs had the CPUs, or a CPU quota withheld them, for {taken} of the time; slowdowns below {floors} are \
+             ignored, as CPUs vary that much by themselves\n{limits}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n"
         );
         Ok(text)
     }
 }
 
-/// The slowdown of a CPU below which it counts as none.
+/// The slowdown of a CPU below which a sample counts as healthy.
 fn floor(cpu: &CpuRecording) -> f64 {
     cpu.noise.max(FLOOR)
 }
 
-/// Why there is no window.
+/// The error of a recording without a single window.
 fn without_windows(options: &RecordOptions, ended: Option<ExitStatus>) -> anyhow::Error {
     let command = options.beside.as_deref().unwrap_or_default();
     match ended {
@@ -287,14 +287,14 @@ fn without_windows(options: &RecordOptions, ended: Option<ExitStatus>) -> anyhow
     }
 }
 
-/// The speed that counts as healthy, and what a recording cannot say.
+/// The healthy speeds and the limits of a recording, as text.
 fn limits(options: &RecordOptions, recordings: &[CpuRecording]) -> String {
     let mut speeds: Vec<f64> = recordings.iter().map(|cpu| cpu.rounds_per_s / 1e6).collect();
     speeds.sort_by(f64::total_cmp);
     format!(
-        "healthy is what the CPUs did before the recording, the slowest {:.4} and the fastest {:.4} million rounds of the \
-         kernel {} a second: a machine that was slow then too shows only beside the numbers of others\nit cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and what happens to \
-         a program of another priority or one that sleeps at times: the kernel was always busy",
+        "the healthy speed was measured before the recording, the slowest {:.4} and the fastest {:.4} million rounds of the \
+         kernel {} a second: compare it with other machines, as a CPU that was slow then too looks healthy\nthe recording cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and effects on \
+         programs that have another priority or sleep at times: the kernel was always busy",
         speeds.first().copied().unwrap_or_default(),
         speeds.last().copied().unwrap_or_default(),
         options.kernel,
@@ -302,7 +302,7 @@ fn limits(options: &RecordOptions, recordings: &[CpuRecording]) -> String {
     )
 }
 
-/// What makes a recording doubtful or shorter than asked.
+/// Notes on what makes a recording doubtful, or shorter than requested.
 fn notes(
     options: &RecordOptions,
     recordings: &[CpuRecording],
@@ -320,8 +320,8 @@ fn notes(
     let before = recordings.iter().map(|cpu| cpu.taken_before).fold(0.0, f64::max);
     if before > BUSY {
         notes.push(format!(
-            "other programs had, or a CPU quota withheld, up to {} of a CPU before the recording: where they also use caches or memory, the speed \
-             that counts as healthy is too low, and slowdowns are as well",
+            "other programs had, or a CPU quota withheld, up to {} of a CPU before the recording: if they also used caches or memory, the healthy \
+             speed was measured too low, and slowdowns are too low as well",
             percent(before)
         ));
     }
@@ -333,8 +333,8 @@ fn notes(
     }
     if free_cpus().len() == 1 {
         notes.push(
-            "there is one CPU here, which volary and everything else share: nothing can run beside the recorder without \
-             slowing it down"
+            "this process may use only one CPU, which it shares with everything else: whatever runs beside the recorder \
+             slows it down"
                 .to_owned(),
         );
     }
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_no_finding_and_one_slow_sample_in_fifty_is() {
+    fn noise_is_ignored_and_one_slow_sample_in_fifty_is_found() {
         let mut quiet = [1.02, 0.97, 1.09, 1.0].repeat(25);
         let found = |slowdowns: &[f64], noise| Findings::of(&[recording(0, slowdowns, noise)]).unwrap();
         assert_eq!(found(&quiet, 1.03).lost(0), 0.0);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_before_the_first_window_is_told_from_an_interruption() {
+    fn a_command_that_ends_before_the_first_window_is_not_reported_as_an_interruption() {
         let asked = options(&["--beside", "./load &"]);
         let text = |status: Option<i32>| {
             without_windows(&asked, status.map(|code| ExitStatus::from_raw(code << 8))).to_string()
@@ -443,9 +443,9 @@ mod tests {
         assert!(word.exists());
     }
 
-    /// The trace has the share of lost work of the recording, and the text names what there is to know.
+    /// The trace loses the same share of work as the recording, and the text states the healthy speeds and the limits.
     #[test]
-    fn the_trace_of_a_recording_loses_as_much_work() {
+    fn the_trace_loses_the_same_share_of_work_as_the_recording() {
         let slow = [2.0, 2.0, 1.0, 4.0, 1.05];
         let faster = CpuRecording { rounds_per_s: 2e6, ..recording(5, &[1.0; 5], 1.0) };
         let recordings = [recording(3, &slow, 1.0), faster];

@@ -153,7 +153,7 @@ fn run_dirs(options: &Options) -> Result<Vec<PathBuf>, Error> {
     Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Judges the claims of a finished run without verdicts.
+/// Judges the claims of a finished study that has no verdicts.
 fn judge_lost(study: &mut Study) {
     if study.claims.is_empty() && study.manifest.state == RunState::Finished {
         judge_again(study);

@@ -32,8 +32,8 @@ pub(super) struct Options {
     /// The study directory; if absent, `runs/<experiment>`, with a number if that folder exists.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep the results in the study directory, and run only what is missing. Without --out, continue the latest run of
-    /// the experiment. With --resume=auto, begin a new run if there is none: this suits jobs that are started
+    /// Keep the results in the study directory, and run only what is missing. Without --out, continue the latest study
+    /// of the experiment. With --resume=auto, begin a new study if there is none: this suits jobs that are started
     /// repeatedly.
     #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "there", hide_possible_values = true)]
@@ -41,14 +41,14 @@ pub(super) struct Options {
     /// Number of runs in parallel; if absent, one per processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Run only every N-th cell, policy and replication, beginning with number I, counted from 1; J+1/N if J counts
-    /// from 0.
+    /// Run only every N-th run (cell, policy and replication), beginning with number I, counted from 1. If a job index
+    /// J counts from 0, write J+1/N.
     #[arg(long, visible_alias = "shard", value_name = "I/N")]
     slice: Option<SweepSlice>,
     #[command(flatten)]
     fleet: FleetArgs,
     /// Give the nodes of each host the interference that `volary profile record` recorded on it: DIR/NAME.csv for the
-    /// host NAME. The CPUs of a recording stand for the cores of these nodes in turn.
+    /// host NAME. The cores of these nodes take the CPUs of the recording in turn.
     #[arg(long, value_name = "DIR")]
     as_recorded: Option<PathBuf>,
     #[command(flatten)]
@@ -67,8 +67,8 @@ pub(super) struct Options {
     check: bool,
     #[command(flatten)]
     live: LiveArgs,
-    /// Emulated seconds per real second in virtual time, such as 5: with --live, an audience can follow. All policies
-    /// of a cell run side by side, and results are the same.
+    /// Emulated seconds per real second in virtual time, such as 5, so that an audience can follow with --live. All
+    /// policies of a cell run side by side. Results do not change.
     #[arg(long, value_name = "FACTOR", value_parser = pace)]
     pace: Option<f64>,
 }
@@ -78,12 +78,12 @@ fn pace(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| format!("`{text}` is not a number from 0.000001 to 1000000"))
 }
 
-/// The condition for continuing an earlier run.
+/// The condition for continuing an earlier study.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Resume {
-    /// Continue an earlier run, which must exist.
+    /// Continue an earlier study, which must exist.
     There,
-    /// Continue an earlier run if there is one; otherwise begin a new one.
+    /// Continue an earlier study if there is one; otherwise begin a new one.
     Auto,
 }
 
@@ -98,9 +98,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         anyhow::bail!(unknown);
     }
     if options.pace.is_some() && experiment.run.runtime != RuntimeKind::Virtual {
-        anyhow::bail!("--pace: runs in virtual time have a pace; for real time set run.speed");
+        anyhow::bail!("--pace applies only to runs in virtual time; for real time set run.speed");
     }
-    // If the run cannot start, a new folder is removed again.
+    // If the study cannot start, a new folder is removed again.
     let (out, _made) = folder(options, &experiment.name)?;
     let run = RunOptions {
         out,
@@ -117,7 +117,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
-                "the run stops early; finished runs are in {}; to run the rest: {}",
+                "the study stops early; finished runs are in {}; to run the rest: {}",
                 run.out.display(),
                 args::command(&run.argv, &run.out)
             );
@@ -156,7 +156,7 @@ impl Options {
         let change = |folder: &PathBuf| {
             let fleet = self.fleet.fleet().ok_or_else(|| {
                 anyhow::anyhow!(
-                    "--as-recorded is about hosts: add --runtime hosts with --hosts FILE or --spawn N, or write \
+                    "--as-recorded needs hosts: add --runtime hosts with --hosts FILE or --spawn N, or write \
                      [[interference.injection]]"
                 )
             })?;
@@ -179,7 +179,7 @@ fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewF
     let latest = options.resume.and_then(|_| storage::latest(runs, name));
     if latest.is_none() && options.resume == Some(Resume::There) {
         anyhow::bail!(
-            "--resume: there is no run of `{name}` in {}; name its folder with --out, or leave out --resume",
+            "--resume: there is no study of `{name}` in {}; name its folder with --out, or leave out --resume",
             runs.display()
         );
     }
@@ -190,7 +190,7 @@ fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewF
     Ok((made.path().to_owned(), Some(made)))
 }
 
-/// The error for `--resume` without a study directory. A misspelt name must not start a run from the beginning.
+/// The error for `--resume` without a study directory. A misspelt name must not start a study from the beginning.
 fn nothing_to_resume(out: &Path) -> String {
     let beside = Files::of_disk().beside(out).unwrap_or_default();
     let runs = beside.iter().filter(|name| out.with_file_name(name).join(storage::MANIFEST).exists());
@@ -199,7 +199,7 @@ fn nothing_to_resume(out: &Path) -> String {
         Some(run) => format!("did you mean {}? To", out.with_file_name(run).display()),
         None => "to".to_owned(),
     };
-    format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
+    format!("--resume: there is no study in {}; {meant} begin one there, leave out --resume", out.display())
 }
 
 /// Warns of claims that `--check` could not test. An untested claim has not failed.
@@ -219,7 +219,7 @@ fn warn_untested(outcome: &Outcome, options: &Options) {
     tracing::warn!("{} of {all} could not be tested: {why}", open.len());
 }
 
-/// The summary of a run: its results in numbers, its directory, and the hash that identifies equal results.
+/// The summary of a study: number and cost of its runs, its directory, and the hash that identifies equal results.
 fn summary(outcome: &Outcome, out: &Path) -> String {
     let engine = outcome.summaries.iter().map(|summary| &summary.engine);
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
@@ -238,8 +238,8 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
     format!("{cost}\nresults: {}{report}", out.display())
 }
 
-/// How well the threads were used: the share of their time in which they computed, and the time in which no run was
-/// under way.
+/// The use of the threads as text: the share of their time in which they computed, and the time before the first run
+/// and after the last.
 fn threads_used(Outcome { threads, span: [first, last], .. }: &Outcome, begun: Instant) -> String {
     let (all, cpu) = (begun.elapsed().as_secs_f64(), cost::process_cpu_s());
     let [before, after] = [*first - begun, last.elapsed()].map(|span| number::seconds(span.as_secs_f64()));
@@ -283,7 +283,7 @@ fn status(outcome: &Outcome, run: &RunOptions, experiment: &Experiment, check: b
             };
             if runtime == RuntimeKind::Virtual && asks_programs {
                 tracing::error!(
-                    "mend the program of the policy; then, to run what failed: {}",
+                    "correct the program of the policy; then, to run what failed: {}",
                     args::command(&run.argv, &run.out)
                 );
             } else if runtime == RuntimeKind::Virtual {

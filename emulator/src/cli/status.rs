@@ -17,7 +17,7 @@ pub(super) struct Options {
     /// The hosts file, as `volary certs` writes it.
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
-    /// Show the states again every so often, until Ctrl-C: a line a host, with the time (UTC); "2s" without a value.
+    /// Repeat at this interval until Ctrl-C, with one line per host and the time (UTC); 2s if no value is given.
     #[arg(long, value_name = "PERIOD", num_args = 0..=1, default_missing_value = "2s", value_parser = period)]
     watch: Option<Span>,
     /// Print a JSON array instead of lines; with --watch, on one line each time.

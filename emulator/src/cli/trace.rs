@@ -87,9 +87,9 @@ enum Command {
         #[command(flatten)]
         reading: ReadArgs,
     },
-    /// Convert a trace to the .tr format, compressed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Sources are
-    /// .tr, .swf and .csv files, compressed or not, and folders with Google's job_events or Alibaba's batch_task.csv.
-    /// Features, outcomes, cores, waits and stages are written to X.features.csv beside X.tr.
+    /// Convert a trace to the .tr format; the suffix of the new file selects the compression (.tr, .tr.xz, .tr.zst,
+    /// .tr.gz). Sources are .tr, .swf and .csv files, compressed or not, and folders with Google's job_events or
+    /// Alibaba's batch_task.csv. Features, outcomes, cores, waits and stages are written to X.features.csv beside X.tr.
     Convert {
         /// The trace; the folders of VOLARY_TRACES are also searched.
         file: PathBuf,
@@ -101,7 +101,8 @@ enum Command {
         #[command(flatten)]
         reading: ReadArgs,
     },
-    /// Where public traces are published, with licence, checksum, the command that reads each, and what is lost.
+    /// List the sources of public traces, with licence, checksum, the command that reads each, and the information that
+    /// is lost.
     Sources {
         /// Name of one trace; all if absent.
         name: Option<String>,
@@ -265,7 +266,7 @@ fn read(file: &Path, reading: &Reading) -> anyhow::Result<Trace> {
     Ok(workload::read(&found, reading)?)
 }
 
-/// Options that say how traces are read.
+/// Options for reading traces.
 #[derive(Debug, Args)]
 struct ReadArgs {
     /// Read only the first N jobs of each trace.
@@ -274,16 +275,16 @@ struct ReadArgs {
     /// Zone of dates that state none, such as UTC or Europe/Stockholm.
     #[arg(long, value_name = "ZONE")]
     zone: Option<Zone>,
-    /// Number of a job's tasks in a .csv file: its gpus or cores, rounded up. Jobs without any are left out.
+    /// The number of tasks of a job in a .csv file: its gpus or its cores, rounded up. Jobs without any are left out.
     #[arg(long, value_name = "COLUMN")]
     size: Option<SizeBy>,
     /// Leave out malformed rows, at most this share of the rows, such as 1%. If absent they are errors.
     #[arg(long, value_name = "N%", value_parser = percent, default_value = "0%", hide_default_value = true)]
     skip_bad: Share,
     /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds, or the name of a known table, such
-    /// as philly. Times that are numbers count in the unit at the end of the name (_s, _ms, _us, _ns, _min, _h, _d), in
-    /// a stated unit (run=took:min), or else in seconds. With several traces name the file, and repeat the option for
-    /// each file that needs columns: --columns a.csv:user=who,submit=at,run=took
+    /// as philly. Times that are numbers have the unit at the end of the name (_s, _ms, _us, _ns, _min, _h, _d), or a
+    /// stated unit (run=took:min), or else seconds. With several traces name the file, and repeat the option for each
+    /// file that needs columns: --columns a.csv:user=who,submit=at,run=took
     #[arg(long = "columns", value_name = "[FILE:]LIST")]
     lists: Vec<FileColumns>,
 }
@@ -311,7 +312,7 @@ impl FromStr for FileColumns {
 }
 
 impl ReadArgs {
-    /// How each of `files` is read.
+    /// The reading options of each of `files`.
     ///
     /// # Errors
     /// When the file of some columns is ambiguous, or a file has two lists.
@@ -331,7 +332,7 @@ impl ReadArgs {
         Ok(found)
     }
 
-    /// How the only file is read.
+    /// The reading options of the only file.
     ///
     /// # Errors
     /// The errors of [`Self::of_files`].

@@ -38,7 +38,7 @@ pub(super) fn against(
     let read = |error| Error::Run(StudyError::StudyDir(error));
     let jobs = base.rows.read().map_err(read)?;
     let copies = base.rows.read().map_err(read)?;
-    // The largest number over all repetitions counts.
+    // Of all repetitions, the one with the largest difference is reported.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
     for run in &runs {
         different.push(draws(&jobs, &run.rows.read().map_err(read)?));

@@ -1,4 +1,4 @@
-//! The reference with cores as fast as a run found them in its measurements.
+//! The reference with cores that are as fast as a run measured them to be.
 //!
 //! Real cores are not always as fast as at their calibration: clock rates rise and fall, a hypervisor gives a CPU to
 //! other machines, and actors and timers need the same CPUs. The record of the run holds the speed of each core in
@@ -19,7 +19,7 @@ use volary_experiment::storage::run_record::RunRecord;
 use super::variant::{Error, RunVariant};
 use crate::runtime::{StudyError, pool};
 
-/// Minimum busy share of a stretch from which its pace counts for the whole stretch.
+/// Busy share of a stretch from which its measured slowdown applies to the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
 /// Time after the run's end for which bursts of the experiment are added, since the reference may take longer.
 const BEYOND: Span = Span::from_secs(60);
@@ -72,7 +72,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
             slowdown,
         }));
     }
-    // A trace can only slow a core down: the speed of a core is that of its fastest stretch.
+    // A trace can only slow a core down, so its speed is set to that of its fastest stretch.
     let fastest = trace.iter().map(|row| row.slowdown).fold(1.0, f64::min);
     trace.iter_mut().for_each(|row| row.slowdown = (row.slowdown / fastest).max(1.0));
     let trace = BurstTrace { rows: trace, ..BurstTrace::default() };
@@ -184,7 +184,8 @@ mod tests {
         );
     }
 
-    /// A short busy time in a stretch counts only for its own length. The rest has the core's bursts and usual pace.
+    /// The slowdown of a short busy time in a stretch applies only to its own length. The rest of the stretch has the
+    /// core's bursts and usual slowdown.
     #[test]
     fn a_short_busy_time_counts_only_for_its_own_length() {
         let rows = [row(0, 100, 1.0, 1.0, 1.0), row(100, 200, 1.0, 0.01, f64::INFINITY)];

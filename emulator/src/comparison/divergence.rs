@@ -71,7 +71,7 @@ pub struct MetricDivergence {
 }
 
 impl MetricDivergence {
-    /// Compares runs with the reference, and with its runs `again`, whose cores are as they were found.
+    /// Compares runs with the reference, and with `again`, the runs of the reference with cores as found.
     fn new(
         metric: &Metric,
         judged: bool,

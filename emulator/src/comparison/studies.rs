@@ -64,7 +64,7 @@ pub fn compare(a: &Study, b: &Study) -> StudyComparison {
         format!("{experiment} ({runtime}{state}){folder}")
     };
     let mut experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
-    // The names of experiments matter less than their settings.
+    // Differences of names come last: they matter less than differences of settings.
     experiments.sort_by_key(|line| ["name: ", "source: ", "title: "].iter().any(|key| line.starts_with(key)));
     let unrelated = unrelated(&a.manifest, &b.manifest);
     StudyComparison { a: name(a), b: name(b), experiments, unrelated, points, unmatched }

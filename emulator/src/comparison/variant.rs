@@ -9,7 +9,7 @@ use volary_experiment::storage::run_record::RunRecord;
 
 use crate::runtime::StudyError;
 
-/// A variant of an experiment: a runtime, and how copies use its cores.
+/// A variant of an experiment: a runtime, and whether copies burn its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunVariant {
     pub runtime: RuntimeKind,

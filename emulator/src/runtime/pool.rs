@@ -25,7 +25,7 @@ use volary_experiment::workload::Traces;
 
 use crate::hosts::{Controller, local};
 
-/// Real time of the longest run of a program that is repeated to see whether it can be repeated, s.
+/// Real time up to which a run of a program is executed twice, to check that its results can be repeated, s.
 const LONGEST_SECOND_S: f64 = 5.0;
 
 /// The state that the threads share.
@@ -93,7 +93,7 @@ pub(super) fn run(
 }
 
 impl Pool<'_> {
-    /// Executes the first of some equal runs, whose results are those of all.
+    /// Executes the first of several equal runs, and stores its results for all of them.
     fn execute(&self, equal: &[&Run]) {
         let Some((first, others)) = equal.split_first() else { return };
         // A bug in one run must not end the others.
@@ -105,7 +105,7 @@ impl Pool<'_> {
     }
 
     /// Executes a run, and once more on the hosts that are left if it loses a host. A run with injections is not
-    /// executed again, since they would be missing.
+    /// executed again, since the injections would be missing.
     fn measure(&self, run: &Run) -> Result<Measured, RunError> {
         let number = self.next_number();
         let first = self.attempt(run, number);
@@ -198,7 +198,7 @@ impl Pool<'_> {
         measured: Result<Measured, RunError>,
     ) -> Result<(), storage::Error> {
         match measured {
-            // A run without its log must be repeated, and does not count as finished.
+            // A run whose log is incomplete must be repeated, and is not stored as finished.
             Ok(_) if self.log.is_some_and(|log| !log.is_whole()) => {
                 self.control.stop.store(true, Ordering::Relaxed);
                 Ok(())
@@ -249,7 +249,7 @@ impl Pool<'_> {
         if hash != first.engine.order_hash {
             tracing::warn!(
                 "{}: two runs of seed {} differ, so results of this program cannot be repeated: its decisions must \
-                 depend only on what it is told, and its random numbers on the `seed` that it gets",
+                 depend only on its input, and its random numbers only on the `seed` in that input",
                 world.point().label,
                 world.seed()
             );

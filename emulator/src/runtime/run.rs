@@ -43,7 +43,7 @@ pub struct RunOptions {
     pub argv: Vec<String>,
 }
 
-/// The results of a run.
+/// The results of a study.
 #[derive(Debug)]
 pub struct Outcome {
     /// The content of the study directory.
@@ -61,7 +61,7 @@ pub struct Outcome {
     pub span: [Instant; 2],
 }
 
-/// Puts the policies of a cell under one seed beside each other if runs have a pace.
+/// Sorts paced runs so that the policies of a cell under one seed are adjacent.
 fn order(runs: &mut [Run], experiment: &Experiment, control: &StudyControl) {
     if control.pace.is_some() {
         let policies = experiment.labels().len();
@@ -261,7 +261,7 @@ fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     }
 }
 
-/// The runs in the form in which observers expect them.
+/// The planned runs, in the form that observers use.
 pub fn expected<'a>(experiment: &'a Experiment, runs: &'a [Run]) -> Vec<ExpectedRun<'a>> {
     let expected = |run: &'a Run| {
         let point = &experiment.points[run.point];
@@ -313,7 +313,7 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
 /// The reason why a study could not start, or its results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The options and the experiment do not fit together.
+    /// The options do not fit the experiment.
     #[error("{0}")]
     Unsupported(String),
     /// The hosts cannot be used; no run was executed.

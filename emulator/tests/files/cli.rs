@@ -302,7 +302,7 @@ trace describe t.csv --size memory | 2 | choose gpus or cores
 trace describe t.tr --size gpus | 2 | --size is for .csv files
 trace describe t.csv --columns phily | 2 | no table is called `phily` | philly
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
-run e.toml --resume | 2 | there is no run of `e` in runs | --out
+run e.toml --resume | 2 | there is no study of `e` in runs | --out
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
 run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
 agent --listen localhost:1 --identity x | 2 | `localhost:1` is not an address: write IP:PORT, such as 10.77.0.2:4433
@@ -430,7 +430,10 @@ fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
     let shell: i32 = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
     assert!(test_kill_process(Pid::from_raw(shell).unwrap()).is_err(), "the command goes on");
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(out.contains("work lost") && out.contains("others had the CPUs, or a CPU quota"), "{out}");
+    assert!(
+        out.contains("work lost") && out.contains("other programs had the CPUs, or a CPU quota"),
+        "{out}"
+    );
     assert!(fs::read_to_string(folder.path().join("p.svg")).unwrap().contains("Speed of CPUs"));
     let lost = |text: &str| text.split("work lost ").nth(1).unwrap().lines().next().unwrap().to_owned();
     let until = out.split(" to ").nth(1).unwrap().split(',').next().unwrap();

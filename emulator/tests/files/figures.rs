@@ -95,7 +95,7 @@ plan r | 2 | it is a folder; name an experiment file in it
 plan e.toml --seed -1 | 2 | '-1' for '--seed <N>': write a whole number from 0 to 18446744073709551615
 plan e.toml --set cluster.nodes=5000000000 | 2 | `cluster.nodes` | at least zero, up to 4294967295
 run e.toml --pace 0 | 2 | `0` is not a number from
-run e.toml --pace 5 --runtime local | 2 | --pace: runs in virtual time have a pace | run.speed
+run e.toml --pace 5 --runtime local | 2 | --pace applies only to runs in virtual time | run.speed
 plot r --out f.jpg | 2 | --out f.jpg | .svg, .pdf or .png
 plot r --what pie | 2 | expected `cdf`, `ccdf`
 plot r --what percentile | 2 | did you mean `percentiles`?

@@ -120,7 +120,7 @@ fn nodes_are_as_slow_as_their_host_was_recorded() {
     assert_eq!(scheduled.len(), 2, "{scheduled:?}");
     let alone = run.replace("--runtime hosts --spawn 2", "--runtime virtual").replace("--out r", "--out v");
     let (_, said) = expect(here, &alone, 2);
-    assert!(said.contains("--as-recorded is about hosts"), "{said}");
+    assert!(said.contains("--as-recorded needs hosts"), "{said}");
     let other = format!(
         "{} --set interference.injection=[{{profile=\"bursts\",at=\"1s\"}}]",
         run.replace("--out r", "--out o")
