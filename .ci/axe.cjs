@@ -1,4 +1,4 @@
-// What axe-core finds wrong on a page, a text for each rule.
+// The violations that axe-core finds on a page, as one text for each rule.
 'use strict';
 const fs = require('node:fs');
 

@@ -1,4 +1,4 @@
-// What .ci/live checks, with playwright.
+// The checks of .ci/live, with playwright.
 'use strict';
 const { spawn, execFileSync } = require('node:child_process');
 const fs = require('node:fs');
@@ -74,7 +74,7 @@ const start = (args) =>
     child.on('exit', (code) => reject(new Error(`volary ${args.join(' ')} ended with ${code}: ${text}`)));
   });
 
-// A page whose errors are kept.
+// Opens a page and records its errors in page.wrong.
 const open = async (browser, url, options = {}) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
@@ -86,7 +86,7 @@ const open = async (browser, url, options = {}) => {
   page.on('dialog', (dialog) => page.wrong.push(`a dialog: ${dialog.message()}`));
   page.on('requestfailed', (request) => {
     const why = request.failure().errorText;
-    // The page closes its stream when it is told of the end.
+    // The page closes its stream when the server reports the end.
     if (why !== 'net::ERR_ABORTED') page.wrong.push(`${request.url()} failed: ${why}`);
   });
   await page.goto(url);
@@ -142,7 +142,7 @@ const accessible = async (page) => {
   check(wrong.length === 0, `everybody can use it: ${wrong.join('\n')}`);
 };
 
-// Everything that can be done with a mouse can be done without.
+// Everything that works with a mouse also works without one.
 const keyboard = async (page) => {
   await page.locator('body').press('Tab');
   const focused = () => page.evaluate(() => document.activeElement.id);
@@ -177,7 +177,7 @@ const narrow = async (browser, url) => {
     await accessible(page);
     await page.context().close();
   }
-  ok('it fits 360 px, and is dark where that is preferred');
+  ok('it fits 360 px, and is dark if the browser prefers dark');
 };
 
 const injected = async (browser) => {

@@ -1,4 +1,4 @@
-// What .ci/report checks, with playwright and axe-core.
+// The checks of .ci/report, with playwright and axe-core.
 'use strict';
 const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');
@@ -70,7 +70,7 @@ const run = (name) => {
   return `file://${path.join(folder, name, 'report.html')}`;
 };
 
-// Opens a report with all its details, and returns what is wrong.
+// Opens a report with all its details, and returns the problems found.
 const look = async (browser, name, url, width, colorScheme) => {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
   const page = await context.newPage();

@@ -22,7 +22,7 @@ lines = volary.run(experiment, out=folder)
 assert {line["policy"] for line in lines} >= {"latin-square", "sparrow"}, lines
 assert all(claim["verdict"] == "holds" for claim in volary.claims(folder))
 
-# The frames are the results: a row a run, and jobs whose quantiles are those of the summary.
+# The frames agree with the results: one row per run, and the quantiles of jobs are those of the summary.
 run = volary.load(folder)
 p99 = {line["policy"]: line["response_s"]["p99"] for line in lines}
 assert run.runs.set_index("policy")["response_s.p99"].to_dict() == p99
@@ -32,7 +32,7 @@ assert set(run.tasks["run"]) == set(run.runs["run"])
 assert list(run.claims["verdict"]) == ["holds"] * 3
 assert len(run.staleness) == 0 and "age_of_information_s" in run.staleness.columns
 
-# Figures are the program's.
+# Figures are drawn by the program.
 assert "sparrow" in run.plot("cdf", policy="sparrow").svg
 figure = run.plot("cdf", policy=["sparrow", "random"], width="double")
 assert figure._repr_svg_() == figure.svg and "sparrow" in figure.svg and "latin-square" not in figure.svg
