@@ -26,7 +26,7 @@ impl Awake {
     /// Keeps the processors of this machine awake.
     ///
     /// # Errors
-    /// The reason why they cannot be kept awake, and the remedy.
+    /// When the limit cannot be written; the text has the reason and the remedy.
     pub fn hold() -> Result<Self, String> {
         Self::hold_by(Path::new(LATENCY))
     }

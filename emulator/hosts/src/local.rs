@@ -305,7 +305,7 @@ fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Resu
     let wakes: Vec<_> = wakes.into_iter().map(|(_, address)| address).collect();
     let monotonic = MonotonicClock::new();
     for start in starts {
-        // A shard that could not be built has reported that already.
+        // Fails if the shard could not be built, which it has reported already.
         let _ = start.send((wakes.clone(), monotonic));
     }
     Ok(Arbiters { system, arbiters, thread: Some(thread), run: Arc::clone(run) })

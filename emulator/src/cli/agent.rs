@@ -65,14 +65,14 @@ pub(super) struct Options {
     /// Offset of the clock of this host, to test the effect of a wrong clock.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
-    /// Drift of the clock of this host in millionths.
+    /// Drift of the clock of this host, parts per million.
     #[arg(long, value_name = "PPM", default_value_t = 0.0, hide = true, allow_negative_numbers = true)]
     clock_drift: f64,
 }
 
 pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
     let log = AgentLog::default();
-    // An agent that serves only one run shares the terminal of the process that started it.
+    // An agent with `--once` logs less, because it shares the terminal of the process that started it.
     start_with(verbose + u8::from(!options.once), options.log.as_deref(), Some(log.clone()))?;
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {

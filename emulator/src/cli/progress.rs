@@ -232,7 +232,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes a sample if the last sample is old enough. If time has gone back, another run has begun.
+    /// Takes a sample if the last sample is old enough. If `elapsed` has decreased, another run has begun, and earlier
+    /// samples are dropped.
     fn observe(&mut self, elapsed: Duration, jobs: u64) {
         if elapsed < self.last.0 {
             *self = Self::default();

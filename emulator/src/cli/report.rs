@@ -23,8 +23,8 @@ pub(super) struct Options {
     /// Study directories, or folders with study directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Make this folder a study directory with all results: manifest, cells, summary, rows, timeline and report.html.
-    /// If absent, a single study directory gets the files that are made from its cells.
+    /// Make this folder a study directory with all results: manifest, runs, summary, tables, timeline and report.html.
+    /// If absent, the files that are made from the runs of a single study directory are written to it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Refuse if a run of the experiment is missing: name the slices and folders that lack runs, write nothing, and
@@ -109,7 +109,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the files that are made from cells to the folder locked for them; returns a note for the user. `own` is the
+/// Writes the files that are made from runs to the folder locked for them; returns a note for the user. `own` is the
 /// study directory if the files are written to it.
 fn write(
     folder: Option<Result<LockedDir, Error>>,

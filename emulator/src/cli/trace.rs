@@ -195,8 +195,8 @@ fn page(_: &[Description], _: Option<&TraceComparison>) -> anyhow::Result<String
     anyhow::bail!("--html: this program was built without pages: build it with the feature `figures`")
 }
 
-/// The question for a trace: all its features if no feature was named. Features and outcomes that the trace lacks are
-/// refused.
+/// The question for one trace: with all its features if no feature was named. Fails if the trace lacks a named feature
+/// or outcome.
 fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     let (file, known) = (trace.file().display(), trace.features());
     let names = known.iter().map(|feature| format!("`{feature}`")).collect::<Vec<_>>().join(", ");
@@ -239,7 +239,7 @@ fn feature(name: &str) -> Result<Feature, String> {
     })
 }
 
-/// A share in percent, such as `1%`.
+/// Parses a share in percent, such as `1%`.
 fn percent(text: &str) -> Result<Share, String> {
     let share = text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok());
     let share = share.and_then(|percent| Share::new(percent / 100.0));
@@ -272,7 +272,7 @@ struct ReadArgs {
     /// Read only the first N jobs of each trace.
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
-    /// Zone of dates that state none, such as UTC or Europe/Stockholm.
+    /// Time zone of dates that state none, such as UTC or Europe/Stockholm.
     #[arg(long, value_name = "ZONE")]
     zone: Option<Zone>,
     /// The number of tasks of a job in a .csv file: its gpus or its cores, rounded up. Jobs without any are left out.

@@ -33,7 +33,8 @@ pub(super) struct Options {
     /// Emulated seconds per real second, for `local` and `hosts`.
     #[arg(long, value_name = "X")]
     speed: Option<f64>,
-    /// Number of runs in each real-time runtime, all with the same seed. Three or more runs measure their own spread.
+    /// Number of runs in each real-time runtime, all with the same seed. With three or more runs, their spread is
+    /// measured.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Folder of the study directories and of `validation.json`; `runs/validate-<experiment>` if absent.

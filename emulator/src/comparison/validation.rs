@@ -38,7 +38,7 @@ pub struct ValidatedPoint {
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// The measured window of the reference, in words; `None` if the runs are measured whole.
+    /// The measured window of the reference, in words; `None` if runs are measured from beginning to end.
     #[serde(default)]
     pub window: Option<String>,
     /// The comparison of each other runtime with the reference.

@@ -1,4 +1,4 @@
-//! The variants of an experiment, one per runtime and use of cores, and their runs.
+//! The variants of an experiment by runtime and by whether copies burn cores, and their runs.
 
 use std::fmt;
 

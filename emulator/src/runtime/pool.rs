@@ -350,7 +350,7 @@ pub fn measure(
     run: &RunSection,
     progress: &dyn Progress,
 ) -> Result<Measured, RunError> {
-    // The engine compiles this function, with its loop and the functions that the loop calls, in one unit.
+    // The whole loop is a function of the engine, so that it is compiled in one unit with the functions that it calls.
     with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), progress))
 }
 

@@ -292,7 +292,7 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
         let mut pairs = Vec::new();
         for replication in 0..replications {
             let own = mean(point, replication);
-            // The first policy has no reference: its own confidence interval counts.
+            // The first policy has no reference: its own confidence interval is used.
             pairs.push(if reference == point {
                 (2.0 * own, own)
             } else {

@@ -76,8 +76,8 @@ pub(crate) fn dead_from(world: &World, homes: &[u16], hosts: usize) -> Vec<Optio
     dead
 }
 
-/// The progress of the slowest host that has live actors. A host whose actors are all down for good is left out: if it
-/// were lost, the others would wait until its connection times out.
+/// The emulated time that the slowest host with live actors has reached. A host whose actors are all down for good is
+/// left out: if it were lost, the others would wait until its connection times out.
 pub(crate) fn slowest(progress: &[Time], dead: &[Option<Time>]) -> Time {
     let busy = |(at, gone): &(&Time, &Option<Time>)| gone.is_none_or(|gone| **at < gone);
     progress.iter().zip(dead).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)

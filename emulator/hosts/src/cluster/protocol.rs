@@ -140,7 +140,7 @@ pub enum ControllerMessage {
     Start { at: i64 },
     /// Answers [`AgentMessage::Ping`] with its `sent` and the controller's clock, ns.
     Pong { sent: i64, here: i64 },
-    /// The progress of the slowest host, and the number of finished jobs.
+    /// The emulated time that the slowest host has reached, and the number of finished jobs.
     Progress { slowest: Time, finished: u64 },
     /// Begin an injection into cores of this host.
     Inject(Box<InjectOrder>),
@@ -168,7 +168,7 @@ pub enum AgentMessage {
         notes: Vec<Observation>,
         /// The time before which no further observation follows.
         mark: Time,
-        /// The progress of this shard.
+        /// The emulated time that this shard has reached.
         progress: Time,
     },
     /// Lines of the agent's log.
@@ -337,7 +337,7 @@ pub enum InjectReply {
     Refused(Refusal, String),
 }
 
-/// The reason for which an injection is refused.
+/// The kind of reason for which an injection is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refusal {
     /// The request names something that does not exist or has no meaning.

@@ -41,7 +41,7 @@ pub struct ReportCheck<'a> {
 }
 
 impl<'a> ReportCheck<'a> {
-    /// A check of a run on these hosts, at this many emulated seconds per real second.
+    /// A check of a run on `members` at `speed` emulated seconds per real second.
     pub fn new(world: &'a World, members: &[Host], speed: f64) -> Self {
         let ahead = Span::from_secs_f64(AHEAD_S * speed);
         Self { world, homes: homes(world, members), marks: vec![Time::ZERO; members.len()], ahead }
@@ -146,7 +146,7 @@ impl<'a> ReportCheck<'a> {
                 | Note::Discarded { copy: id }
                 | Note::Bound { copy: id } => copy(id),
                 Note::Cache(note) => note.exists(layout, copy),
-                // The recorder checks updates.
+                // Updates are checked by the recorder.
                 Note::Planned { .. } | Note::Enacted { .. } | Note::Informed { .. } => true,
                 Note::Regards { member, .. } => member < layout.nodes(),
                 Note::Value { name, bits } => {
@@ -192,7 +192,7 @@ impl<'a> ReportCheck<'a> {
     }
 }
 
-/// Whether actors of a role produce a note.
+/// Whether actors of this role produce such notes.
 const fn is_of(role: Role, note: &Note) -> bool {
     let of_client = matches!(
         note,
@@ -226,7 +226,7 @@ fn counted(counters: &Counters) -> bool {
         recovery,
         dropped,
         retransmissions,
-        // A saturating sum that is converted to floating point.
+        // This sum saturates and is converted to floating point, so it needs no check.
         bytes: _,
         network: Stats { datagram, stream },
         planning,

@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(state(&load).1, 3 * LINE);
     }
 
-    /// Exactly the rounds within the measurement count.
+    /// A calibration counts exactly the rounds within its measurement.
     #[test]
     fn brief_and_long_calibrations_find_the_same_speed() {
         let pace = |warm_up, measure| {
@@ -247,7 +247,7 @@ mod tests {
         };
         for kernel in Kernel::BURNING {
             let pace = calibrate(&mut KernelLoad::new(kernel), brief).unwrap();
-            // The range of any CPU.
+            // Every CPU is within this range.
             assert!(pace.rounds_per_s() > 1e5 && pace.rounds_per_s() < 1e11, "{kernel:?}: {pace:?}");
         }
         let hasty = CalibrationOptions { timeout: Duration::ZERO, ..brief };

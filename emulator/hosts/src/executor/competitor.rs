@@ -68,7 +68,7 @@ impl Competitor {
         let mut requested = true;
         while self.timeline.current.until <= now {
             let ended = self.timeline.current;
-            // Only the first of several edges was requested.
+            // Counters were requested only for the first of several edges; at later edges they are interpolated.
             let end = if requested {
                 self.shared.counters_at_edge(ended.until)
             } else {
@@ -253,7 +253,8 @@ pub(super) fn next_step(state: SlotState) -> Step {
     if occupy + leave + PERIOD < rest {
         return Step { occupy, leave };
     }
-    // Time for the work due until the end; all of the rest if the copy is far behind.
+    // The burner's time for the work due until the end of the slot; the whole rest of the slot if the copy is far
+    // behind.
     let due = (((busy + rest) / slowdown - done) / gain).clamp(0.0, rest);
     Step { occupy: rest - due, leave: due }
 }

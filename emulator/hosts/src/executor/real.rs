@@ -1,5 +1,5 @@
 //! The executor of a shard on real cores: copies run on [`Burners`], the burner and competitor threads of all its
-//! cores, and their ends come back into the event loop.
+//! cores, and the event loop receives their ends.
 //!
 //! Emulated cores take the highest CPUs that the process may use, one each, in order. The work of an emulated second
 //! takes 1 / `run.speed` seconds on a healthy core, and more or less on a core of another speed. Degraded slots are
@@ -72,7 +72,7 @@ pub fn assign_cpus(real: &RealSection, cores: usize, free: &[CpuId]) -> Result<V
 struct ExecutorCore {
     core: u32,
     cpu: CpuId,
-    /// Real time per work on a healthy core.
+    /// Real time per emulated time of work on a healthy core.
     real_per_work: f64,
     /// [Progress](Burners::progress) at the last update of the slots.
     progress: (Duration, Duration),

@@ -55,14 +55,13 @@ pub struct SlowdownSample {
     pub from: Duration,
     /// End of the window, which is the start of the next.
     pub until: Duration,
-    /// Real time per work, against the CPU time per work before the recording; may be below 1.
+    /// Real time per work in the window, divided by the CPU time per work before the recording; may be below 1.
     pub slowdown: f64,
 }
 
 /// The recording of a CPU.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CpuRecording {
-    /// The CPU.
     pub cpu: CpuId,
     /// The healthy speed: rounds of the kernel per second of CPU time before the recording.
     pub rounds_per_s: f64,

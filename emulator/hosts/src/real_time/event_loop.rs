@@ -127,7 +127,7 @@ pub trait ShardIo {
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
     /// Called after each report, for samples of the shard.
     fn look(&mut self, _shard: &Shard<'_, RealTimeObserver>) {}
-    /// Publishes this shard's progress; returns the progress of the slowest other shard.
+    /// Publishes the emulated time that this shard has reached; returns that of the slowest other shard.
     fn progress(&mut self, mine: Time) -> Time;
     /// Takes incoming parcels that were not put into the [`Inbox`].
     fn collect(&mut self, _parcels: &mut Vec<Parcel>) {}
@@ -311,7 +311,7 @@ fn run_slice(
     SliceEnd::More
 }
 
-/// Expirations closer together than this count as equal, because setting a timer takes longer.
+/// Expirations closer together than this are treated as equal, because setting a timer takes longer.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
 /// A timerfd on the current thread's runtime. On virtual machines setting a timer is the most expensive operation of a

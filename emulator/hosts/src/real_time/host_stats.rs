@@ -153,7 +153,7 @@ struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// The current ticks; `None` where there is no such file.
+    /// The current ticks; `None` if `/proc/stat` cannot be read.
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -194,7 +194,7 @@ fn late_so_far(late: &SpanHistogram) -> LateSoFar {
     LateSoFar { p50_s: late.quantile_s(0.5), p99_s: late.quantile_s(0.99), max_s: late.max_s() }
 }
 
-/// Takes a sample of a shard from time to time.
+/// Takes a sample of a shard every [`SAMPLE_INTERVAL`].
 #[derive(Debug)]
 pub struct ShardSampler {
     due: Instant,

@@ -6,7 +6,7 @@ use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::world::World;
 use volary_experiment::control::{Counted, RunObserver, ShardSample, StudyControl};
 
-/// Real time without any observation after which a run ends if nothing is pending, and a warning is logged otherwise. A
+/// Real time without any observation after which a run ends if no event is pending; otherwise a warning is logged. A
 /// message between two hosts arrives within this time, or their link ends.
 const QUIET: Duration = Duration::from_secs(60);
 

@@ -55,7 +55,7 @@ fn shares(weights: &[f64]) -> Vec<Range<f64>> {
     ends.collect()
 }
 
-/// The shard of number `i` of `of` actors that have no place.
+/// The shard of actor `i` of `of` actors that have no place, in proportion to the weights.
 fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
     let ends: Vec<f64> = shares.iter().map(|share| share.end).collect();
     below(&ends, (f64::from(i) + 0.5) / f64::from(of))
@@ -69,7 +69,8 @@ fn below(ends: &[f64], at: f64) -> u16 {
 /// The end of each shard's range of nodes.
 fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     let nodes = f64::from(layout.nodes());
-    // Borders of zones, pods and racks; each node is a host of its own.
+    // Borders of regions, pods and racks. Machines have no borders to prefer, because each node is a machine of its
+    // own.
     let borders = [AREAS[3], AREAS[2], AREAS[1]].map(|area| borders(layout, links, area));
     let beside = shares.iter().zip(shares.iter().skip(1));
     let mut cuts: Vec<f64> = beside
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_without_weight_gets_nothing() {
+    fn a_shard_without_weight_gets_no_actors() {
         let homes = place(&machines(Layout::new(1, 0, [1; 10]), Links::uniform(), Vec::new()), &[0.0, 1.0]);
         assert!(homes.iter().all(|&home| home == 1));
     }

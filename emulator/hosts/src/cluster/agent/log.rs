@@ -32,17 +32,17 @@ struct Lines {
 }
 
 impl AgentLog {
-    /// Keeps lines from now on.
+    /// Opens a session: keeps lines from now on.
     pub(crate) fn begin(&self) {
         *self.lines() = Lines { open: true, ..Lines::default() };
     }
 
-    /// Drops the lines that were not taken, and stops keeping lines.
+    /// Ends the session: drops the lines that were not taken, and keeps no more lines.
     pub(crate) fn end(&self) {
         *self.lines() = Lines::default();
     }
 
-    /// Waits for a line.
+    /// Waits until a line has been kept.
     pub(crate) async fn filled(&self) {
         self.0.filled.notified().await;
     }

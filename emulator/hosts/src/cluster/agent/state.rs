@@ -202,11 +202,11 @@ pub(super) struct RunContext {
     start: Cell<Option<i64>>,
     /// Notified when the run is stopped, when the start is known, and when a pong arrives.
     changed: Notify,
-    /// The progress of the slowest host.
+    /// The emulated time that the slowest host has reached.
     pub(super) slowest: Cell<Time>,
-    /// The progress of this host.
+    /// The emulated time that this host has reached.
     pub(super) reached: Cell<Time>,
-    /// Finished jobs, as the controller counts them.
+    /// Number of finished jobs in the controller's last message.
     pub(super) finished: Cell<u64>,
     /// The status for `volary status`; `None` before the world is built and after the run.
     about: RefCell<Option<RunStatus>>,
@@ -296,7 +296,7 @@ impl RunContext {
         self.panic.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// The reason for the end of a run that did not begin.
+    /// The reason why a run was stopped before it began.
     pub(super) fn stop_reason(&self) -> String {
         self.check_panic().err().unwrap_or_else(|| "the controller cancelled the run".to_owned())
     }

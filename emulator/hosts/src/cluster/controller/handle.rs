@@ -106,7 +106,7 @@ impl Controller {
         &self.pool.members
     }
 
-    /// The hosts before actors are placed on them.
+    /// Records of the hosts before actors are placed on them.
     pub fn unused(&self) -> Vec<HostRecord> {
         nothing_held(self.members())
     }
@@ -135,7 +135,7 @@ impl Controller {
     ///
     /// # Errors
     /// [`RunError::Interrupted`] if `control` is stopped; [`RunError::Refused`] if the run cannot begin;
-    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost.
+    /// [`RunError::Broken`] if a host was lost during the run, or if the run stalled after datagrams had been lost.
     /// `Interrupted` and `Broken` hold the measurements so far.
     ///
     /// # Panics
@@ -234,7 +234,7 @@ fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVit
         let path = |(to, member): (usize, &Host)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
-            // The two counters are read at different times.
+            // Bounded by the datagrams sent, because the two counters are read at different times.
             lost: (between(from, to).dropped.saturating_add(between(to, from).missing))
                 .min(between(from, to).sent),
         };

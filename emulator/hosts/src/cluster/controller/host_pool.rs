@@ -31,7 +31,7 @@ use crate::real_time::clock::MonotonicClock;
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which busy hosts are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Interval at which hosts are sent the progress of the slowest host.
+/// Interval at which hosts are sent the emulated time that the slowest host has reached.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of events of all hosts that may wait.
 const EVENT_QUEUE: usize = 256;
@@ -312,8 +312,8 @@ fn run_number() -> u64 {
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }
 
-/// Asks hosts for their state until all are free. Fails if a host does not answer the first time, or is not free at
-/// `until`. After all hosts have `answered` once, a host may miss one request.
+/// Asks hosts for their state until all are free. Fails if a host is not free at `until`, or does not answer before all
+/// hosts have `answered` once; later, a host that does not answer is asked again.
 async fn wait_until_free(
     file: &Hosts,
     until: Instant,

@@ -233,7 +233,7 @@ impl<'a> ControlledRun<'a> {
             HostEvent::Message(message) => message,
             HostEvent::Gone(why) => return self.on_gone(host, &why).await,
         };
-        // Hosts confirm an injection as soon as it is ordered, which is before it begins.
+        // Hosts confirm an injection as soon as it is ordered, so the confirmed start may be in the future.
         let mut now = self.clock.after(Duration::ZERO);
         if let AgentMessage::Injected { id, .. } = message {
             now = now.max(self.injections.begin_of(id));

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-/// One round trip, in nanoseconds of the clock named.
+/// One round trip: readings of the local and of the remote clock, nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
     /// Local clock at the request's departure.
@@ -22,7 +22,7 @@ pub struct RoundTrip {
 pub struct Offset {
     /// Remote clock minus local clock, nanoseconds.
     pub offset: i64,
-    /// The true offset is within this of `offset`, nanoseconds.
+    /// Maximum error of `offset`, nanoseconds.
     pub bound: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Offset {
 pub struct Drift {
     /// Parts per million; positive where the remote clock is faster.
     pub ppm: f64,
-    /// The true drift, averaged over the window, is within this of `ppm`.
+    /// Maximum error of `ppm` as an estimate of the mean drift over the window.
     pub bound: f64,
 }
 

@@ -81,7 +81,7 @@ pub struct Transport {
     accept_task: Option<AbortHandle>,
 }
 
-/// Peers that were accepted.
+/// The receiving end of accepted peers.
 #[derive(Debug)]
 pub struct Accepted(mpsc::Receiver<Peer>);
 
@@ -177,7 +177,7 @@ impl Transport {
         })
     }
 
-    /// The holder of its certificate.
+    /// The subject of this side's certificate.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -256,7 +256,7 @@ async fn accept(
                 Err(error) => {
                     tracing::debug!("refused {address}: {error}");
                     // The place is kept until the memory of the failed handshake is free; otherwise handshakes that
-                    // fail at once could take any amount.
+                    // fail at once could take any amount of it.
                     let _ = timeout(DRAINING, place).await;
                 }
             }

@@ -10,8 +10,8 @@
 //! | [`link`] | batches of parcels both ways, bounded, and lost or duplicate datagrams |
 //! | [`clock_offset`] | the offset of the other machine's clock |
 //!
-//! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks the
-//! protocol loses its connection, with the reason; other connections go on.
+//! All tasks run on the caller's tokio runtime, which is meant to be a `current_thread` runtime. If a peer breaks the
+//! protocol, its connection is closed with the reason; other connections go on.
 
 pub mod clock_offset;
 pub mod connection;
