@@ -87,7 +87,7 @@ impl<'a> ReportCheck<'a> {
         for note in notes {
             if note.at < last || note.at > mark {
                 let at = note.at;
-                return Err(format!("its report is not in order of time: {at} between {last} and {mark}"));
+                return Err(format!("its report is not in order of time: {at} is not in {last} to {mark}"));
             }
             last = note.at;
             self.note(host, note)?;

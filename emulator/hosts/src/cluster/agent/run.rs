@@ -316,8 +316,8 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     let id = id_under(&experiment.points[point], seed, &experiment.run);
     if id != task.id {
         return Err(format!(
-            "this host computes the id {id} for the run that the controller calls {}: do the versions of volary \
-            differ?",
+            "this host computes the id {id} for the run that the controller calls {}: install the same build of volary on \
+            all machines",
             task.id
         ));
     }

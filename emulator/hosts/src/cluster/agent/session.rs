@@ -168,7 +168,7 @@ async fn receive_all(
             }
             // Valid only as the first message, and ignored later.
             Ok(ControllerMessage::Load(_)) => {}
-            Err(error) => return tracing::info!("the controller has gone: {error}"),
+            Err(error) => return tracing::info!("the controller disconnected: {error}"),
         }
     }
 }

@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_competes_with_itself_beyond_its_share() {
+    fn an_address_at_its_limit_displaces_its_own_oldest_handshake() {
         let mut handshakes = handshakes(100, 2, 0);
         // Addresses of one IPv6 network, and both forms of an IPv4 address, count as one source.
         for (addresses, other) in [
