@@ -97,7 +97,7 @@ const shot = (page, name) => page.screenshot({ path: path.join(SHOTS, `${name}.p
 const text = (page, id) => page.locator(`#${id}`).innerText();
 const until = (page, fact, arg, timeout = 60_000) => page.waitForFunction(fact, arg, { timeout });
 
-// The share of jobs at the end of the curve of a run in progress, from the bottom of the chart.
+// Height of the curve of a run in progress, px: it grows with the share of jobs that have finished.
 const height = (page) =>
   page.evaluate(() => {
     const curve = document.querySelector('#responses svg path.running');

@@ -55,7 +55,7 @@ pub(super) fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
-/// Width of stdout in characters: that of the terminal, or else the value of `COLUMNS`; `None` for no limit.
+/// Width of stdout in characters: the width of the terminal, or else the value of `COLUMNS`; `None` for no limit.
 pub(super) fn width() -> Option<usize> {
     width_of(io::stdout())
 }

@@ -95,7 +95,7 @@ struct NewOptions {
     source: Option<PathBuf>,
 }
 
-/// The files of the crate, which are those of the example in this crate: path, and text.
+/// The files of the new crate, which are copies of the example in this crate: path, and text.
 const FILES: [(&str, &str); 11] = [
     ("Cargo.toml", include_str!("../../examples/reserved/Cargo.toml.in")),
     (".gitignore", "/target\n/runs\n"),

@@ -190,7 +190,7 @@ struct Findings {
     rows: Vec<TraceRow>,
     units: u32,
     until: Span,
-    /// Slowdowns below which samples count as healthy, as text: one for all CPUs, or the least and the largest.
+    /// Slowdowns below which samples are taken for healthy, as text: one for all CPUs, or the least and the largest.
     floors: String,
     /// Share of the time in which other programs had the CPUs, or a CPU quota withheld them.
     taken: f64,
@@ -267,7 +267,7 @@ impl Findings {
     }
 }
 
-/// The slowdown of a CPU below which a sample counts as healthy.
+/// The slowdown of a CPU below which a sample is taken for healthy.
 fn floor(cpu: &CpuRecording) -> f64 {
     cpu.noise.max(FLOOR)
 }

@@ -292,7 +292,7 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Stores the measurements of an interrupted run, if it has any. The run counts as missing, not as failed.
+    /// Stores the measurements of an interrupted run, if it has any. The run is treated as missing, not as failed.
     fn interrupt(&self, run: &Run, summary: Summary) -> Result<(), storage::Error> {
         let jobs = summary.jobs;
         if jobs.submitted == 0 {

@@ -316,7 +316,7 @@ impl ReadingLog {
     /// Ends a stretch with the counters `end`, and records it if it had a copy. `whole` says that it ended as planned.
     fn close(&mut self, stretch: Stretch, end: CoreCounters, whole: bool) {
         let counted = self.since_start(end);
-        // Without a copy, rounds of a chunk that ended late count for the next stretch.
+        // Without a copy, rounds of a chunk that ended late belong to the next stretch.
         if counted.busy > 0 {
             if stretch.until > stretch.from {
                 self.rows.push((stretch, whole, counted));
@@ -327,7 +327,7 @@ impl ReadingLog {
         }
     }
 
-    /// Ends the last stretch, which was cut short. Rounds of a chunk that ended late count for the last reading if no
+    /// Ends the last stretch, which was cut short. Rounds of a chunk that ended late belong to the last reading if no
     /// copy was there afterwards.
     fn close_last(&mut self, stretch: Stretch, end: CoreCounters) {
         self.close(stretch, end, false);

@@ -14,7 +14,7 @@
 //!   everything else. All threads are in one process and therefore in one autogroup, within which nice counts. None of
 //!   this needs privileges.
 //! * **Closed loop.** The competitor steers by the progress of the burner (see `competitor`), each slot by itself, so
-//!   errors do not accumulate, and CPU time taken by others counts as part of the slowdown. It competes only while
+//!   errors do not accumulate, and CPU time taken by other programs is part of the slowdown. It competes only while
 //!   there is a copy.
 //! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] has the time with a copy and the work done.
 //!   Burners publish through atomics and never take a lock.

@@ -99,7 +99,7 @@ impl Recorder {
     /// machine.
     ///
     /// # Errors
-    /// Those of [`Burners::start`](super::Burners::start).
+    /// The errors of [`Burners::start`](super::Burners::start).
     pub fn start(
         kernel: Kernel,
         cpus: &[CpuId],

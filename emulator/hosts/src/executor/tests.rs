@@ -218,7 +218,7 @@ fn readings_of_slots_are_in_order_and_sum_to_the_work() {
     assert!(slots.is_sorted_by(|a, b| a.until <= b.from), "{reading:?}");
     assert!(slots.iter().all(|slot| slot.busy <= slot.until - slot.from), "{reading:?}");
     let done: Duration = slots.iter().map(|slot| slot.done).sum();
-    // A lost chunk counts as done, and each reading is rounded.
+    // A lost chunk is included in the work done, and each reading is rounded.
     let all = FOREVER - left;
     assert!(done + ms(1) >= all && done < all + ms(1), "{done:?} of {all:?}");
     assert!(reading.competed > Duration::ZERO, "the competitor took the CPU: {reading:?}");

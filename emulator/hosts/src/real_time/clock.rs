@@ -30,13 +30,13 @@ impl MonotonicClock {
         self.at(Instant::now())
     }
 
-    /// The reading at `instant`; instants before the clock was made count as its start.
+    /// The reading at `instant`; earlier instants than the clock's creation give its first reading.
     pub fn at(&self, instant: Instant) -> i64 {
         let elapsed = instant.saturating_duration_since(self.anchor).as_nanos() as i64;
         elapsed + self.offset_ns + (elapsed as f64 * self.drift_ppm * 1e-6) as i64
     }
 
-    /// The instant of `reading`; readings before the clock was made give its start.
+    /// The instant of `reading`; earlier readings than the first give the clock's creation.
     pub fn instant(&self, reading: i64) -> Instant {
         let elapsed = (reading - self.offset_ns) as f64 / (1.0 + self.drift_ppm * 1e-6);
         self.anchor + Duration::from_nanos(elapsed.max(0.0) as u64)

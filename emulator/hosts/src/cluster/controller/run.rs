@@ -406,7 +406,7 @@ async fn prepare(
 
 /// Silence after which a host is given up, while its machine answers.
 const REPORT_LIMIT: Duration = Duration::from_secs(20);
-/// Interval of checks. A longer pause, in which this process was stopped itself, counts as one interval.
+/// Interval of checks. If this process itself was stopped, the longer pause is taken for one interval.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The silence of each host.

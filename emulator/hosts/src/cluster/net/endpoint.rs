@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn an_address_at_its_limit_displaces_its_own_oldest_handshake() {
         let mut handshakes = handshakes(100, 2, 0);
-        // Addresses of one IPv6 network, and both forms of an IPv4 address, count as one source.
+        // Addresses of one IPv6 network, and both forms of an IPv4 address, are one source.
         for (addresses, other) in [
             (["2001:db8::1", "2001:db8::2", "2001:db8::3"], "2001:db8:0:1::1"),
             (["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"], "10.0.0.2"),

@@ -366,7 +366,7 @@ impl Deliver {
     }
 }
 
-/// Number of datagrams in the window; older datagrams count as duplicates.
+/// Number of datagrams in the window; older datagrams are treated as duplicates.
 const WINDOW: usize = 64;
 
 /// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram
