@@ -194,7 +194,7 @@ fn late_so_far(late: &SpanHistogram) -> LateSoFar {
     LateSoFar { p50_s: late.quantile_s(0.5), p99_s: late.quantile_s(0.99), max_s: late.max_s() }
 }
 
-/// Takes a sample of a shard every [`SAMPLE_INTERVAL`].
+/// Takes a sample of a shard every second.
 #[derive(Debug)]
 pub struct ShardSampler {
     due: Instant,
