@@ -3,8 +3,8 @@
 //! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
 //! the rest. A policy may look up a job once the job has been submitted to it.
 //!
-//! A job may be a *stage* of a chain: its client submits it when it learns that all stages that it waits for have
-//! ended. Policies see every stage as a job of its own.
+//! A job may be a *stage* of a chain: its client submits it when the ends of all stages that it waits for have been
+//! reported to the client. Policies see every stage as a job of its own.
 
 use crate::base::Amount;
 use crate::base::{Feature, JobId, Span, TaskId, Time};
@@ -28,14 +28,14 @@ pub struct JobSpec {
 /// The nodes that a job prefers, and how much longer it takes on others (Park's thesis, section 4.4.1).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Preference {
-    /// The [kinds](crate::layout::Layout::kind) of nodes that it prefers, a bit each; 0 without a preference.
+    /// Bit mask of the preferred [kinds](crate::layout::Layout::kind) of nodes; 0 without a preference.
     pub kinds: u32,
     /// All tasks of the job take this many times as long if any of them runs on a node of another kind; at least 1.
     pub slowdown: f64,
 }
 
 impl Preference {
-    /// All nodes are alike.
+    /// No preference: all nodes are equally suitable.
     pub const NONE: Self = Self { kinds: 0, slowdown: 1.0 };
 
     /// Whether nodes of this kind are among those that the job prefers.
@@ -82,7 +82,7 @@ impl PastJob {
 pub struct Links<'a> {
     /// The stage.
     pub job: JobId,
-    /// The stages that it waits for, each as the difference of the ids; ascending.
+    /// The stages that it waits for, each as the difference of its id to this stage's id; ascending.
     pub predecessors: &'a [u32],
     /// The stages that wait for it, likewise.
     pub successors: &'a [u32],

@@ -6,7 +6,8 @@ use crate::layout::Layout;
 use crate::machine::{Effect, Effects, Input, Machine, Oracle};
 use crate::message::{Core, Job, Message};
 
-/// The stages of a chain: of each the stages that it waits for, and those that wait for it, as differences of ids.
+/// The stages of a chain. For each stage: the stages that it waits for, and the stages that wait for it, as differences
+/// of ids.
 pub type StageGraph = &'static [(&'static [u32], &'static [u32])];
 
 /// A job without a chain.

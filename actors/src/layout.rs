@@ -186,7 +186,7 @@ impl Layout {
         self.gossip.as_ref()
     }
 
-    /// The number of an actor in its group: that of its node, or for other actors that of the source.
+    /// The number of an actor in its group: the node's number for a node, the source's number for any other actor.
     pub fn in_group(&self, role: Role) -> u32 {
         match role {
             Role::Node(number) => number,
@@ -231,7 +231,7 @@ impl Layout {
         self.nodes
     }
 
-    /// Number of auxiliary actors: the actors of the policy beside clients, schedulers, nodes and workers.
+    /// Number of auxiliary actors: the actors of the policy besides clients, schedulers, nodes and workers.
     pub const fn auxiliaries(&self) -> u32 {
         self.auxiliaries
     }
@@ -381,8 +381,8 @@ impl Layout {
                 && b.0 < 2 * self.schedulers)
     }
 
-    /// Whether the failure detector notifies this actor of nodes as well: true for clients, schedulers and auxiliary
-    /// actors.
+    /// Whether the failure detector notifies this actor of crashed nodes as well: true for clients, schedulers and
+    /// auxiliary actors.
     #[inline]
     pub const fn coordinates(&self, actor: ActorId) -> bool {
         actor.0 < 2 * self.schedulers

@@ -76,7 +76,7 @@ pub enum Input {
     },
     /// The use of this shared node by a copy that has begun, or whose use or share of the node has changed. Only node
     /// managers of policies that [request it](crate::policies::Traits::node_usage) see this. Changes at the same
-    /// instant follow each other.
+    /// instant are consecutive inputs.
     Usage {
         /// The copy.
         copy: CopyId,
@@ -99,7 +99,8 @@ pub enum Input {
         msg: Message,
     },
     /// The failure detector reports that an actor crashed and lost its state. Coordinators (clients, schedulers,
-    /// auxiliary actors) are notified of every coordinator and node, nodes of coordinators.
+    /// auxiliary actors) are notified of crashes of coordinators and nodes; nodes are notified of crashes of
+    /// coordinators.
     Down {
         /// The actor that crashed.
         actor: ActorId,
@@ -250,7 +251,7 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
-    /// An observation about a cache of the state of others.
+    /// An observation about a cache of other actors' state.
     Cache(CacheNote),
     /// A scheduler without a cache of expected waits bound a task to a node, for the first time or again.
     Bound {
@@ -281,7 +282,7 @@ pub enum Note {
         /// The emulated time that the decision took.
         took: Span,
     },
-    /// A scheduler that estimates run times has learnt a run time.
+    /// A scheduler that estimates run times has observed the run time of a job.
     Predicted {
         /// The job.
         job: JobId,
@@ -290,16 +291,16 @@ pub enum Note {
         /// The job's run time, on nodes that it prefers.
         run: Span,
     },
-    /// An actor of a gossip group has an update from now on; its origin is the first.
+    /// An actor of a gossip group got an update. The origin of the update is the first to do so.
     Informed {
         /// The update.
         update: Update,
     },
-    /// A member of a gossip group believes this about another from now on.
+    /// A member of a gossip group changed its belief about another member.
     Regards {
         /// The other member.
         member: u32,
-        /// What it believes.
+        /// The new belief.
         standing: Standing,
     },
     /// The program of a policy in another language recorded a value.
@@ -309,7 +310,7 @@ pub enum Note {
         /// The value, a finite number from 0 on, as the bits of an `f64`.
         bits: u64,
     },
-    /// A machine received a message that its protocol has no place for.
+    /// A machine received a message that its protocol does not expect.
     Unexpected {
         /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
         kind: u8,
@@ -333,7 +334,7 @@ impl ValueName {
         Some(Self(bytes)).filter(|name| name.as_str().is_some())
     }
 
-    /// The name as text; `None` if another process sent bytes that are no name.
+    /// The name as text; `None` if another process sent bytes that are not a name.
     pub fn as_str(&self) -> Option<&str> {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -343,7 +344,7 @@ impl ValueName {
     }
 }
 
-/// An observation about caches of the state of others. The ages and errors of caches are computed from these
+/// An observation about caches of other actors' state. The ages and errors of caches are computed from these
 /// observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CacheNote {
@@ -386,7 +387,7 @@ pub enum CacheNote {
         node: u32,
         /// The new value, ns of work.
         work: i64,
-        /// Time up to which updates are contained in the value.
+        /// Time up to which the value contains all updates.
         at: Time,
     },
     /// A watched scheduler replaced its knowledge of a node by a report of that node.
@@ -579,7 +580,7 @@ impl<'a> Effects<'a> {
         self.out.push(Effect::Note(note.into()));
     }
 
-    /// Counts a message that has no place in this machine's protocol.
+    /// Records a message that this machine's protocol does not expect.
     pub fn unexpected(&mut self, msg: &Message) {
         self.note(Note::Unexpected { kind: msg.kind() });
     }

@@ -20,7 +20,7 @@ use crate::base::Feature;
 pub enum PredictorKind {
     /// JVuPredict, the predictor of JamaisVu (Park's thesis, section 3.6.1): the point estimate of the best expert.
     JvuPredict,
-    /// 3σPredict (section 4.3.1): the histogram of the best expert's feature value, beside its point estimate.
+    /// 3σPredict (section 4.3.1): the histogram of the best expert's feature value, in addition to its point estimate.
     ThreeSigma,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for Combination {
 pub struct Prediction {
     /// The expected run time, s; `None` before the first job has ended.
     pub point: Option<f64>,
-    /// Index of the combination that was used; `None` if no similar job has ended, so that the estimate is that of all
+    /// Index of the combination that was used; `None` if no similar job has ended, so that the estimate is from all
     /// jobs.
     pub combination: Option<usize>,
     /// The estimator that was used.
@@ -124,8 +124,8 @@ struct Candidate {
 
 /// Learns run times and predicts those of similar jobs. Memory is constant for each value of a combination.
 ///
-/// When a job ends, the estimates of its submission count for or against their experts, because a scheduler knew no
-/// better ones. Without history of any of the job's values, the history of all jobs counts.
+/// When a job ends, experts are scored by the estimates that they made at the job's submission, because the scheduler
+/// used these. If no value of a job has a history, the history of all jobs is used.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     kind: PredictorKind,
@@ -321,8 +321,8 @@ impl History {
         }
     }
 
-    /// The best estimator, and its normalised mean absolute error: Σ|estimate − run time| / Σ run time. Estimators that
-    /// were never tried have an infinite error; the median then comes first.
+    /// The best estimator, and its normalised mean absolute error: Σ|estimate − run time| / Σ run time. Before any
+    /// estimate was made, this is the median with an infinite error.
     pub fn best(&self) -> (Estimator, f64) {
         if self.estimated == 0 {
             return (Estimator::Median, f64::INFINITY);
@@ -333,7 +333,7 @@ impl History {
                 best = (estimator, error);
             }
         }
-        // Jobs that took no time have no relative error: an estimator either predicts them exactly or is worthless.
+        // If all run times are zero, the relative error is zero for an exact estimator and infinite for any other.
         let score = if best.1 == 0.0 { 0.0 } else { best.1 / self.actual };
         (best.0, score)
     }

@@ -1,4 +1,4 @@
-//! Programs outside of volary that decide for actors, line by line.
+//! External programs that make decisions for actors, over a protocol of lines.
 //!
 //! A runtime implements [`Launcher`]: it starts processes, enforces a time limit, and says what went wrong. Nothing
 //! here does I/O. The lines are those of [`policies::external`](crate::policies::external).
@@ -18,13 +18,13 @@ pub struct ProgramSpec<'a> {
     pub name: &'a str,
     /// Real time after which a program that does not answer has failed.
     pub patience: Span,
-    /// Whether a run is repeated to see whether runs of one seed are equal.
+    /// Whether a run is repeated to check that runs of one seed are equal.
     pub verify: bool,
-    /// Files on which it depends beside those that the command names.
+    /// Files on which the program depends, besides those that the command names.
     pub files: &'a [String],
 }
 
-/// A program that runs: it answers each line with a line.
+/// A running program, which answers each line with a line.
 pub trait Channel: Debug + Send {
     /// Sends a line and waits for the answer; neither ends with a newline.
     ///
@@ -114,7 +114,7 @@ impl Programs {
         if locked(&self.failure).is_some() {
             return None;
         }
-        // The process of the owner's earlier life ends before the next one starts.
+        // The owner's previous process ends before the next one starts.
         open.remove(&owner);
         let greeting = &greeting();
         let started = self.launcher.launch(spec).and_then(|mut channel| {
@@ -143,8 +143,8 @@ impl Program {
         &self.hello
     }
 
-    /// Asks the program; returns what `read` makes of the answer, and the answer. `read` returns an error for an answer
-    /// that makes no sense. `None` after a failure.
+    /// Sends a request to the program; returns the answer as parsed by `read`, and its text. `read` returns an error
+    /// for an invalid answer. `None` after a failure.
     pub(crate) fn ask<T>(
         &self,
         request: &str,

@@ -13,7 +13,7 @@ impl Amount {
     /// One core, and no memory.
     pub const CORE: Self = Self { cpu: 1000, memory: 0 };
 
-    /// The number of tasks that fit at once, each with the needs of `task`; a need of zero does not count.
+    /// The number of tasks that fit at once, each with the needs of `task`; a need of zero is no limit.
     pub fn holds(&self, task: Self) -> u32 {
         let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
         fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32

@@ -89,7 +89,7 @@ impl FromStr for CoreSet {
                 let digits = digits.trim();
                 digits
                     .parse::<u32>()
-                    .map_err(|_| format!("`{digits}` is not a number of a core; write for example 0-5,8"))
+                    .map_err(|_| format!("`{digits}` is not the number of a core; write for example 0-5,8"))
             };
             match (number(first)?, number(last)?) {
                 (first, last) if first > last => {

@@ -1,7 +1,7 @@
 //! Probability distributions, as experiment files write them.
 //!
 //! A distribution is a bare value (a constant) or a one-key table: `{ exponential = { mean = "1s" } }`. It is generic
-//! over what it yields: [`Span`] for delays and work, `f64` for factors. Samples below zero are cut at zero,
+//! over the type of its samples: [`Span`] for delays and work, `f64` for factors. Samples below zero are cut at zero,
 //! so a `normal` of mean 1 s and deviation 1.41 s stays a length of time.
 
 use std::fmt;
@@ -81,7 +81,7 @@ pub enum DistributionSpec<T> {
     Empirical(Empirical<T>),
 }
 
-/// The schema of a bare value, which is that of a constant, beside the schema of the table.
+/// Adds the schema of a bare value, which is that of a constant, to the schema of the table.
 fn or_bare_value(schema: &mut Schema) {
     let table = std::mem::take(schema);
     let bare = table.pointer("/oneOf/0/properties/constant");
@@ -170,7 +170,7 @@ pub struct Empirical<T> {
 }
 
 impl<T: Quantity> DistributionSpec<T> {
-    /// Whether the values of an empirical distribution are still in a file: such a distribution can be neither drawn
+    /// Whether the values of an empirical distribution are still in a file: such a distribution can be neither sampled
     /// nor averaged.
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::Empirical(empirical) if empirical.values.is_empty())
@@ -229,7 +229,7 @@ impl<T: Quantity> DistributionSpec<T> {
     }
 }
 
-/// A gamma sample of the given shape and mean; the constructor refuses only parameters `check` refused.
+/// A gamma sample of the given shape and mean; `check` has refused all parameters that the constructor would refuse.
 fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
     rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |distribution| distribution.sample(draw))
 }
@@ -332,7 +332,7 @@ impl<T: Quantity> DistributionSpec<T> {
 // Mean, deviation and bounds of distributions.
 
 impl<T: Quantity> DistributionSpec<T> {
-    /// Least and greatest value of the distribution, in the base unit; `None` where it has a tail instead.
+    /// Least and greatest value of the distribution, in the base unit; `None` on an unbounded side.
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
         match self {
             Self::Constant(value) => (Some(value.to_f64()), Some(value.to_f64())),

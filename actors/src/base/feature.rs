@@ -1,12 +1,12 @@
-//! Features of jobs: what a scheduler knows about a job when it is submitted, apart from its shape.
+//! Features of jobs: properties that a scheduler knows when a job is submitted, apart from its shape.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A feature by which jobs resemble each other (Park's thesis, section 4.3.1).
 ///
-/// Its value is a number, zero if unknown. Sizes, requested amounts and hours are quantities; of other features only
-/// equality with the value of another job has a meaning.
+/// Its value is a number, zero if unknown. Sizes, requested amounts and hours are quantities; values of other features
+/// can only be compared for equality.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
     /// The user who submitted the job.

@@ -29,15 +29,15 @@ pub trait Parameters:
 /// volary_actors::parameters! {
 ///     /// Parameters of hedging.
 ///     struct Hedging {
-///         /// The quantile of the times that tasks take after which a second copy is sent.
+///         /// Quantile of the run times of tasks after which a second copy is sent.
 ///         quantile: f64 = 0.95 => 0.0..=1.0,
-///         /// Where the second copy goes.
+///         /// The node of the second copy.
 ///         place: Place = Place::Random,
 ///     }
 ///
-///     /// Where a second copy goes.
+///     /// The choice of a node for a second copy.
 ///     enum Place {
-///         /// To a node drawn uniformly.
+///         /// A node drawn uniformly.
 ///         #[default]
 ///         Random,
 ///     }
@@ -98,7 +98,8 @@ macro_rules! parameters {
 }
 pub use parameters;
 
-/// Shortest allowed period. A shorter period is finer than any delay or task, and a run with it makes no progress.
+/// Shortest allowed period. A shorter period is shorter than any delay or task, and a run with it would make no
+/// progress.
 const SHORTEST: Span = Span(1_000);
 
 /// Returns an error if a period is shorter than a microsecond.

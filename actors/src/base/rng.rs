@@ -1,9 +1,9 @@
 //! The only source of randomness.
 //!
-//! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`] and ids,
-//! and on nothing that happened before. Policies compared in one experiment therefore meet the same world, whatever
-//! they do in it, and a new draw changes no other. Decisions of an *actor* draw from its own [`Rng`], seeded by (seed,
-//! actor).
+//! Randomness of the *world* is addressed: a [`Draw`] is a short stream that depends only on the seed, a [`Purpose`]
+//! and ids, not on earlier draws. Policies compared in one experiment therefore meet the same world, whatever they do,
+//! and an additional draw does not change other draws. Decisions of an *actor* draw from its own [`Rng`], seeded by
+//! (seed, actor).
 //!
 //! Both are SplitMix64 from `rand_xoshiro`, whose output is fixed by its definition. Its state is eight bytes, so a
 //! million actors cost eight megabytes.
@@ -59,7 +59,7 @@ pub enum Purpose {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address(u64);
 
-/// Finaliser of SplitMix64: a bijection in which every input bit moves every output bit.
+/// Finaliser of SplitMix64: a bijection in which every input bit affects every output bit.
 #[inline]
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -143,8 +143,8 @@ impl Rng {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Up to `count` different numbers below `end` that are not among those `left_out`, which are in order; each set is
-    /// equally likely (Floyd's algorithm).
+    /// Up to `count` different numbers below `end` that are not in the sorted list `left_out`; each set is equally
+    /// likely (Floyd's algorithm).
     pub fn different(&mut self, count: u32, end: u32, left_out: &[u32]) -> Vec<u32> {
         let there = end - left_out.len() as u32;
         let nth = |i: u32| left_out.iter().fold(i, |i, &out| i + u32::from(i >= out));

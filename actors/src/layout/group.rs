@@ -1,8 +1,8 @@
-//! Gossip without jobs: the members of a group, who may talk to whom, and where updates arise.
+//! Gossip without jobs: the members of a group, their neighbours, and the origins of updates.
 //!
 //! Members are the nodes of a run. The only scheduler is the *source*: an actor outside of the group that may send to
 //! each member, and to which no member sends. Updates are numbered by their origin from 1 on, and a newer update of an
-//! origin replaces older ones: a member with number n needs no lower one.
+//! origin replaces older ones: a member with update n needs no lower number.
 
 use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
 
@@ -11,15 +11,15 @@ use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
 pub struct GossipGroup {
     members: u32,
     neighbours: Neighbours,
-    /// Gap before each update; if updates arise at all members, between those of the whole group.
+    /// Gap before each update. If updates arise at all members, it is the gap between any two updates of the group.
     pub every: DistributionSpec<Span>,
     /// The actors at which updates arise.
     pub origin: Origin,
     /// Time from which on no update arises.
     pub until: Time,
-    /// Bytes on the wire of a message with an update; `None` for those of its kind.
+    /// Bytes on the wire of a message with an update; `None` for the size of the message's kind.
     pub bytes: Option<u32>,
-    /// The draws of gaps: updates of a seed arise at the same times whatever members do with them.
+    /// Address of the draws of gaps. Under one seed, updates arise at the same times for every policy.
     gaps: Address,
 }
 
@@ -43,7 +43,7 @@ pub enum Neighbours {
     Complete,
     /// The members before and after it, in a ring.
     Ring,
-    /// The neighbours of each member.
+    /// A list of neighbours for each member.
     Listed(Box<[Box<[u32]>]>),
 }
 
@@ -55,9 +55,9 @@ const SWITCHES: usize = 10;
 
 impl Neighbours {
     /// A random graph in which each of `members` members has `degree` neighbours: the union of random cycles through
-    /// all members and, for an odd degree, a random matching. It is connected for a degree from 2 on. Where no such
-    /// union is found, because members have many neighbours, it is a circulant graph after random switches of edges.
-    /// `None` if there is no such graph.
+    /// all members and, for an odd degree, a random matching. It is connected for a degree from 2 on. If no such union
+    /// is found, because members have many neighbours, the graph is a circulant graph with randomly switched edges.
+    /// `None` if no graph has this degree.
     pub fn regular(members: u32, degree: u32, seed: u64) -> Option<Self> {
         if degree >= members || !(degree % 2 * (members % 2)).is_multiple_of(2) {
             return None;
@@ -109,7 +109,7 @@ impl Neighbours {
                 pairs(order, step).position(|(a, b)| all[a as usize].contains(&b)).map(|at| at * step)
             };
             let mut tries = 0..TRIES;
-            // A member of a pair that are neighbours already changes places with another member.
+            // If a pair of members are neighbours already, one of them changes places with a random member.
             while let Some(at) = taken(&order) {
                 let other = address.at(members.into()).at(tries.next()?.into()).unit() * f64::from(members);
                 order.swap(at, other as usize);
@@ -145,7 +145,7 @@ impl Neighbours {
         Self::Listed(all.into_iter().map(Vec::into_boxed_slice).collect())
     }
 
-    /// A member that member 0 does not reach; `None` if the graph is connected.
+    /// A member that is not connected with member 0; `None` if the graph is connected.
     pub fn apart(&self) -> Option<u32> {
         let Self::Listed(all) = self else { return None };
         let (mut reached, mut next) = (vec![false; all.len()], vec![0]);
@@ -228,7 +228,7 @@ impl GossipGroup {
         self.every.sample(&mut self.gaps.at(origin.into()).at(number.into()).draw())
     }
 
-    /// Number of members that lack an update of an actor when it arises.
+    /// Number of members that do not have an actor's update when it arises: all but the origin itself.
     pub const fn receivers(&self, origin: u32) -> u32 {
         if origin == self.source() { self.members } else { self.members - 1 }
     }
@@ -265,7 +265,7 @@ impl GossipGroup {
 }
 
 impl GossipGroup {
-    /// The place of a member among those to which an actor may send; the inverse of [`neighbour`](Self::neighbour).
+    /// The index of a member among those to which an actor may send; the inverse of [`neighbour`](Self::neighbour).
     pub fn place_of(&self, number: u32, other: u32) -> Option<u32> {
         match &self.neighbours {
             _ if other == number || other == self.source() => None,

@@ -15,7 +15,7 @@ pub enum Core {
         /// See [`Row::elsewhere`](super::Row::elsewhere).
         elsewhere: bool,
     },
-    /// Run a suspended copy on. The worker must be idle.
+    /// Continue a suspended copy. The worker must be idle.
     Resume {
         /// The copy.
         copy: CopyId,

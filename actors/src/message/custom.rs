@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::protocol::{Protocol, Run};
 use crate::base::{ActorId, Class, CopyId, JobId, Span, TaskId, Time};
 
-/// Number of kinds of streams that a program can have, and equally of datagrams.
+/// Maximum number of kinds of stream messages in a program, and of kinds of datagrams.
 const NUMBERS: usize = 16;
 
 /// A message of a policy in another crate; [`custom_messages!`](crate::custom_messages) converts it from and to a type
@@ -55,8 +55,8 @@ impl Custom {
         self.kind == index(number, class)
     }
 
-    /// Whether no crate of this program uses the number of the message: then it is a message of a program in another
-    /// language, which alone knows its fields.
+    /// Whether no crate of this program uses the number of the message. The message then belongs to a program in
+    /// another language, and only that program knows its fields.
     pub fn is_of_program(&self) -> bool {
         installed()[usize::from(self.kind)].is_none()
     }
@@ -74,7 +74,7 @@ pub struct CustomKind {
     pub name: &'static str,
     /// Delivery class of the kind.
     pub class: Class,
-    /// Length of an encoded message, without the part of the payload that its fields leave empty, bytes.
+    /// Length of an encoded message in bytes, without the unused part of its payload.
     pub bytes: u32,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
@@ -82,7 +82,7 @@ pub struct CustomKind {
     pub job: fn(&Custom) -> Option<JobId>,
 }
 
-/// The names of numbers that no crate of the program uses: those of messages of programs in other languages.
+/// The names of numbers that no crate of this program uses; messages of programs in other languages have them.
 #[rustfmt::skip]
 const NAMES: [&str; 2 * NUMBERS] = [
     "custom.stream.0", "custom.stream.1", "custom.stream.2", "custom.stream.3",
@@ -145,7 +145,7 @@ pub(super) fn installed() -> &'static Table {
     TABLE.get().unwrap_or(&NONE)
 }
 
-/// Gives numbers a meaning in this process; may be called once.
+/// Assigns kinds of messages to numbers in this process; may be called once.
 ///
 /// # Errors
 /// If a number is above the largest possible number, or messages are installed already.
@@ -167,7 +167,7 @@ pub(crate) fn install(kinds: &[(u8, CustomKind)]) -> Result<(), String> {
 /// Bytes of a payload.
 pub const PAYLOAD: usize = 24;
 
-/// Bytes of an encoded message before its payload: that it is one of another crate, and its kind.
+/// Bytes of an encoded message before its payload: the variant of [`Message`](super::Message), and the kind.
 pub const HEAD: u32 = 5;
 
 /// A value that a custom message can contain: little endian, of a fixed length.

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::protocol;
 
-/// What a member believes about another, from the weakest statement to the strongest.
+/// The belief of a member about another, from the weakest statement to the strongest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Standing {
-    /// It is up.
+    /// The member is up.
     Alive,
-    /// It did not answer, and may refute this.
+    /// The member did not answer; it can refute the suspicion.
     Suspected,
-    /// It has failed.
+    /// The member has failed.
     Dead,
 }
 
-/// Probes of members, and what they believe about others.
+/// Probes of members, and their beliefs about each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Detect {
     /// A probe, which is acknowledged at once.
@@ -32,7 +32,7 @@ pub enum Detect {
         /// The member to ping.
         member: u32,
     },
-    /// The acknowledgement of a probe, from the pinged member or passed on by the one that was asked.
+    /// The acknowledgement of a probe, sent by the pinged member or forwarded by the member that was asked to ping.
     Ack {
         /// The number of the probe.
         number: u32,
@@ -41,12 +41,12 @@ pub enum Detect {
         /// The probing member.
         by: u32,
     },
-    /// The answer of a member that was asked and got no acknowledgement in time.
+    /// The answer of a member that was asked to ping and got no acknowledgement in time.
     Nack {
         /// The number of the probe.
         number: u32,
     },
-    /// What the sender believes about a member, as a part of the message that follows.
+    /// The sender's belief about a member; it is a part of the message that follows.
     News {
         /// The member.
         member: u32,

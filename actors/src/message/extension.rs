@@ -32,7 +32,7 @@ pub trait CustomProtocol: Copy + Into<Message> {
 ///         Keep {
 ///             /// The task.
 ///             task: TaskId,
-///             /// How many cores it needs, at least one.
+///             /// Number of cores that it needs, at least one.
 ///             cores: u32,
 ///         } = "hold.keep", Datagram, Scheduler -> Node if cores > 0;
 ///         /// There is no place.

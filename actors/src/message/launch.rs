@@ -23,8 +23,8 @@ pub struct Row {
     /// Attempt number of every copy of the row.
     pub attempt: u32,
     /// Whether another task of the row's gang runs on a node that the job does not
-    /// [prefer](crate::catalog::Preference); all tasks of the gang then take longer. Only the scheduler that starts the
-    /// gang knows this and sets the flag. A node knows about itself.
+    /// [prefer](crate::catalog::Preference); all tasks of the gang then take longer. The scheduler that starts the gang
+    /// sets the flag, because a node knows only its own kind.
     pub elsewhere: bool,
 }
 
@@ -84,8 +84,9 @@ pub struct TaskRange {
     pub base: u32,
     /// Number of tasks, at least one.
     pub len: u32,
-    /// Exclusive upper limit of attempt numbers, within the same submission of the job as the attempt before it. Later
-    /// launches are not affected, nor is another scheduler that has the job from another submission.
+    /// Exclusive upper limit of attempt numbers. Only attempts of one submission of the job are covered, that of
+    /// attempt `below` − 1. So later launches are not affected, nor is another scheduler that got the job by another
+    /// submission.
     pub below: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The messages between actors: a closed enum, and files of related protocols.
 //!
 //! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find new
-//! protocols through the list in `registry`. The messages of large policies are in the folders of these.
+//! protocols through the list in `registry`. The messages of large policies are in the folders of the policies.
 //! Policies in other crates share one variant, with a payload.
 
 mod core;

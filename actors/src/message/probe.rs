@@ -12,7 +12,7 @@ use crate::base::{JobId, TaskId, Time};
 /// Reservations, claims and samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Probe {
-    /// Scheduler → node: reserve `count` places in the queue for tasks of this group of a job.
+    /// Scheduler → node: queue `count` reservations for tasks of this group of a job.
     Reserve {
         /// The job.
         job: JobId,
@@ -70,7 +70,7 @@ pub enum Probe {
     },
 }
 
-// A count of zero would be decremented.
+// A node decrements the count, so it must not be zero.
 protocol! {
     Probe in run;
     Reserve = "probe.reserve", Datagram, 21, Scheduler -> Node:
@@ -100,7 +100,7 @@ pub enum Steal {
         scheduler: u32,
         /// The job.
         job: JobId,
-        /// Number of places, at least one.
+        /// Number of reservations, at least one.
         count: u32,
         /// Whether the reservation repairs a loss.
         repair: bool,
@@ -155,11 +155,11 @@ impl Blocks {
 /// State sharing: probes that nodes can reject, and the bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Share {
-    /// Scheduler → node: reserve `count` places in the queue for tasks of this job, unless the node has long work.
+    /// Scheduler → node: queue `count` reservations for tasks of this job, unless the node has long work.
     Probe {
         /// The job.
         job: JobId,
-        /// Number of places, at least one.
+        /// Number of reservations, at least one.
         count: u32,
         /// Number of earlier rejections.
         round: u16,
@@ -170,16 +170,16 @@ pub enum Share {
         /// Timestamp of the newest block of the bitmap that the scheduler has.
         known: Stamp,
     },
-    /// Node → scheduler: the places are accepted.
+    /// Node → scheduler: the reservations are accepted.
     Accepted {
         /// The job.
         job: JobId,
     },
-    /// Node → scheduler: the places are rejected, because long tasks wait or run on the node.
+    /// Node → scheduler: the reservations are rejected, because long tasks wait or run on the node.
     Rejected {
         /// The job.
         job: JobId,
-        /// Number of places that the probe requested.
+        /// Number of reservations that the probe requested.
         count: u32,
         /// The round of the probe.
         round: u16,

@@ -146,7 +146,7 @@ messages! {
     Contention(Contention),
     /// Member → member: updates without jobs.
     Spread(Spread),
-    /// Member ↔ member: probes, and what members believe about each other.
+    /// Member ↔ member: probes, and beliefs about each other.
     Detect(Detect),
     /// Scheduler ↔ node: reservations with virtual sizes, and offers that can be refused.
     Offer(Offer),
@@ -167,7 +167,8 @@ impl Message {
         kind_name(self.kind())
     }
 
-    /// Bytes of this message on the wire: those of an update, if the experiment states them, or else those of its kind.
+    /// Bytes of this message on the wire: for an update the size that the experiment states, if any; else the size of
+    /// the message's kind.
     #[inline]
     pub fn wire_bytes(&self, layout: &Layout) -> u32 {
         let update = matches!(self, Self::Spread(Spread::Push { .. } | Spread::Answer { .. }));
@@ -180,7 +181,7 @@ impl Message {
 /// tag take 53 bytes, and the frame header 4.
 pub const HEADERS: u32 = 57;
 
-/// The most bytes of a message on the wire whose size is that of its kind.
+/// Largest size of any kind of message on the wire, in bytes. Updates whose size an experiment states can be larger.
 pub const MOST_WIRE_BYTES: u32 = {
     let (mut most, mut at) = (0, 0);
     while at < COUNT {

@@ -75,7 +75,7 @@ pub enum Preemption {
 }
 
 impl Preemption {
-    /// The copy that the order is about.
+    /// The copy of the order.
     pub const fn copy(self) -> CopyId {
         let (Self::Suspend { copy, .. } | Self::Resume { copy, .. }) = self;
         copy

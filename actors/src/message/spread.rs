@@ -13,22 +13,22 @@ pub struct Update {
     pub number: u32,
 }
 
-/// Updates on their way, and questions for them.
+/// Updates, and requests for updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Spread {
-    /// An update, sent without a question.
+    /// An update that was not requested.
     Push {
         /// The update.
         update: Update,
         /// Whether it follows another update in the same message.
         more: bool,
     },
-    /// A question for updates.
+    /// A request for updates.
     Ask {
-        /// Digest of all that the sender has; the receiver does not answer if it has the same.
+        /// Digest of the sender's updates. The receiver does not answer if its own digest is the same and not 0.
         digest: u64,
     },
-    /// An update, in answer to a question.
+    /// An update, in answer to a request.
     Answer {
         /// The update.
         update: Update,

@@ -1,10 +1,10 @@
-//! Distributions of run times and use: points and evenly filled intervals, with the computations of schedulers on them
-//! (Park's thesis, sections 4.2 and 4.3).
+//! Distributions of run times and use: points and uniform intervals, with the operations that schedulers need (Park's
+//! thesis, sections 4.2 and 4.3).
 //!
-//! They come from the streaming histogram of Ben-Haim and Tom-Tov (*A Streaming Parallel Decision Tree Algorithm*, JMLR
-//! 11, 2010). It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes its own bin. If there are
-//! then too many, the two nearest bins become one at their weighted mean. Bins are therefore narrow where values are
-//! dense, and the extremes are kept, as 3Sigma needs (Park's thesis, section 4.3.1: at most 80 bins).
+//! Distributions come from the streaming histogram of Ben-Haim and Tom-Tov (*A Streaming Parallel Decision Tree
+//! Algorithm*, JMLR 11, 2010). It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes its own
+//! bin. If there are then too many bins, the two nearest are merged at their weighted mean. Bins are therefore narrow
+//! where values are dense, and the extremes are kept, as 3Sigma needs (Park's thesis, section 4.3.1: at most 80 bins).
 
 /// Probability at a point, or spread evenly over an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -180,8 +180,8 @@ impl Distribution {
         Self { pieces: self.pieces.iter().map(scale).collect() }
     }
 
-    /// The distribution of `dividend` divided by the value, where values below `least` count as `least`. Both arguments
-    /// are above zero. Intervals remain evenly filled, which is exact for points alone.
+    /// The distribution of `dividend` divided by the value, where values below `least` are raised to `least`. Both
+    /// arguments are above zero. Intervals stay uniform, so the result is exact only for points.
     #[must_use]
     pub fn dividing(&self, dividend: f64, least: f64) -> Self {
         let divide = |&Piece { low, high, mass }: &Piece| Piece {
@@ -238,7 +238,7 @@ pub struct Histogram {
     bins: Vec<Bin>,
     low: f64,
     high: f64,
-    /// Whether some bin stands for different values.
+    /// Whether any bin contains different values.
     approximate: bool,
 }
 
@@ -327,7 +327,7 @@ impl Histogram {
         }
     }
 
-    /// Unites the nearest bins until there are few enough. Among equal distances the first is used.
+    /// Merges the nearest bins until there are at most [`BINS`]. Among equal distances the first is used.
     fn shrink(&mut self) {
         while self.bins.len() > BINS {
             let gap = |at: usize| self.bins[at + 1].centre - self.bins[at].centre;

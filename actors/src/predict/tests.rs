@@ -239,7 +239,7 @@ fn the_feature_with_the_smallest_error_is_used() {
     assert_eq!(predictor.values(), 3);
     let known = predictor.predict(values((1, 1)));
     assert_eq!(predictor.histogram(&known).unwrap().bins(), [Bin { centre: 10.0, weight: 10.0 }]);
-    // Nothing is known about the values of this job, so all jobs count.
+    // No job with one of these values has ended, so all jobs count.
     let stranger = predictor.predict(values((7, 0)));
     assert_eq!((stranger.combination, predictor.histogram(&stranger).unwrap().weight()), (None, 20.0));
     assert!(stranger.point.is_some());

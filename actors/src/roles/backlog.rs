@@ -33,7 +33,7 @@ impl NodeBacklog {
         }
     }
 
-    /// Time at which the work ahead of a new task will be done. A task that overruns its estimate counts as no work.
+    /// Time at which the work ahead of a new task will be done. A task that has overrun its estimate adds no work.
     fn end(&self, cores: u32, now: Time) -> i64 {
         if self.sent.is_empty() {
             return IDLE;
@@ -45,11 +45,10 @@ impl NodeBacklog {
     }
 }
 
-/// Estimated waits at some nodes, with a fast query of the minimum.
+/// The estimated wait at each node, with a fast query of the minimum.
 ///
-/// The key of a node is the time at which it will have finished its work, which stays the same while everything goes as
-/// estimated. If a task overruns, the key is too low until the node comes first; it is then recomputed before the node
-/// is chosen.
+/// The key of a node is its expected finish time, which stays constant while tasks take as long as estimated. If a task
+/// overruns, the key is too low. It is recomputed when the node comes first, before the node is chosen.
 #[derive(Clone, Debug)]
 pub struct Backlogs {
     nodes: Vec<NodeBacklog>,

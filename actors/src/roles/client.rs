@@ -1,11 +1,11 @@
 //! The job source of a scheduler, with its job controller.
 //!
-//! Client i submits each job that arrives at it to scheduler i, and to another scheduler while that one is down. Under
-//! policies with a central scheduler, some or all jobs go to the first scheduler that is up. A job's response time ends
-//! when its client is notified of its end. Where the layout limits requests, a client has a job controller: it submits
-//! a job when the controller has created its first tasks, and the job ends when the controller has counted the ends of
-//! all tasks. A stage of a chain is submitted when the client learns that the last of the stages that it waits for has
-//! ended.
+//! Client i submits each job that arrives at it to scheduler i, and to another scheduler while scheduler i is down.
+//! Under policies with a central scheduler, some or all jobs go to the first scheduler that is up. A job's response
+//! time ends when its client is notified of its end. If the layout limits requests, a client has a job controller. The
+//! client then submits a job when the controller has created the job's first tasks, and the job ends when the
+//! controller has counted the ends of all its tasks. A stage of a chain is submitted when the client is notified that
+//! the last stage it waits for has ended.
 //!
 //! The model of the controller is kube-controller-manager, which by default sends at most 20 requests a second to the
 //! API server (`--kube-api-qps`). Its job controller spends a request on each task that it creates, on each task whose
@@ -22,13 +22,14 @@ use crate::message::{Job, Message};
 
 /// Pause before a client tries again to reach a scheduler. It doubles with each failed attempt.
 const RETRY: Span = Span::from_secs(1);
-/// Largest number of doublings, to 64 s. The return of a scheduler ends the pause, as the client is notified of it.
+/// Largest number of doublings, to 64 s. A notification that a scheduler is back ends the pause.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// An open job.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Submission {
-    /// Scheduler of the job; `None` if none is reachable: the job is then sent when one comes back, or after a pause.
+    /// Scheduler of the job; `None` if no scheduler is reachable. The job is then sent when one is back, or after a
+    /// pause.
     to: Option<ActorId>,
     /// Number of earlier submissions that a scheduler may have received.
     round: u32,
@@ -58,7 +59,7 @@ pub struct Client {
     /// The job controller, if requests are limited.
     controller: Option<JobController>,
     open: JobTable<Submission>,
-    /// Waiting stages, with the number of stages that have ended among those that they wait for; none without an entry.
+    /// Waiting stages, each with the number of stages it waits for that have ended. A missing entry means 0.
     waiting: BTreeMap<JobId, usize>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
@@ -94,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Records the end of a job, and begins the stages that waited for this end alone, unless the job was killed.
+    /// Records the end of a job, and begins the stages that waited only for this job, unless the job was killed.
     fn ended(&mut self, job: JobId, killed: bool, fx: &mut Effects<'_>) {
         if killed {
             return fx.note(Note::Killed { job });
@@ -111,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Sends a job to a scheduler other than that of `last`, with the round and the counts of `last`.
+    /// Sends a job to a scheduler other than `avoid`, with the round and the counts of `last`.
     fn submit(&mut self, job: JobId, last: Submission, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
         let Submission { round, tries, mut pauses, .. } = last;
         let to = self.choose(job, avoid, fx);
@@ -129,8 +130,8 @@ impl Client {
         self.open.open(job, Submission { to, pauses, ..last });
     }
 
-    /// The client's own scheduler, or else a random one that is up; for a central job, the first that is up. Never the
-    /// scheduler to `avoid`.
+    /// The client's own scheduler, or else a random one that is up; for a central job, the first that is up. Never
+    /// `avoid`.
     fn choose(&self, job: JobId, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
         let layout = fx.layout();
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
@@ -151,7 +152,7 @@ impl Client {
         (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 
-    /// Submits again every open job that was sent to `lost`, or without `lost` the waiting jobs.
+    /// Resubmits every open job that was sent to `lost`; without `lost`, the jobs that wait for a reachable scheduler.
     fn resubmit(&mut self, lost: Option<ActorId>, fx: &mut Effects<'_>) {
         let again: Vec<_> =
             self.open.iter_mut().filter(|(_, s)| s.to == lost).map(|(job, s)| (job, *s)).collect();
@@ -200,7 +201,7 @@ impl Machine for Client {
             Input::Undelivered { to, msg: Message::Job(Job::Submit { job, round }) } => {
                 let sent = |s: &&mut Submission| s.to == Some(to) && s.round == round;
                 if let Some(&mut Submission { tries, .. }) = self.open.get_mut(job).filter(sent) {
-                    // No scheduler has received this round, so it is used again.
+                    // No scheduler has received this round, so its number is used again.
                     let next = Submission { round, tries: tries + 1, ..Submission::default() };
                     self.submit(job, next, Some(to), fx);
                 }
@@ -239,7 +240,7 @@ pub(super) enum Step {
     },
 }
 
-/// A job in the work queue, with its tasks to be created and its tasks whose ends are to be counted.
+/// A job in the work queue, with the number of tasks still to create and the number of ended tasks still to count.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     job: JobId,
@@ -288,7 +289,7 @@ impl JobController {
         }
     }
 
-    /// Ends a visit; returns the new step of the visited job, if the job has reached one.
+    /// Ends the current visit; returns the step that the visited job has reached with it, if any.
     pub(super) fn done(&mut self, fx: &mut Effects<'_>) -> Option<(JobId, Step)> {
         let Visit { job, create, count } = self.current.take()?;
         let left = if create > 0 {
@@ -443,7 +444,7 @@ mod tests {
 
     /// The client has ten requests a second. A stage of one task is created in 0.2 s and counted in 0.2 s.
     #[test]
-    fn limited_requests_create_each_stage() {
+    fn each_stage_spends_requests_on_creation_and_counting() {
         let mut client = chains(Layout::new(1, 0, [1]).with_requests(Some(10.0)));
         let scheduler = client.layout.scheduler(0);
         let visit = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(200) };
@@ -464,7 +465,7 @@ mod tests {
     /// The client has ten requests a second and two jobs of 600 tasks. A visit covers 500 tasks and the state of the
     /// job. The job that ends first is counted first.
     #[test]
-    fn limited_requests_create_tasks_and_count_ends_in_turn() {
+    fn the_job_controller_creates_tasks_and_counts_ends_in_queue_order() {
         let mut client = of(Layout::new(1, 0, [1]).with_requests(Some(10.0)), 600);
         let scheduler = client.layout.scheduler(0);
         let visit =

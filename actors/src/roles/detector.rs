@@ -1,12 +1,13 @@
 //! A member of a group that detects failures: SWIM (Das, Gupta and Motivala, DSN 2002) and Lifeguard (Dadgar, Phillips
 //! and Currey, arXiv 1707.00788).
 //!
-//! Statements about a member are ordered by incarnation and then by [`Standing`]. A member takes over a statement that
-//! is greater than its own, so that all members agree in the end in any order of messages. A member refutes a suspicion
-//! of itself by raising its incarnation, which no other member does.
+//! Statements about a member are ordered by incarnation and then by [`Standing`]. A member adopts each statement that
+//! is greater than its own, so all members agree in the end, whatever the order of messages. A member refutes a
+//! suspicion of itself by raising its incarnation; no other member may raise it.
 //!
-//! Beyond the papers, every message to a member that its sender holds dead states so, and from time to time a member
-//! pings those that it holds dead: a live member that others can reach does not stay dead.
+//! There are two additions to the papers. A message to a member that its sender holds dead is preceded by this
+//! statement, and each member pings a member that it holds dead from time to time. So a live member that others can
+//! reach does not stay dead.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,45 +26,46 @@ const RELAY_LATE: Timer = Timer::Tick(2);
 /// A member that is held dead is pinged.
 const RECONNECT: Timer = Timer::Tick(3);
 
-/// Share of `timeout` after which a member that was asked to ping another states that it got no acknowledgement (the
+/// Fraction of `timeout` after which a member that pings on behalf of another sends a negative acknowledgement (the
 /// Lifeguard paper, footnote 5).
 const NACK_AFTER: f64 = 0.8;
 
 parameters! {
     /// Parameters of Lifeguard.
     struct Lifeguard {
-        /// Protocol period: time from a probe to the next.
+        /// Protocol period: time from one probe to the next.
         period: Span = Span::from_secs(1) => period,
         /// Whether the periods of all members begin together; otherwise each member begins at a random time of the
         /// first period.
         aligned: bool = false,
-        /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
+        /// Whether each probe goes to a random member, as in SWIM's analysis. Otherwise a member probes all others once
         /// in a random order, then draws a new order.
         random: bool = false,
-        /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
+        /// Time without an acknowledgement after which other members are asked to ping; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
-        /// Number of members that are asked to ping one that did not acknowledge in time.
+        /// Number of other members that are asked to ping a member that did not acknowledge in time.
         indirect: u32 = 3 => 0..=1_000,
-        /// Shortest time for which a member is suspected before it is held dead, in periods; times log10 of the number
-        /// of members if that is above one. 0: a member is held dead at once.
+        /// Minimum time for which a member is suspected before it is held dead, in periods. It is multiplied by log10
+        /// of the number of members if this is above 1. 0: a member is held dead at once.
         suspicion: f64 = 5.0 => 0.0..=100_000.0,
-        /// Longest time of suspicion, as a multiple of the shortest: it falls with the logarithm of the number of
-        /// members that suspect the same independently (LHA-Suspicion). 1: all suspicions take the shortest.
+        /// Maximum time of suspicion, as a multiple of the minimum. The time falls from the maximum to the minimum with
+        /// the logarithm of the number of independent suspicions (LHA-Suspicion). 1: always the minimum.
         slowest: f64 = 6.0 => 1.0..=1_000.0,
-        /// Number of independent suspicions beside the first that bring the time down to the shortest.
+        /// Number of independent suspicions after the first that reduce the time of suspicion to the minimum.
         confirmations: u32 = 3 => 0..=1_000,
-        /// Largest local health of a member; `period` and `timeout` are multiplied by the health plus one. It rises
-        /// with each probe that fails, once more if negative acknowledgements are missing, and with each refutation,
-        /// and falls with each probe that succeeds (LHA-Probe). 0: no local health, no negative acknowledgements.
+        /// Maximum local health of a member, where 0 is healthy; `period` and `timeout` are multiplied by the health
+        /// plus 1. A failed probe raises it by 1, or by 2 if negative acknowledgements are missing. A refutation raises
+        /// it by 1, and a successful probe lowers it by 1 (LHA-Probe). 0: no local health, no negative
+        /// acknowledgements.
         health: u32 = 8 => 0..=1_000,
         /// Whether each message to a suspected member states the suspicion (Buddy System).
         buddy: bool = true,
-        /// Most pieces of news in a message, apart from that about its receiver.
+        /// Maximum number of pieces of news in a message, besides the one about its receiver.
         piggyback: u32 = 6 => 1..=10_000,
-        /// Number of messages in which a member repeats a piece of news, times log10 of the number of members plus one,
-        /// rounded up.
+        /// Number of messages in which a member sends a piece of news; multiplied by log10 of (members + 1), rounded
+        /// up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of a member drawn from those that are held dead.
+        /// Time between pings of a random member that is held dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }
@@ -99,7 +101,7 @@ impl Lifeguard {
         let most = group.members() - 1;
         if self.indirect >= most.max(1) {
             return Err(format!(
-                "indirect: {most} others cannot include {} beside the one that is probed",
+                "indirect: {most} others cannot include {} besides the probed member; write less, or add members",
                 self.indirect
             ));
         }
@@ -112,12 +114,12 @@ impl Lifeguard {
         Ok(())
     }
 
-    /// The shortest time of suspicion.
+    /// The minimum time of suspicion.
     fn shortest(&self, members: u32) -> Span {
         self.period.scale(self.suspicion * f64::from(members).log10().max(1.0))
     }
 
-    /// The time of suspicion of a member that `others` members suspect beside the first.
+    /// The time of suspicion of a member that `others` members suspect independently after the first.
     fn suspected_for(&self, members: u32, others: u32) -> Span {
         let (shortest, most) = (self.shortest(members), self.confirmations.min(members.saturating_sub(2)));
         if others >= most {
@@ -128,23 +130,23 @@ impl Lifeguard {
     }
 }
 
-/// The probe of this period that is not acknowledged yet.
+/// The unacknowledged probe of the current period.
 #[derive(Clone, Debug)]
 struct OpenProbe {
     member: u32,
-    /// The incarnation of the member when the probe began, which is suspected if the probe fails.
+    /// The member's incarnation when the probe began; this incarnation is suspected if the probe fails.
     incarnation: u32,
     /// The members whose negative acknowledgements are missing.
     owing: Vec<u32>,
 }
 
-/// What a member believes about another.
+/// A member's belief about another member.
 #[derive(Clone, Debug)]
 struct Opinion {
     incarnation: u32,
     standing: Standing,
     since: Time,
-    /// The members that state this independently, in the order in which this member learnt of them.
+    /// The members that state this independently, in the order of receipt.
     by: Vec<u32>,
 }
 
@@ -168,13 +170,13 @@ pub struct Detector {
     /// Number of its probes.
     probes: u32,
     probe: Option<OpenProbe>,
-    /// The members that it has still to probe before it draws a new order; the last is next.
+    /// The members still to be probed in the current random order; the last is probed next.
     order: Vec<u32>,
-    /// What it believes about others; a missing member counts as alive in incarnation 0.
+    /// Beliefs about other members; a missing member is alive in incarnation 0.
     held: BTreeMap<u32, Opinion>,
-    /// The members of which it has news, with the number of messages that contained the news.
+    /// News to spread: the number of messages that contained the news so far, and the member that it is about.
     news: Vec<(u32, u32)>,
-    /// Pings for others, in order.
+    /// Pings on behalf of other members, oldest first.
     relays: VecDeque<Relay>,
     /// Local health; 0 is the best.
     health: u32,
@@ -303,7 +305,8 @@ impl Detector {
         self.news.insert(0, (0, member));
     }
 
-    /// Sends a message. Before it goes what its receiver should refute, and the news that was repeated least.
+    /// Sends a message, preceded by the statement that its receiver should refute, if any, and by the least repeated
+    /// news.
     fn say(&mut self, to: u32, msg: Detect, fx: &mut Effects<'_>) {
         let accused = self.held.get(&to).is_some_and(|held| match held.standing {
             Standing::Alive => false,
@@ -330,7 +333,7 @@ impl Detector {
         fx.send(to, msg);
     }
 
-    /// Takes over what a member states about another, or about this one.
+    /// Adopts a statement about another member if it is greater; refutes a statement against this member.
     fn hear(&mut self, member: u32, incarnation: u32, standing: Standing, by: u32, fx: &mut Effects<'_>) {
         if member == self.number {
             if standing > Standing::Alive {
@@ -360,7 +363,7 @@ impl Detector {
         }
     }
 
-    /// Counts another member with the same suspicion.
+    /// Records one more independent suspicion of a suspected member.
     fn confirm(&mut self, member: u32, by: u32, fx: &mut Effects<'_>) {
         let Some(held) = self.held.get_mut(&member) else { return };
         let others = held.by.len() as u32;
@@ -373,7 +376,7 @@ impl Detector {
         fx.arm(Timer::Node(member), end.since(fx.now()));
     }
 
-    /// Ends a suspicion that has lasted long enough.
+    /// Declares a suspected member dead if the suspicion has lasted long enough.
     fn judge(&mut self, member: u32, fx: &mut Effects<'_>) {
         let Some(held) = self.held.get(&member).filter(|held| held.standing == Standing::Suspected) else {
             return;

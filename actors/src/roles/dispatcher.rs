@@ -1,7 +1,7 @@
 //! The part of a scheduler that policies share: open jobs, attempts, crashes. A rule chooses the nodes.
 //!
-//! The dispatcher owns the open jobs, the number of each copy, and who has which task. It reacts to crashes, to
-//! messages that return, to duplicates, and to evictions. A rule decides which ready task goes to which node, and when.
+//! The dispatcher tracks the open jobs, the attempt numbers, and the node of each task. It handles crashes,
+//! undeliverable messages, duplicates and evictions. A rule decides which ready task goes to which node, and when.
 
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ use crate::message::{Contention, Job, Launch, Message, Row, TaskRange};
 
 /// A policy's choice of the node and the moment of each launch.
 pub trait DispatchRule: Clone + Debug + Send + 'static {
-    /// This scheduler starts for the first time (epoch 0) or again.
+    /// Called when this scheduler starts, for the first time (epoch 0) or after a crash.
     fn started(&mut self, _epoch: u32, _fx: &mut Effects<'_>) {}
 
     /// A job of `count` tasks arrived; `first` is the copy of its first task, and the others have its attempt number.
@@ -29,16 +29,16 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// this copy of it now or later.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
 
-    /// Called after every input, when all copies that it made ready are known.
+    /// Called after every input, once all copies that the input made ready are known.
     fn settle(&mut self, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A copy left a node: it ended or was evicted there, or never reached it.
     fn left(&mut self, _copy: CopyId, _node: ActorId, _fx: &mut Effects<'_>) {}
 
-    /// A copy of a task has finished, the first one of this task; `last` says whether its job has finished.
+    /// A task finished: the first of its copies did. `last` says whether its job finished too.
     fn finished(&mut self, _task: TaskId, _last: bool, _fx: &mut Effects<'_>) {}
 
-    /// A node crashed; its tasks are ready after this call.
+    /// A node crashed; its tasks become ready after this call.
     fn crashed(&mut self, _node: ActorId, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// A node is back.
@@ -47,13 +47,13 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
     /// A scheduler, client or auxiliary actor crashed or is back.
     fn peer(&mut self, _actor: ActorId, _up: bool, _fx: &mut Effects<'_>) {}
 
-    /// A node cannot be reached, or may be tried again after a while; returns whether the rule reacts to it, so that it
-    /// will be told when to try again.
+    /// A node cannot be reached (`can` is false), or may be tried again after a while. Returns whether the rule avoids
+    /// the node meanwhile; if it does, the second call follows.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// A message other than those of jobs and launches; returns whether the rule knows it.
+    /// A message other than those of jobs and launches; returns whether the rule handles it.
     fn receive(
         &mut self,
         _from: ActorId,
@@ -64,16 +64,15 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
-    /// A message of this scheduler came back that is not a row; those that [`resend`](fn@resend) repeats have been sent
-    /// again. If the message launched a task with the time of the decision, the task is ready after this call, unless
-    /// its node was reported down.
+    /// A message of this scheduler, not a row, was undeliverable, and [`resend`](fn@resend) does not repeat it. If it
+    /// is a [`Launch::Task`], the task becomes ready after this call, unless its node was reported down.
     fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// The [check](OpenTasks::check_later) of a job is due.
     fn check(&mut self, _job: JobId, _attempt: u32, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
-    /// A tick of the rule went off. Other timers do not come here: those of tasks make them [ready](Self::ready), those
-    /// of nodes end their avoidance, and those of jobs are [checks](Self::check).
+    /// A tick of the rule fired. No other timer calls this: timers of tasks make them [ready](Self::ready), timers of
+    /// nodes end the [avoidance](Self::reach) of a node, and timers of jobs are [checks](Self::check).
     fn fire(&mut self, _timer: Timer, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 }
 
@@ -82,7 +81,7 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
 struct TaskState {
     /// The attempt number of the copy that waits or is at a node.
     attempt: u32,
-    /// The node that has it.
+    /// The node of the copy; `None` if it waits.
     node: Option<ActorId>,
     /// Whether its next launch repairs a loss.
     lost: bool,
@@ -94,14 +93,14 @@ struct DispatchedJob {
     tasks: Vec<TaskState>,
     /// Number of evictions of each task; empty before the first one.
     evictions: Vec<u8>,
-    /// Time of the next check. A timer that goes off earlier belongs to an earlier submission of the job, or to an
-    /// earlier series.
+    /// Time of the next check. A timer that fires earlier belongs to an earlier submission of the job, or to an earlier
+    /// series of checks.
     next_check: Option<Time>,
 }
 
 impl DispatchedJob {
-    /// The wait of a task after one more eviction; it doubles each time, since tasks that find no memory anywhere would
-    /// otherwise be launched at once again and again. The longest wait is that of Kubernetes for a container that keeps
+    /// The wait of a task after one more eviction. It doubles each time; otherwise a task that fits into the memory of
+    /// no node would be relaunched without pause. The maximum is Kubernetes' back-off for a container that keeps
     /// failing.
     fn wait_after_eviction(&mut self, index: u32) -> Span {
         if self.evictions.is_empty() {
@@ -123,7 +122,7 @@ impl DispatchedJob {
         (0..self.open.spec.tasks).filter_map(move |index| self.waiting(job.task(index)))
     }
 
-    /// Takes a task from its node; its next copy gets a number of its own.
+    /// Takes a task from its node; its next copy gets a new attempt number.
     fn take(&mut self, index: u32, lost: bool) {
         let attempt = self.open.attempts(1);
         self.tasks[index as usize] = TaskState { attempt, node: None, lost };
@@ -186,7 +185,7 @@ impl OpenTasks {
         self.launch_by(Launch::Row(Row::single(copy)), copy, node, fx);
     }
 
-    /// Launches a copy by another message.
+    /// Launches a waiting copy with a message other than a row.
     ///
     /// # Panics
     /// If the copy does not wait for a node.
@@ -219,7 +218,7 @@ impl OpenTasks {
         self.jobs.get_mut(job).is_some_and(|open| open.next_check.is_some())
     }
 
-    /// Ends an open job: its copies are stopped, and its client learns that it was killed.
+    /// Kills an open job: stops its copies and notifies its client.
     pub fn kill(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let Some(DispatchedJob { open, tasks, .. }) = self.jobs.close(job) else { return };
         for (index, TaskState { attempt, node, .. }) in (0..).zip(tasks) {
@@ -248,8 +247,8 @@ impl OpenTasks {
         Some((state.node, state.attempt) == (Some(node), copy.attempt))
     }
 
-    /// Takes back a copy that its node no longer has, or must give up; returns the copy that waits in its place, unless
-    /// the node had none or the task is finished.
+    /// Takes back a copy that its node lost or must give up. Returns the copy that waits in its place; `None` if the
+    /// copy was not at the node or the task is finished.
     pub fn take_back(&mut self, node: ActorId, copy: CopyId, lost: bool) -> Option<CopyId> {
         let there = self.is_at(node, copy)?;
         let CopyId { task, .. } = copy;
@@ -268,8 +267,7 @@ impl OpenTasks {
         true
     }
 
-    /// Gives a copy that waited in vain a new attempt number; its launch counts as a repair. `None` if the copy does
-    /// not wait.
+    /// Gives a waiting copy a new attempt number and marks its launch as a repair. `None` if the copy does not wait.
     pub fn renumber(&mut self, copy: CopyId) -> Option<CopyId> {
         let dispatched = self.job_of_waiting(copy)?;
         dispatched.take(copy.task.index, true);
@@ -323,7 +321,7 @@ impl<R: DispatchRule> Dispatcher<R> {
                 }
             }
             Message::Contention(Contention::Evicted { copy, .. }) => self.evicted(from, copy, fx),
-            // Nodes are chosen without regard to use.
+            // Rules do not take the use of shared nodes into account.
             Message::Usage(_) | Message::Contention(Contention::Throttled { .. }) => {}
             _ => {
                 if !self.rule.receive(from, msg, &mut self.tasks, fx) {
@@ -333,12 +331,12 @@ impl<R: DispatchRule> Dispatcher<R> {
         }
     }
 
-    /// Makes an evicted task ready after a while, in which memory of its node may have been freed.
+    /// Makes an evicted task ready after a wait, in which memory may become free.
     fn evicted(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         if self.tasks.is_at(node, copy) == Some(false) {
             return;
         }
-        // Its task or its job can have ended by another copy.
+        // Another copy may have finished the task or the job.
         self.rule.left(copy, node, fx);
         if self.tasks.take_back(node, copy, false).is_some()
             && let Some(dispatched) = self.tasks.jobs.get_mut(copy.task.job)
@@ -423,7 +421,7 @@ impl<R: DispatchRule> Machine for Dispatcher<R> {
             }
             Input::Fire(timer) => self.fire(timer, fx),
             Input::Start { epoch } => self.rule.started(epoch, fx),
-            // The other inputs are a worker's.
+            // Only workers get the other inputs.
             _ => return,
         }
         self.rule.settle(&mut self.tasks, fx);

@@ -14,8 +14,8 @@ pub trait PlacementRule: Clone + Debug + Send + 'static {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
 
-    /// The work expected ahead of the task that was placed last, ns, and the order in which nodes serve; `None` if it
-    /// was not placed by a cache of waits.
+    /// The work expected ahead of the task placed last, in ns, and the order in which nodes serve tasks; `None` if no
+    /// cache of waits chose the node.
     fn expected(&self) -> Option<(i64, ServiceOrder)> {
         None
     }
@@ -29,12 +29,12 @@ pub trait PlacementRule: Clone + Debug + Send + 'static {
     /// Called when a node crashed, with its tasks, or is back.
     fn crashed(&mut self, _node: ActorId, _back: bool, _fx: &mut Effects<'_>) {}
 
-    /// Called when a node cannot be reached, or may be tried again; returns whether the rule reacts to it.
+    /// Called when a node cannot be reached, or may be tried again; returns whether the rule avoids it meanwhile.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// Called with messages other than jobs and results; returns whether the rule knows it.
+    /// Called with messages other than jobs and results; returns whether the rule handles it.
     fn receive(&mut self, _from: ActorId, _msg: &Message, _fx: &mut Effects<'_>) -> bool {
         false
     }

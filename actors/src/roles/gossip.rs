@@ -1,8 +1,8 @@
 //! A member of a gossip group, and the source outside of the group.
 //!
-//! A member keeps the newest update of each origin. What it does with them is its [`Exchange`]: it sends them to random
-//! neighbours in periods, asks random neighbours for theirs, or forwards each at once. A crash loses everything except
-//! the number of the member's own last update.
+//! A member keeps the newest update of each origin. Its [`Exchange`] determines how updates spread: in each period it
+//! pushes them to random neighbours or pulls theirs, or it forwards each update at once. A crash loses everything
+//! except the number of the member's own last update.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,33 +19,33 @@ const ARISE: Timer = Timer::Tick(1);
 /// The oldest waiting update is handled.
 const HANDLED: Timer = Timer::Tick(2);
 
-/// What a member does in each period.
+/// The exchange with random neighbours in each period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Periodic {
     /// The length of a period.
     pub period: DistributionSpec<Span>,
     /// Whether the periods of all members begin together, at the start of the run.
     pub aligned: bool,
-    /// Number of different neighbours to which it turns.
+    /// Number of distinct neighbours contacted in each period.
     pub fan_out: u32,
-    /// Number of periods in which it sends them each update, 0 for all; `None` if it sends none.
+    /// Number of periods in which a member pushes each update, 0 for all periods; `None` if it does not push.
     pub push: Option<u32>,
-    /// Whether those with the same updates do not answer its questions; `None` if it asks none.
+    /// Whether a neighbour with the same updates leaves a pull unanswered; `None` if members do not pull.
     pub pull: Option<bool>,
 }
 
-/// What a member does with updates.
+/// The way in which members spread updates.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Exchange {
-    /// It turns to neighbours in periods.
+    /// A member pushes to neighbours or pulls from them, once in each period.
     Periodic(Periodic),
-    /// It forwards each update that is new to it.
+    /// A member forwards each update that is new to it, at once.
     Flood {
-        /// Number of different neighbours to which it sends; 0 for all.
+        /// Number of distinct neighbours to which a member forwards an update; 0 for all.
         fan_out: u32,
-        /// Time that a member takes to check an update that is new to it before it has it; one update at a time.
+        /// Time for which a member checks a new update before it accepts and forwards it; one update at a time.
         check: DistributionSpec<Span>,
-        /// Time that an origin takes to prepare an update before it sends it; one update at a time.
+        /// Time for which an origin prepares an update before it sends the update; one update at a time.
         prepare: DistributionSpec<Span>,
     },
 }
@@ -63,7 +63,7 @@ impl Exchange {
             }
         };
         if layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere) {
-            return Err("members spread updates, and none arise: write workload.gossip.updates".into());
+            return Err("members spread updates, but no updates arise: write workload.gossip.updates".into());
         }
         for (key, time) in times {
             if time.is_unread() {
@@ -91,7 +91,7 @@ impl Exchange {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     update: Update,
-    /// Number of periods in which the member has pushed it.
+    /// Number of periods in which the member has pushed the update.
     pushed: u32,
 }
 
@@ -104,13 +104,13 @@ pub struct Gossiper {
     number: u32,
     /// The number of its own last update.
     own: u32,
-    /// The time at which its last or next update is due.
+    /// Due time of its latest update, which may be in the future.
     due: Time,
     /// The newest updates, by origin.
     entries: Vec<Known>,
     /// Updates that wait to be handled, the oldest first, each with its sender.
     waiting: VecDeque<(Update, u32)>,
-    /// The newest update of each origin that has waited or waits.
+    /// By origin, the number of the newest update that was ever in `waiting`.
     waited: BTreeMap<u32, u32>,
 }
 
@@ -146,7 +146,7 @@ impl Gossiper {
         }
         if self.group.makes_updates(self.number) {
             self.due = fx.now();
-            // Members take turns where the gap is constant.
+            // If the gap is constant, members take turns.
             let turns = match self.group.every {
                 DistributionSpec::Constant(_) if self.group.origin == Origin::Members => self.number + 1,
                 _ => self.group.origins(),
@@ -155,8 +155,8 @@ impl Gossiper {
         }
     }
 
-    /// Arms the next update of this actor, `turns` gaps of the group after the time at which the last one was due: a
-    /// member that is late delays no later update.
+    /// Arms the next update of this actor, `turns` gaps of the group after the last due time, so that a late update
+    /// does not delay later ones.
     fn arm_update(&mut self, turns: u32, fx: &mut Effects<'_>) {
         self.due += self.group.gap(self.number, self.own + 1).scale(f64::from(turns));
         if self.due < self.group.until {
@@ -213,7 +213,7 @@ impl Gossiper {
         self.place(update.origin).is_ok_and(|at| self.entries[at].update >= update)
     }
 
-    /// Takes over an update that another member sent, or that arose here.
+    /// Stores a new update that another member sent, or that arose here, and spreads it.
     fn learn(&mut self, update: Update, from: u32, fx: &mut Effects<'_>) {
         if self.has(update) {
             return;
@@ -242,7 +242,7 @@ impl Gossiper {
         drawn.into_iter().map(|i| group.neighbour(me, i)).collect()
     }
 
-    /// Turns to the neighbours of this period.
+    /// Pushes to, and pulls from, the neighbours drawn for this period.
     fn period(&mut self, fx: &mut Effects<'_>) {
         let exchange = Arc::clone(&self.exchange);
         let Exchange::Periodic(Periodic { period, fan_out, push, pull, .. }) = &*exchange else { return };
@@ -265,7 +265,7 @@ impl Gossiper {
         fx.arm(PERIOD, next);
     }
 
-    /// A digest of all that this actor has.
+    /// A digest of all updates of this actor.
     fn digest(&self) -> u64 {
         let one = |entry: &Known| {
             let Update { origin, number } = entry.update;
@@ -275,7 +275,7 @@ impl Gossiper {
     }
 }
 
-/// The digest of nothing.
+/// The digest of an actor without updates; as the digest of a pull, it always gets an answer.
 const UNKNOWN: u64 = 0;
 
 impl Machine for Gossiper {
@@ -320,7 +320,7 @@ impl Machine for Gossiper {
 }
 
 impl Gossiper {
-    /// Sends all that this actor has.
+    /// Sends all updates of this actor.
     fn answer(&self, to: ActorId, fx: &mut Effects<'_>) {
         for (at, entry) in self.entries.iter().enumerate() {
             fx.send(to, Spread::Answer { update: entry.update, more: at > 0 });

@@ -9,9 +9,9 @@ pub struct Heartbeats {
     every: Span,
     /// Offset of heartbeats from the multiples of `every`.
     phase: Span,
-    /// Whether a node with nothing to report continues.
+    /// Whether an idle node continues to send heartbeats.
     always: bool,
-    /// Whether a node is silent while nothing happens to it.
+    /// Whether a busy node is silent while nothing happens to it.
     silent: bool,
     /// Whether anything happened since the last heartbeat.
     changed: bool,

@@ -67,8 +67,8 @@ impl<T> JobTable<T> {
         value.map(|value| *value)
     }
 
-    /// Records a finished copy of a task. The last task of a job reports and closes the job. `open` projects the job's
-    /// entry.
+    /// Records a finished copy of a task. If the task is the last of its job, notifies the client and closes the job.
+    /// `open` projects the job's entry to its [`OpenJob`].
     pub fn complete(
         &mut self,
         task: TaskId,
@@ -94,7 +94,7 @@ impl<T> JobTable<T> {
     }
 }
 
-/// A set of small integers; up to 64 of them need no allocation.
+/// A set of integers below a fixed length; lengths up to 64 need no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskSet {
     first: u64,

@@ -2,14 +2,14 @@
 //!
 //! A newcomer takes a free core, or the core of the running copy with the most attained service; this copy is suspended
 //! with its progress. A copy that ends leaves its core to the waiting copy with the least. While copies wait, a core
-//! compares them with its own copy at the end of every quantum. The discipline sends orders to its workers; the machine
-//! that holds it forwards their answers and its own ticks.
+//! compares them with its own copy at the end of every quantum. The discipline sends orders to the workers; the machine
+//! that contains it forwards the workers' answers and the discipline's ticks.
 //!
 //! Service is measured in time on a core, which a node can measure, or in work done, which its workers must report. In
 //! the second case the node asks its workers before each decision, and they answer within the same instant.
 //!
-//! A core gets its next copy when the worker has answered how much work the suspended copy has left. If none is left,
-//! the copy ended in the same instant: it keeps the core until its end is reported.
+//! After a suspension, the core gets its next copy when the worker has reported the work left of the suspended copy. If
+//! no work is left, the copy ended in the same instant, and keeps the core until its end is reported.
 
 use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Role;
@@ -96,7 +96,7 @@ enum CoreUse {
     Idle,
     Running {
         served: ServedCopy,
-        /// Whether the copy may not be preempted before `due`.
+        /// Whether the copy is protected from preemption until `due`.
         guarded: bool,
         /// The end of the copy's quantum.
         due: Time,
@@ -143,7 +143,7 @@ pub struct Las {
 }
 
 impl Las {
-    /// The least tick of the discipline.
+    /// The lowest number of the discipline's ticks.
     pub const FIRST_TICK: u32 = 4;
 
     /// A node with `cores` idle cores. The machine that holds it may use ticks below [`FIRST_TICK`](Self::FIRST_TICK).
@@ -207,7 +207,7 @@ impl Las {
             return;
         }
         (served.attained, served.since) = (done, now);
-        // The tick of this core asked, not only a newcomer.
+        // The end of this core's quantum caused the question, not only a newcomer.
         let over = now >= *due && self.cores[core].wake.is_none();
         // Cores answer in the order in which they were asked.
         let last = self.cores.iter().rposition(|core| matches!(core.usage, CoreUse::Running { .. }));

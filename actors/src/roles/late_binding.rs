@@ -1,11 +1,11 @@
-//! Late binding (Sparrow, section 3.3): places are reserved on random nodes for a group of tasks, and the nodes that
-//! claim first get the tasks. Sparrow uses it, and Hawk and Eagle for short jobs.
+//! Late binding (Sparrow, section 3.3): reservations for a group of tasks are placed on random nodes, and the nodes
+//! that claim first get the tasks. Sparrow uses it, and Hawk and Eagle for short jobs.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `late_binding.rs` | batch sampling, which reserves the places, claims, and the reaction to losses and crashes |
-//! | `state_sharing.rs` | Succinct State Sharing, which moves rejected places (Eagle, section 4.2) |
-//! | `group.rs` | the tasks and the places of a group |
+//! | `late_binding.rs` | batch sampling, which places the reservations; claims; the reaction to losses and crashes |
+//! | `state_sharing.rs` | Succinct State Sharing, which moves rejected reservations (Eagle, section 4.2) |
+//! | `group.rs` | the tasks and the reservations of a group |
 //! | `options.rs` | the parameters |
 
 mod group;
@@ -39,7 +39,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Reserves d·m places for the m tasks of a group, or for `lost` tasks after a loss.
+    /// Places d·m reservations for the m tasks of a group, or for `lost` tasks after a loss.
     fn reserve(
         &mut self,
         group: &mut TaskGroup,
@@ -68,8 +68,8 @@ impl Sampling {
         self.sample = sample;
     }
 
-    /// Requests the places of an open group again, where nodes that have them ignore the request, or new ones if there
-    /// are none. Returns whether the group is open.
+    /// Repeats the reservations of an open group; nodes that hold them ignore the repetition. A group without
+    /// reservations gets new ones. Returns whether the group is open.
     fn repeat(&mut self, group: &mut TaskGroup, members: &mut Membership, fx: &mut Effects<'_>) -> bool {
         let waiting = group.waiting();
         if waiting > 0 && group.places.is_empty() {
@@ -82,7 +82,7 @@ impl Sampling {
         waiting > 0
     }
 
-    /// The request of places.
+    /// The message that places reservations.
     fn request(&self, job: JobId, group: u32, count: u32, repair: bool) -> Message {
         match &self.sharing {
             None => Probe::Reserve { job, group, count, repair }.into(),
@@ -98,20 +98,20 @@ pub struct LateBinding {
     /// Time after which reservations are first repeated; `None` where they cannot be lost.
     timeout: Option<Span>,
     jobs: JobTable<Vec<TaskGroup>>,
-    /// Groups that lost tasks or places, each with the number of tasks that need new places.
+    /// Groups that lost tasks or reservations, each with the number of tasks that need new reservations.
     losses: BTreeMap<GroupId, u32>,
 }
 
 impl LateBinding {
-    /// Places are requested as `options` say, and again only where datagrams can be lost.
+    /// A rule with these options. It repeats reservations only if datagrams can be lost (`lossy`).
     pub fn new(options: ProbeOptions, sharing: Option<StateSharing>, lossy: bool) -> Self {
         let timeout = lossy.then_some(options.probe_timeout);
         let sampling = Sampling { options, sharing, sample: Vec::new() };
         Self { sampling, timeout, jobs: JobTable::default(), losses: BTreeMap::new() }
     }
 
-    /// Gives a node that claims a place of group `at` the next task, and cancels the other places after the last task.
-    /// Returns whether there was a task.
+    /// Gives a node that claims a reservation of group `at` the next task, and cancels the other reservations after the
+    /// last task. Returns whether there was a task.
     fn claim(&mut self, node: ActorId, at: GroupId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
         let ((job, number), groups) = (at, self.jobs.get_mut(at.0));
         let Some(group) = groups.and_then(|groups| groups.get_mut(number as usize)) else { return false };
@@ -168,7 +168,7 @@ impl DispatchRule for LateBinding {
         *self.losses.entry((job, number)).or_default() += 1;
     }
 
-    /// The node's places are lost, and the tasks that they would have served need new ones.
+    /// The node's reservations are lost, and the tasks that they would have served need new ones.
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, _: &mut Effects<'_>) {
         for group in self.jobs.iter_mut().flat_map(|(_, groups)| groups) {
             let lost = group.places.forget(node);
@@ -179,7 +179,7 @@ impl DispatchRule for LateBinding {
         }
     }
 
-    /// Groups that found no live node get places.
+    /// Places reservations for groups that had found no live node.
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         for group in self.jobs.iter_mut().flat_map(|(_, groups)| groups) {
             if group.waiting() > 0 && group.places.is_empty() {
@@ -188,7 +188,7 @@ impl DispatchRule for LateBinding {
         }
     }
 
-    /// Reserves places for what was lost. The requests can also be lost, so the back-off begins again.
+    /// Replaces lost reservations. The new ones can also be lost, so the back-off begins again.
     fn settle(&mut self, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         while let Some(((job, number), lost)) = self.losses.pop_first() {
             let Some(groups) = self.jobs.get_mut(job) else { continue };

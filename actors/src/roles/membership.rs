@@ -19,7 +19,7 @@ pub struct Membership {
     down: BTreeSet<u32>,
 }
 
-/// Largest sample that rejects duplicates; larger samples shuffle a table.
+/// Largest sample that is drawn by rejection of duplicates; larger samples shuffle a table.
 const SMALL: usize = 8;
 
 impl Membership {
@@ -48,7 +48,7 @@ impl Membership {
         !self.down.contains(&layout.node_number(node))
     }
 
-    /// The live nodes among the 32 nodes from number `32 * word` on, with a bit for each.
+    /// Bit mask of the live nodes among the 32 nodes from number `32 * word` on.
     pub fn word(&self, word: u32) -> u32 {
         let first = word * 32;
         let there = u32::MAX.checked_shr((first + 32).saturating_sub(self.nodes)).unwrap_or(0);

@@ -2,15 +2,15 @@
 //!
 //! The index is a tree over a table with one entry for each node. Every entry of the tree holds the minimum of sixteen
 //! entries of the level below, and the number of nodes with that minimum. A change updates the table and marks its
-//! group; the tree is updated on the next query. A thousand changes between two queries therefore cost no more than the
-//! groups that they touch.
+//! group; the tree is updated on the next query. However many changes there are between two queries, each group that
+//! they touch is updated once.
 
 use crate::base::Rng;
 
 /// Fan-out of the tree: sixteen entries of the table fill two cache lines.
 const FAN: usize = 16;
 
-/// The minimum wait of some nodes, with the number of nodes that have it; zero if none is reachable.
+/// The minimum wait of some nodes, and the number of nodes that have it (0 if no node is reachable).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Least {
     wait: i64,
@@ -31,11 +31,12 @@ impl Least {
     }
 }
 
-/// Work expected at every node, ns. It is signed, since the update of an end may overtake that of the placement.
+/// Expected work of each node, in ns. It can be negative, because the update for the end of a task may overtake the
+/// update for its placement.
 #[derive(Clone, Debug)]
 pub struct MinWaitIndex {
     work: Vec<i64>,
-    /// Divisor of each node's work; empty if all nodes have the same.
+    /// Number of cores of each node, which divides its work; empty if all nodes have equally many.
     cores: Vec<u32>,
     /// Excluded nodes, a bit each.
     away: Vec<u64>,
@@ -43,13 +44,13 @@ pub struct MinWaitIndex {
     levels: Vec<Vec<Least>>,
     /// Groups of nodes that changed since the last update of the tree, a bit each.
     stale: Vec<u64>,
-    /// Changed groups of a level in ascending order; the field reuses the memory.
+    /// Changed groups of a level in ascending order; a field only to reuse its memory.
     changed: Vec<usize>,
 }
 
 impl MinWaitIndex {
-    /// An index of `nodes` nodes without work. `cores` divides the work of each node; empty if all nodes have equally
-    /// many.
+    /// An index of `nodes` nodes without work. `cores` is the number of cores of each node, by which its work is
+    /// divided; empty if all nodes have equally many.
     pub fn new(nodes: u32, cores: Vec<u32>) -> Self {
         let nodes = nodes as usize;
         debug_assert!(cores.is_empty() || cores.len() == nodes);
@@ -139,7 +140,8 @@ impl MinWaitIndex {
         node as u32
     }
 
-    /// Like [`pick`](Self::pick), but the work of a node may be outdated until it is picked; `work` recomputes it.
+    /// Repeats `pick` until the picked node's stored work is up to date; `work` recomputes the work of each picked
+    /// node.
     pub fn pick_updated(
         &mut self,
         mut pick: impl FnMut(&mut Self) -> Option<u32>,

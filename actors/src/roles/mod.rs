@@ -2,14 +2,14 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`client`] | job source: submits jobs, again after a scheduler crashed; work queue where requests are limited |
+//! | [`client`] | job source: submits jobs, again after a scheduler's crash; job controller if requests are limited |
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
 //! | [`node_queue`] | the queue of a node and its order |
-//! | [`dispatcher`] | the scheduler around a policy's rule: attempts, crashes, messages that return |
+//! | [`dispatcher`] | the scheduler around a policy's rule: attempts, crashes, undeliverable messages |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
-//! | [`late_binding`] | a rule of the dispatcher: places are reserved on nodes, and a task goes to the node that claims first |
-//! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
+//! | [`late_binding`] | a rule of the dispatcher: nodes hold reservations, and a task goes to the node that claims first |
+//! | [`speculation`] | a scheduler that may launch further copies of a task, on free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |
 //! | [`gossip`] | a member of a group that spreads updates, and its source |
@@ -20,7 +20,7 @@
 //! | [`ranked_nodes`] | a central scheduler's nodes by a policy's rank, with the copies of each |
 //! | [`membership`] | the nodes believed alive, with picks and samples |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
-//! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only; nodes with long work |
+//! | [`partitions`] | partitions of nodes, for long tasks and for short tasks only; Eagle's bitmap of long work |
 //! | [`job_table`] | open jobs and their finished tasks |
 //! | [`min_wait_index`] | the work expected at every node, with a fast query of the minimum |
 //! | [`yarn`] | a resource manager that gives containers on heartbeats, and its nodes |

@@ -1,10 +1,10 @@
-//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places for a
-//! scheduler that binds late), FIFO unless it is built [`with`](NodeManager::with) other options.
+//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (of a scheduler
+//! that binds late), FIFO unless it is built [`with`](NodeManager::with) other options.
 //!
 //! The node manager runs a row by itself, task after task, without waiting for the scheduler. A `Drop` removes tasks
-//! that need no copy any more, stops a running one, and leaves every other core and task alone. A reservation that is
-//! next holds its core while the scheduler is asked for a task. It counts as having overtaken earlier entries only if
-//! there is a task.
+//! that need no copy any more, and stops their running copies; other cores and tasks are unaffected. The next
+//! reservation holds a free core while the node asks the scheduler for a task. It is charged for overtaking earlier
+//! entries only if it gets a task.
 
 mod reports;
 mod row_state;
@@ -30,12 +30,13 @@ use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
 pub struct NodeOptions {
     /// The order of the queue. Ranks are the estimated work of all tasks of the job.
     pub order: QueueOrder,
-    /// Whether ranks are the current work left of the job, by the [oracle](crate::machine::Oracle).
+    /// Whether ranks are the estimated work of only those tasks of the job that have not begun, by the
+    /// [oracle](crate::machine::Oracle).
     pub rank_left: bool,
     /// Whether tasks of long jobs have no rank: they overtake nothing, and are served when they are at the head.
     pub long_in_turn: bool,
-    /// Whether a reservation that led to a task returns to its place after the task, so that the node asks the same
-    /// scheduler again.
+    /// Whether a reservation that led to a task returns to its place in the queue after the task, so that the node asks
+    /// the same scheduler again.
     pub sticky: bool,
     /// Reports of the progress of running copies; `None` if the node sends none.
     pub reports: Option<ReportOptions>,
@@ -57,15 +58,15 @@ enum CoreState {
     Running(RowState),
 }
 
-/// Capacity for drops that overtook their row. Drops of rows that ended on this node also remain, so old ones are
-/// discarded.
+/// Capacity for drops that overtook their row. A drop of a row that has ended on this node looks the same and is kept
+/// too, so the oldest drops are discarded.
 const EARLY_DROPS: usize = 16;
 
 /// The node manager that most policies use.
 ///
-/// A policy changes the behaviour by a machine of its own that contains a node manager. The outer machine answers some
-/// inputs itself, with [`length`](Self::length) and [`idle_cores`](Self::idle_cores). It must pass all other inputs on
-/// to [`step`](Machine::step), including the reports of workers and the loss of coordinators.
+/// A policy changes the behaviour with a machine of its own that contains a node manager. The outer machine answers
+/// some inputs itself, for example with [`length`](Self::length) and [`idle_cores`](Self::idle_cores). It must pass all
+/// other inputs to [`step`](Machine::step), including the reports of workers and the loss of coordinators.
 #[derive(Clone, Debug)]
 pub struct NodeManager {
     slots: Box<[CoreState]>,
@@ -188,7 +189,7 @@ impl NodeManager {
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let Role::Worker { core, .. } = fx.layout().role(worker) else {
-            unreachable!("{copy} ended on {worker}, which is no core")
+            unreachable!("{copy} ended on {worker}, which is not a core")
         };
         let core = core as usize;
         if let CoreState::Running(mut row) = self.vacate(core) {
@@ -201,9 +202,9 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// Puts the reservation that led to a task back into its place, unless the oracle shows that no task of the job is
-    /// left. Without an oracle the index of the task shows how many are left, because schedulers hand out the tasks of
-    /// a job in order.
+    /// Puts the reservation that led to a task back into its place in the queue, unless the oracle shows that no task
+    /// of the job is left. Without an oracle the index of the task shows how many are left, because schedulers hand out
+    /// the tasks of a job in order.
     fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
         let (Some((group, mut place)), TaskId { job, index }) = (row.stick, copy.task) else { return };
         let known = if self.options.rank_left { left(job, fx) } else { None };
@@ -314,8 +315,8 @@ impl NodeManager {
     pub fn reserve(&mut self, place: Reservation, moved: bool, fx: &mut Effects<'_>) {
         let Reservation { from, job, group, count, repair } = place;
         if let Some(known) = self.known(from, job, group) {
-            // The count is the total of this scheduler's places on this node: higher than before if other places were
-            // lost.
+            // The count is the total of the group's reservations on this node; it grows if reservations on other nodes
+            // were lost.
             known.count = known.count.max(count);
         } else if repair || moved || self.claiming(from, job, group).is_none() {
             self.newest = self.newest.max(Some(job));
@@ -324,8 +325,8 @@ impl NodeManager {
         }
     }
 
-    /// The waiting reservation of a group. Jobs are numbered by arrival, so a comparison usually shows that there is
-    /// none. This saves the search of the queue, which is long and not in the cache.
+    /// The waiting reservation of a group. Jobs are numbered by arrival, so a comparison with the newest job usually
+    /// shows that there is none. This saves a search of the queue, which is long and not in the processor's cache.
     fn known(&mut self, from: ActorId, job: JobId, group: u32) -> Option<&mut Reservation> {
         if self.newest < Some(job) {
             return None;
@@ -384,7 +385,7 @@ impl NodeManager {
         self.slots.iter().any(|slot| matches!(slot, CoreState::Running(row) if row.long))
     }
 
-    /// Removes the first contiguous reservations behind a task of a long job.
+    /// Moves the first contiguous reservations behind a task of a long job to `out`.
     pub fn take_behind_long(&mut self, out: &mut Vec<Reservation>) {
         let mut behind = self.runs_long();
         let mut ended = false;
@@ -431,7 +432,7 @@ impl NodeManager {
                     self.run(core, row, fx);
                     self.fill(fx);
                 }
-                // The claim was given up meanwhile. The task is accepted all the same, since it must not be lost.
+                // The claim was given up meanwhile. The task is accepted anyway, because it must not be lost.
                 None => self.row(from, row, fx),
             },
             Probe::Nothing { job, group } => self.release(from, job, group, fx),
@@ -537,7 +538,7 @@ impl Machine for NodeManager {
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Contention(contention) => fx.recover(to, contention),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),

@@ -10,11 +10,11 @@ pub enum QueueOrder {
     /// First in, first out.
     #[default]
     Fifo,
-    /// The least rank first among the entries that may overtake all entries before them: no entry is overtaken by more
-    /// than `bypass` times its own estimate (shortest remaining time in the authors' simulators of Eagle, Yaq-d and
-    /// Murmuration, 5). An entry without a rank overtakes nothing, and is served at the head.
+    /// The least rank first, but an entry is overtaken by at most `bypass` times its own estimate; an entry that would
+    /// exceed this limit for any entry ahead waits. (Shortest remaining time in the authors' simulators of Eagle, Yaq-d
+    /// and Murmuration, where `bypass` is 5.) An entry without a rank overtakes nothing, and is served at the head.
     Least {
-        /// Sum of the estimates that may overtake an entry, as a factor on the entry's estimate.
+        /// Maximum sum of the estimates of entries that overtake an entry, as a multiple of the entry's own estimate.
         bypass: f64,
     },
 }
@@ -75,7 +75,7 @@ impl Ranked {
         RankedEntry { key, estimate, slack }
     }
 
-    /// Charges the first `ahead` entries for an entry that takes `passing`.
+    /// Reduces the slack of the first `ahead` entries by `passing`, the estimate of the entry that overtakes them.
     fn overtake(&mut self, ahead: usize, passing: Span) {
         self.waiting.iter_mut().take(ahead).for_each(|w| w.slack = w.slack.saturating_sub(passing));
     }
@@ -181,7 +181,7 @@ impl<E> NodeQueue<E> {
         self.entries.binary_search_by_key(&place.number, |&(number, _)| number).ok()
     }
 
-    /// Puts an entry that left the queue back into its place, with its slack of that time.
+    /// Puts an entry that left the queue back into its place, with the slack that it had when it left.
     pub fn put_back(&mut self, entry: E, place: Place, rank: Rank) {
         let at = self.ahead(place);
         self.entries.insert(at, (place.number, entry));
@@ -327,7 +327,7 @@ mod tests {
         /// A queue that reads only as many entries as it needs serves the same entries in the same order as a full
         /// scan.
         #[test]
-        fn entries_that_are_not_read_do_not_change_the_order(
+        fn a_partial_scan_serves_entries_in_the_order_of_a_full_scan(
             steps in prop::collection::vec((0u8..8, prop::option::of(0u64..6), 1u64..6, 0usize..8), 1..200)
         ) {
             let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 2.0 });

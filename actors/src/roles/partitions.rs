@@ -4,9 +4,9 @@
 use crate::base::Time;
 use crate::message::Blocks;
 
-/// The partitions of a cluster. The small partition is spread evenly over the numbers of nodes, so both partitions have
-/// their share of every rack and kind of node. Messages of one instant arrive in the order of these numbers, so neither
-/// partition is served before the other.
+/// The partitions of a cluster. The small partition is spread evenly over the numbers of nodes, so each rack and each
+/// kind of node contributes to both partitions in proportion. Messages of one instant arrive in the order of these
+/// numbers, so neither partition is served before the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Partitions {
     nodes: u32,
@@ -70,7 +70,7 @@ impl NodeBitmap {
         self.newest
     }
 
-    /// The nodes with long work among the 32 nodes from number `32 * word` on, by the newest blocks; a bit for each.
+    /// Bit mask of the nodes with long work among the 32 nodes from number `32 * word` on, by the newest blocks.
     pub fn word(&self, word: u32) -> u32 {
         let (block, word, _) = place(word * 32);
         self.blocks.get(block).map_or(0, |bits| bits[word])
@@ -127,7 +127,7 @@ impl NodeBitmap {
         self.newest = now;
     }
 
-    /// The blocks newer than `known`, with equal neighbours joined.
+    /// The blocks newer than `known`; adjacent equal blocks are joined.
     pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
         let mut at = if self.newest <= known { self.blocks.len() } else { 0 };
         std::iter::from_fn(move || {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_arrives_as_sent_and_only_newer_blocks_count() {
+    fn a_bitmap_arrives_as_sent_and_older_blocks_are_ignored() {
         let nodes = 1000;
         let mut made = NodeBitmap::default();
         for node in (0..nodes).filter(|node| node % 7 == 0 || (192..480).contains(node)) {

@@ -1,5 +1,5 @@
 //! A central scheduler that decides in cycles which jobs run. All tasks of a job start together, on idle cores only,
-//! and jobs can be preempted. A [`Planner`] makes the decisions; the scheduler has the cycles, launches, preemption and
+//! and jobs can be preempted. A [`Planner`] makes the decisions; the scheduler handles cycles, launches, preemption and
 //! repairs.
 
 mod planner;
@@ -36,7 +36,7 @@ pub struct PlanningScheduler<P> {
     due: Option<Time>,
     /// The end of the cycle for which a tick is armed.
     armed: Option<Time>,
-    /// A decision that takes time in the emulated world.
+    /// A decision that is in progress, because it takes emulated time.
     deciding: Option<Decision>,
     /// The end of the cycle in which the planner decided last.
     decided: Option<Time>,
@@ -73,7 +73,7 @@ impl<P: Planner> PlanningScheduler<P> {
         self.changed = true;
     }
 
-    /// Arms the end of the cycle in which there will be something to decide.
+    /// Arms the end of the next cycle in which there will be something to decide.
     fn proceed(&mut self, fx: &mut Effects<'_>) {
         if self.deciding.is_some() {
             return;
@@ -160,7 +160,7 @@ impl<P: Planner> PlanningScheduler<P> {
         self.wait_again(core.copy, fx);
     }
 
-    /// Makes a task wait again whose copy has been stopped.
+    /// Makes the task of a stopped copy wait again.
     fn wait_again(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
         self.changed = true;
         if let Some(job) = self.jobs.get_mut(copy.task.job) {
@@ -169,7 +169,8 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Preempts jobs whose cores the order lacks, if they suffice. Returns whether the order has its cores.
+    /// Preempts victims for the cores that the order lacks, if the victims' cores suffice. Returns whether the order
+    /// has its cores.
     fn make_room(
         &mut self,
         order: &LaunchOrder,
@@ -198,7 +199,7 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 
     /// The first victims whose cores together with the free cores suffice for `tasks`, counted by kind of nodes; `None`
-    /// if all victims do not suffice. Victims without a core of a lacking kind are passed over.
+    /// if even all victims do not suffice. Victims that hold no core of a missing kind are skipped.
     fn sufficient(&mut self, order: JobId, tasks: &[u32], victims: &[JobId]) -> Option<Vec<JobId>> {
         let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
         let mut lacks: Vec<u32> = tasks.iter().enumerate().map(free).collect();
@@ -290,7 +291,7 @@ impl<P: Planner> PlanningScheduler<P> {
         if let Some(at) = job.held.iter().position(|core| core.copy.task == copy.task) {
             let core = job.held.swap_remove(at);
             if core.copy != copy {
-                // A copy that was believed lost or stopped finished before its successor.
+                // A copy believed lost or stopped finished before the copy that replaced it.
                 job.whole = false;
                 drop_copy(core.copy, core.node, fx);
                 self.changed |= self.pool.release(core.node, core.copy);
@@ -378,7 +379,7 @@ fn take_cores(pool: &mut CorePool, places: &TaskPlaces, copies: &[CopyId]) -> Ve
     taken.unwrap_or_else(|| unreachable!("the order has free cores"))
 }
 
-/// Tells a node to stop a copy.
+/// Orders a node to stop a copy.
 fn drop_copy(copy: CopyId, node: u32, fx: &mut Effects<'_>) {
     let tasks = TaskRange::one(copy.task, copy.attempt + 1);
     fx.send(fx.layout().node(node), Launch::Drop(tasks));

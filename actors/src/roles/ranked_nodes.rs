@@ -1,28 +1,28 @@
-//! The nodes of a central scheduler by rank: the copies that each was given, and the nodes that can get one more.
+//! The nodes of a central scheduler by rank: the copies on each node, and the best node for one more copy.
 
 use std::fmt::Debug;
 
 use super::min_wait_index::MinWaitIndex;
 use crate::base::{CopyId, Rng, Time};
 
-/// What a policy knows about a node beside its copies.
+/// A policy's knowledge of a node, besides its copies.
 pub trait NodeRank: Clone + Debug + Send + 'static {
-    /// The rank of the node for one more copy, the least first, with the copies that it was given and when; `None` if
-    /// it has no room.
+    /// The rank of the node for one more copy, least first; `None` if it has no room. `copies` are the copies on the
+    /// node, each with the time at which it was given.
     fn rank(&self, copies: &[(CopyId, Time)]) -> Option<i64>;
 }
 
 #[derive(Clone, Debug)]
 struct KnownNode<N> {
     node: N,
-    /// Copies that the node was given and that are not known to have left it.
+    /// Copies given to the node and not known to have left it, each with the time at which it was given.
     copies: Vec<(CopyId, Time)>,
     up: bool,
-    /// Whether the node could not be reached lately.
+    /// Whether the node is avoided because it could not be reached.
     avoided: bool,
 }
 
-/// All nodes of a layout, each with what the policy knows about it.
+/// All nodes of a layout, each with the policy's knowledge of it.
 #[derive(Clone, Debug)]
 pub struct RankedNodes<N> {
     nodes: Vec<KnownNode<N>>,
@@ -51,13 +51,13 @@ impl<N: NodeRank> RankedNodes<N> {
         self.ranks.least().is_some()
     }
 
-    /// What the policy knows about a node, and the copies that the node was given.
+    /// The policy's knowledge of a node, and the copies on the node with the times at which they were given.
     pub fn get(&self, number: u32) -> (&N, &[(CopyId, Time)]) {
         let KnownNode { node, copies, .. } = &self.nodes[number as usize];
         (node, copies)
     }
 
-    /// Changes what the policy knows about a node.
+    /// Changes the policy's knowledge of a node.
     pub fn update(&mut self, number: u32, change: impl FnOnce(&mut N)) {
         self.change(number, |known| change(&mut known.node));
     }
@@ -81,7 +81,7 @@ impl<N: NodeRank> RankedNodes<N> {
         self.change(number, |known| known.avoided = avoided);
     }
 
-    /// Marks a node as down or, after a restart, as up. It has no copies.
+    /// Marks a node as down or, after a restart, as up. In both cases it has no copies.
     pub fn set_up(&mut self, number: u32, up: bool) {
         self.change(number, |known| {
             (known.up, known.avoided) = (up, known.avoided && !up);

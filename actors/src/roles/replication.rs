@@ -2,9 +2,9 @@
 //!
 //! A job's tasks are divided into groups of v. Each group goes to v distinct servers, and every server of a group holds
 //! all of its tasks, or as many as configured. Policies differ in the order on each server and in the events at which
-//! copies are dropped. A group's servers are the nodes with the shortest queues among more nodes asked, or the nodes
-//! that are free first. In the second case more nodes than the group has rows reserve a place, and the first nodes that
-//! claim get the rows in turn.
+//! copies are dropped. A group's servers are random nodes, the nodes with the shortest queues among several asked, or
+//! the first nodes with a free core. In the last case more nodes than the group has rows get a reservation, and the
+//! first nodes that claim get the rows in turn.
 
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Layout;
@@ -37,12 +37,12 @@ pub struct Design {
     pub staggered: bool,
     /// Event at which copies are dropped.
     pub drops: Drops,
-    /// Number of nodes asked for each server of a group; the nodes with the shortest queues get it. With 1, no node is
-    /// asked.
+    /// Number of nodes asked for each server of a group; the nodes with the shortest queues become servers. With 1, no
+    /// node is asked.
     pub choices: u32,
-    /// Whether nodes reserve places instead; the nodes that are free first get the rows.
+    /// Whether nodes get reservations instead of questions; the nodes that claim first get the rows.
     pub late: bool,
-    /// Time to wait for answers. For places that may have been lost, pause before they are requested again.
+    /// Time to wait for answers; with `late`, pause before reservations that may have been lost are repeated.
     pub patience: Span,
 }
 
@@ -70,7 +70,7 @@ struct ReplicatedJob {
     left: Vec<u32>,
     /// Groups that wait for answers and have no servers yet.
     choosing: Vec<Choice>,
-    /// Number of repeated requests for open places.
+    /// Number of repetitions of open reservations.
     repeats: u32,
 }
 
@@ -109,7 +109,7 @@ impl Replication {
             self.sample.clear();
             self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
             if self.design.choices == 1 {
-                // A square has every task in every row and can lack a row. A rectangle cannot.
+                // In a square every row has every task, so a row may be missing. In a rectangle no row may be missing.
                 if self.design.columns < len {
                     self.fill(len as usize, fx);
                 }
@@ -125,7 +125,8 @@ impl Replication {
             }
             base += len;
         }
-        // A crashed node never answers. A node that keeps a place may take its time.
+        // A crashed node never answers. A node answers a reservation only when a core is free, so reservations need a
+        // timeout only if they can be lost.
         if !placed.choosing.is_empty() && (self.lossy || !self.design.late) {
             fx.arm(Timer::Recheck { job, attempt: placed.open.first_attempt() }, self.design.patience);
         }
@@ -174,7 +175,7 @@ impl Replication {
         }
     }
 
-    /// Handles the timeout: decides without the missing answers, or requests places again.
+    /// Handles the timeout: decides without the missing answers, or repeats reservations.
     fn lose_patience(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.design.late {
             let current = self.jobs.get_mut(job).is_some_and(|placed| placed.open.first_attempt() == attempt);
@@ -358,8 +359,8 @@ impl Replication {
         }
     }
 
-    /// Requests open places again; a node that has the place ignores this. Groups without any open place ask other
-    /// nodes. Returns whether any group still waits.
+    /// Repeats open reservations; a node that has the reservation ignores the repetition. Groups without any open
+    /// reservation ask other nodes. Returns whether any group still waits.
     fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(placed) = self.jobs.get_mut(job) else { return false };
         for choice in &mut placed.choosing {
@@ -377,7 +378,7 @@ impl Replication {
         !placed.choosing.is_empty()
     }
 
-    /// Asks other nodes for groups that a crash left without any place.
+    /// Asks other nodes for groups that a crash left without any reservation.
     fn offer_again(&mut self, fx: &mut Effects<'_>) {
         let mut bare = Vec::new();
         for (job, placed) in self.jobs.iter_mut() {
@@ -395,7 +396,7 @@ impl Replication {
 }
 
 impl ReplicatedJob {
-    /// Cancels the open places of a group.
+    /// Cancels the open reservations of a group.
     fn withdraw(&mut self, job: JobId, base: u32, fx: &mut Effects<'_>) {
         if let Some(at) = self.choosing.iter().position(|choice| choice.base == base) {
             for node in self.choosing.swap_remove(at).asked() {
@@ -405,7 +406,7 @@ impl ReplicatedJob {
     }
 }
 
-/// Nodes that were asked for a queue length or a place, for the group that starts at `base`.
+/// Nodes that were asked for their queue length, or got a reservation, for the group that starts at `base`.
 #[derive(Clone, Debug)]
 struct Choice {
     pub base: u32,
@@ -425,7 +426,7 @@ impl Choice {
         self.asked.extend(nodes.iter().map(|&node| (node, None)));
     }
 
-    /// The nodes that were asked and have not claimed their place.
+    /// The nodes that were asked and have not claimed.
     fn asked(&self) -> impl Iterator<Item = ActorId> {
         self.asked.iter().map(|asked| asked.0)
     }

@@ -7,7 +7,7 @@ use crate::message::{Launch, Message, Offer, Probe, Row};
 /// Pause before a node that could not be reached is tried again.
 pub const RETRY_AFTER: Span = Span::from_secs(1);
 
-/// Longest wait for something that may have been lost before it is requested again.
+/// Longest wait before a message that may have been lost is repeated.
 pub const LONGEST_WAIT: Span = Span::from_secs(300);
 
 /// The wait with index `past` (from zero) of a series that begins with `first` and doubles, up to five minutes, or up
@@ -17,8 +17,8 @@ pub fn back_off(first: Span, past: u32) -> Span {
     Span(doubled).min(LONGEST_WAIT.max(first))
 }
 
-/// Sends again a message that must arrive, paced by the peer timeout. Returns the undelivered row, if the message
-/// carried one: the policy launches it on another node.
+/// Repeats a message that must arrive; the peer timeout limits the rate of repetitions. Returns the undelivered row, if
+/// the message carried one: the policy launches it on another node.
 pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
     match msg {
         Message::Launch(Launch::Row(row)) => Some(row),
@@ -35,7 +35,7 @@ pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
             fx.recover(to, msg);
             None
         }
-        // A lost drop only costs work.
+        // A lost drop only wastes work.
         _ => None,
     }
 }

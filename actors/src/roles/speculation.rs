@@ -1,4 +1,4 @@
-//! Speculative execution: a rule by which tasks get further copies, and a binding by which copies get nodes.
+//! Speculative execution: a scheduler that launches further copies of tasks.
 //!
 //! The scheduler checks each open job at the times of its rule and requests further copies of its tasks. A [`Rule`]
 //! decides which tasks get copies, a [`NodeBinding`] which nodes the copies get. The first result of a task counts, and
@@ -132,7 +132,7 @@ impl<B: NodeBinding> SpeculatingScheduler<B> {
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, index }, attempt: number } = copy;
         let Some(placed) = self.jobs.get_mut(job) else { return };
-        // The core is free if the attempt is known. A late result of a node that was given up frees nothing.
+        // The core becomes free only if the attempt is known: a late result of a node that was given up frees no core.
         let ended = placed.attempts.take(index, |a| a.number == number && a.node == Some(from));
         let completion = placed.open.complete(index);
         if let Some(ended) = ended {
@@ -342,8 +342,7 @@ impl<B: NodeBinding> Machine for SpeculatingScheduler<B> {
             Input::Fire(Timer::Recheck { job, attempt }) => self.look(job, Some(attempt), fx),
             Input::Fire(Timer::Tick(job)) => self.binding.repeat(JobId(job), fx),
             Input::Undelivered { to, msg } => {
-                // The core counts as free again and is tried last, so that a node that is cut off does not cause a
-                // loop.
+                // The core is marked as free again, but comes last, so that an unreachable node does not cause a loop.
                 if let Some(row) = resend(to, msg, fx)
                     && self.lost(to, Some(row.copy(0)), fx)
                 {
@@ -438,8 +437,8 @@ mod tests {
         assert_eq!(nodes, [c, a, b, d], "nodes are used in the order in which they became free");
     }
 
-    /// A backup keeps its task alive when the first copy is lost, and the first copy does when the backup is lost. With
-    /// the last copy the task goes back to the queue.
+    /// If a task loses its first copy or its backup, the other copy runs on. If it loses its last copy, it goes back to
+    /// the queue.
     #[test]
     fn a_task_is_sent_again_when_its_last_copy_is_lost() {
         let mut bench = bench(Everything, 1, 3);
@@ -529,7 +528,7 @@ mod tests {
         assert_eq!(look(&mut bench, 1), [(b, row(0, 1))]);
     }
 
-    /// The nodes that got reservations, each for one place and all for one group.
+    /// The nodes that got one reservation each, all for the group `of`.
     fn reserved(sent: &[(ActorId, Message)], of: u32) -> Vec<ActorId> {
         let node = |&(node, msg): &(ActorId, Message)| match msg {
             Message::Probe(Probe::Reserve { group, count: 1, .. }) if group == of => node,
@@ -564,8 +563,8 @@ mod tests {
         assert_eq!(ended, [(first[0], dropped(0, 1)), (client, finished)]);
     }
 
-    /// The only copy is lost while a backup is wanted, so the backup takes its place. When the backup's places are
-    /// lost, new ones are requested.
+    /// The only copy is lost while a backup is wanted, so the backup takes its place. When the backup's reservations
+    /// are lost, it gets new ones.
     #[test]
     fn a_wanted_backup_stands_in_for_a_lost_copy() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
@@ -573,7 +572,7 @@ mod tests {
         bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });
         let second = reserved(&look(&mut bench, 1), 1);
         assert_eq!(sends(&bench.step(Input::Down { actor: first[0] })), []);
-        assert_eq!(sends(&bench.step(Input::Down { actor: second[0] })), [], "one place is left");
+        assert_eq!(sends(&bench.step(Input::Down { actor: second[0] })), [], "one reservation is left");
         let again = reserved(&sends(&bench.step(Input::Down { actor: second[1] })), 1);
         let sent = bench.receive(again[0], Probe::Claim { job: JOB, group: 1, repair: true });
         let row = Row::single(JOB.task(0).copy(1));
@@ -582,9 +581,9 @@ mod tests {
         assert_eq!(reserved(&lost, 2).len(), 2, "no copy is left");
     }
 
-    /// The first of two tasks ends while its backup is wanted, so the places of the backup are given up.
+    /// The first of two tasks ends while its backup is wanted, so the reservations of the backup are cancelled.
     #[test]
-    fn the_places_of_a_backup_are_given_up_when_its_task_ends() {
+    fn the_reservations_of_a_backup_are_cancelled_when_its_task_ends() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 2, 20);
         let first = reserved(&sends(&bench.submit(0)), 0);
         bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });

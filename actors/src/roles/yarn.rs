@@ -2,8 +2,9 @@
 //! shares.
 //!
 //! This file has the resource manager. On a node's heartbeat it gives the node's room to the oldest applications. A
-//! heartbeat does not know of containers under way. The manager therefore counts the containers that it gave each node,
-//! and gives no more than this count leaves of the reported room.
+//! heartbeat does not include containers that are still on their way to the node. The manager therefore also counts the
+//! containers that it gave each node, and gives at most the smaller of the reported room and the cores left by this
+//! count.
 
 mod node;
 
@@ -73,7 +74,7 @@ pub struct ContainerRule {
 }
 
 impl ContainerRule {
-    /// The queue of a job, which is open.
+    /// The queue of an open job.
     fn leaf(&mut self, job: JobId, tasks: &mut OpenTasks) -> &mut LeafQueue {
         let class = tasks.spec(job).map_or(0, |spec| spec.class);
         let leaf = self.queues.of(class);
@@ -91,8 +92,8 @@ impl ContainerRule {
         }
     }
 
-    /// Gives one container on a node to the queue that is least served for its share: a suspended container of it goes
-    /// on before a new one is given. Returns whether there was any.
+    /// Gives one container on a node to the queue that is least served for its share: a suspended container of this
+    /// queue resumes before a new one is given. Returns whether a container was given or resumed.
     fn give(&mut self, node: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) -> bool {
         self.skip_done(tasks);
         let wants = |leaf, queue: &LeafQueue| {
@@ -136,8 +137,8 @@ impl ContainerRule {
         self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
     }
 
-    /// Whether a job without a master may have one. Masters never fill the cluster: where they would, the newest job
-    /// gives up its master.
+    /// Whether a job without a master may have one. Masters never fill the cluster: if they would, the newest job gives
+    /// up its master.
     fn may_have_master(&self, job: JobId) -> bool {
         self.hosts.masters() + 1 < self.hosts.total()
             || self.hosts.newest_master().is_some_and(|newest| newest > job)
@@ -246,7 +247,7 @@ impl DispatchRule for ContainerRule {
         true
     }
 
-    /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
+    /// Repeats an undelivered order about a container, unless a newer order was sent since.
     fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let Message::Preemption(order) = msg else { return };
         let container = self.hosts.find(fx.layout().node_number(to), order.copy());

@@ -72,7 +72,7 @@ const fn news(member: u32, incarnation: u32, standing: Standing, by: u32) -> Det
 }
 
 #[test]
-fn a_member_that_nobody_reaches_is_suspected_and_then_dead() {
+fn a_member_that_acknowledges_no_ping_is_suspected_and_then_dead() {
     let (mut member, target) = member(&PLAIN);
     let asked = sent(&member.step(Input::Fire(LATE)));
     assert!(
@@ -84,9 +84,9 @@ fn a_member_that_nobody_reaches_is_suspected_and_then_dead() {
     member.now = Time::ZERO + Span::from_secs(1);
     let suspects = member.step(Input::Fire(PERIOD));
     assert_eq!(notes(&suspects), [(target, Standing::Suspected)]);
-    // Nobody confirms it: it lasts five times three periods.
+    // No other member suspects the target, so the suspicion lasts five times three periods.
     assert_eq!(armed(&suspects, Timer::Node(target)), [Span::from_secs(15)]);
-    // A probe that failed, and negative acknowledgements that are missing.
+    // The health is 2: the probe failed, and negative acknowledgements are missing.
     assert_eq!(armed(&suspects, PERIOD), [Span::from_secs(3)]);
     assert!(sent(&suspects).iter().any(|(_, msg)| *msg == news(target, 0, Standing::Suspected, 0)));
     let other = (1..5).find(|other| *other != target).unwrap();
@@ -102,7 +102,7 @@ fn a_member_that_nobody_reaches_is_suspected_and_then_dead() {
         assert!(probed.iter().all(|(to, _)| *to != target), "dead members are not probed: {probed:?}");
     }
     let again = sent(&member.step(Input::Fire(RECONNECT)));
-    assert_eq!(again[0], (target, news(target, 0, Standing::Dead, 0)), "it is told what it should refute");
+    assert_eq!(again[0], (target, news(target, 0, Standing::Dead, 0)), "the news to refute comes first");
     assert!(matches!(again.last(), Some((to, Detect::Ping { by: 0, .. })) if *to == target));
 }
 
@@ -128,7 +128,7 @@ fn an_acknowledgement_ends_the_probe_and_improves_local_health() {
 }
 
 #[test]
-fn a_member_refutes_and_takes_over_what_is_greater_only() {
+fn a_member_refutes_suspicions_and_adopts_only_greater_statements() {
     let (mut member, _) = member(&PLAIN);
     hear(&mut member, 1, news(0, 4, Standing::Dead, 2));
     let answer = sent(&hear(&mut member, 1, Detect::Ping { number: 3, by: 1 }));
@@ -162,7 +162,7 @@ fn a_restarted_member_returns_in_a_later_incarnation() {
 }
 
 #[test]
-fn a_member_pings_for_another_and_says_when_it_gets_no_acknowledgement() {
+fn a_member_pings_for_another_and_reports_a_missing_acknowledgement() {
     let (mut member, _) = member(&PLAIN);
     let asked = hear(&mut member, 1, Detect::Ask { number: 8, member: 3 });
     assert_eq!(sent(&asked), [(3, Detect::Ping { number: 8, by: 1 })]);
@@ -175,7 +175,7 @@ fn a_member_pings_for_another_and_says_when_it_gets_no_acknowledgement() {
 }
 
 #[test]
-fn news_are_repeated_in_few_messages_the_least_repeated_first() {
+fn news_is_repeated_in_a_limited_number_of_messages_the_least_repeated_first() {
     let (mut member, _) = member(&Lifeguard { buddy: false, ..PLAIN });
     for other in [2, 3, 4] {
         hear(&mut member, 1, news(other, 1, Standing::Alive, other));

@@ -67,7 +67,7 @@ fn a_member_pushes_an_update_to_different_neighbours_for_some_periods() {
 }
 
 #[test]
-fn updates_arise_after_the_same_gaps_whatever_members_do_with_them() {
+fn the_gaps_between_updates_do_not_depend_on_the_exchange() {
     let gaps = |exchange: Exchange, seed| {
         let every: DistributionSpec<Span> = toml::from_str("uniform = { low = '1s', high = '2s' }").unwrap();
         let group = GossipGroup::new(5, Neighbours::Complete, every, Origin::Members, Time::MAX, seed);
@@ -109,7 +109,7 @@ fn updates_arise_when_they_are_due_and_stop_at_the_end_of_the_measured_part() {
     };
     assert_eq!(arms(&member.step(Input::Start { epoch: 0 })), Some(Span::from_secs(1)));
     for second in 1..9 {
-        // The member is late, and the next update is not.
+        // The member is 0.3 s late, and the next update is still due on time.
         member.now = Time::ZERO + Span::from_secs(second) + Span::from_millis(300);
         assert_eq!(arms(&member.step(Input::Fire(ARISE))), Some(Span::from_millis(700)));
     }
@@ -130,7 +130,7 @@ fn a_member_is_informed_by_newer_updates_only() {
 }
 
 #[test]
-fn a_member_answers_unless_it_has_the_same_as_the_one_that_asks() {
+fn a_member_answers_a_pull_unless_both_have_the_same_updates() {
     let mut asking = actor(periodic(None, Some(true)), Role::Node(1));
     let mut asked = actor(periodic(None, Some(true)), Role::Node(2));
     let (from, other) = (asking.layout.node(1), asking.layout.node(2));

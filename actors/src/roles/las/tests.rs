@@ -162,7 +162,7 @@ fn two_copies_take_turns() {
     assert_eq!(bench.ends(), [(9, 0), (10, 1)]);
 }
 
-/// A newcomer of a second delays the other copy by a second.
+/// A newcomer with 1 s of work delays the other copy by 1 s.
 #[test]
 fn a_newcomer_runs_at_once() {
     let mut bench = Bench::new(1, options(), &[10, 1]);

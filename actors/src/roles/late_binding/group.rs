@@ -52,28 +52,28 @@ impl TaskGroup {
 pub struct Places(Vec<(ActorId, u32)>);
 
 impl Places {
-    /// Whether no node has a place.
+    /// Whether no node holds a reservation.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Total number of places.
+    /// Total number of reservations.
     pub fn count(&self) -> usize {
         self.iter().map(|(_, places)| places as usize).sum()
     }
 
-    /// The nodes, each with the number of its places.
+    /// The nodes, each with the number of its reservations.
     pub fn iter(&self) -> impl Iterator<Item = (ActorId, u32)> {
         self.0.iter().copied()
     }
 
-    /// Number of places of a node.
+    /// Number of reservations of a node.
     pub fn of(&self, node: ActorId) -> u32 {
         self.iter().find(|&(n, _)| n == node).map_or(0, |(_, places)| places)
     }
 
-    /// Spreads `count` places evenly over the nodes of a sample, in which equal nodes are neighbours; the first nodes
-    /// get one more. Calls `ask` once for each node, with the total number of its places.
+    /// Spreads `count` reservations evenly over the nodes of a sample, in which equal nodes are adjacent; the first
+    /// nodes get the remainder. Calls `ask` once for each node, with the total number of its reservations.
     pub fn spread(&mut self, count: usize, sample: &[ActorId], mut ask: impl FnMut(ActorId, u32)) {
         let draws = sample.len().max(1);
         let (fresh, each, mut more) = (self.is_empty(), count / draws, count % draws);
@@ -90,7 +90,7 @@ impl Places {
         }
     }
 
-    /// Removes up to `count` places that a node claimed or rejected; returns the number of removed places.
+    /// Removes up to `count` reservations that a node claimed or rejected; returns the number of removed reservations.
     pub fn take(&mut self, node: ActorId, count: u32) -> u32 {
         let Some(i) = self.0.iter().position(|(n, _)| *n == node) else { return 0 };
         let gone = count.min(self.0[i].1);
@@ -101,14 +101,14 @@ impl Places {
         gone
     }
 
-    /// Removes the places of a node; returns their number.
+    /// Removes the reservations of a node; returns their number.
     pub fn forget(&mut self, node: ActorId) -> u32 {
         let places = self.of(node);
         self.0.retain(|(n, _)| *n != node);
         places
     }
 
-    /// Removes all places and sends each node a cancellation.
+    /// Removes all reservations and sends each node a cancellation.
     pub fn cancel(&mut self, job: JobId, group: u32, fx: &mut Effects<'_>) {
         for (node, _) in self.0.drain(..) {
             fx.send(node, Probe::Cancel { job, group });

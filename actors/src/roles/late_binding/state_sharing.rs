@@ -1,5 +1,5 @@
-//! Succinct State Sharing (Eagle, section 4.2): places that nodes with long work reject move to nodes that a bitmap
-//! shows without long work.
+//! Succinct State Sharing (Eagle, section 4.2): reservations that nodes with long work reject move to nodes that a
+//! bitmap shows without long work.
 
 use super::group::TaskGroup;
 use crate::base::{ActorId, JobId};
@@ -30,7 +30,7 @@ impl StateSharing {
         Self { rounds, partitions, bits: NodeBitmap::default(), watched, sample: Vec::new() }
     }
 
-    /// The first request of `count` places for a job. A request that repairs a loss must be accepted.
+    /// The first request of `count` reservations for a job. Nodes must accept a request that repairs a loss.
     pub(super) fn request(&self, job: JobId, count: u32, repair: bool) -> Share {
         Share::Probe { job, count, round: 0, last: repair, repair, known: self.known() }
     }
@@ -40,7 +40,7 @@ impl StateSharing {
         self.bits.newest().into()
     }
 
-    /// Learns a part of a bitmap, or moves the places that a node rejected, as long as they are useful.
+    /// Handles a node's answer: stores a block of the bitmap, or moves rejected reservations while they are useful.
     pub(super) fn receive(
         &mut self,
         from: ActorId,
@@ -52,8 +52,8 @@ impl StateSharing {
         match share {
             Share::Rejected { job, count, round, repair } => {
                 let Some([group]) = jobs.get_mut(job).map(Vec::as_mut_slice) else { return };
-                // A later probe covers all places on the node and has its own answer. If each answer moved them, they
-                // would move again before any probe of them arrives, and probes would multiply.
+                // A later probe covers all reservations on the node and has its own answer. If each answer moved them,
+                // they would move again before their probes arrive, and probes would multiply.
                 if count < group.places.of(from) {
                     return;
                 }
@@ -61,8 +61,8 @@ impl StateSharing {
                 if group.waiting() > 0 {
                     let round = round.saturating_add(1);
                     let last = self.elsewhere(places, round, members, fx);
-                    // One probe of each node covers all its places. If each place had a probe, their rejections would
-                    // multiply.
+                    // One probe of each node covers all its reservations. If each reservation had a probe, rejections
+                    // would multiply.
                     group.places.spread(self.sample.len(), &self.sample, |node, count| {
                         let known = self.known();
                         fx.send_as(repair, node, Share::Probe { job, count, round, last, repair, known });
@@ -82,8 +82,8 @@ impl StateSharing {
         }
     }
 
-    /// Draws nodes for places that were rejected `round` times: nodes without long work in the first rounds, then nodes
-    /// outside the big partition. Returns whether the nodes must accept. Equal nodes are neighbours in the sample.
+    /// Draws nodes for reservations that were rejected `round` times: nodes without long work in the first rounds, then
+    /// nodes outside the big partition. Returns whether the nodes must accept. Equal nodes are adjacent in the sample.
     fn elsewhere(&mut self, places: u32, round: u16, members: &Membership, fx: &mut Effects<'_>) -> bool {
         let mut last = false;
         self.sample.clear();

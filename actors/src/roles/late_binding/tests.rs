@@ -11,7 +11,7 @@ use crate::roles::dispatcher::Dispatcher;
 /// A job ends and is submitted again while the timer of its first submission is armed. Only the timer of the second
 /// submission repeats its probes.
 #[test]
-fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
+fn after_a_resubmission_only_the_new_timer_repeats_probes() {
     let layout = Layout::new(1, 0, [1; 4]);
     let machine = Box::new(Dispatcher::with(LateBinding::new(ProbeOptions::default(), None, true), &layout));
     let mut bench = Harness::new(layout.clone(), layout.scheduler(0), 1, machine);

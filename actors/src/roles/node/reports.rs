@@ -9,10 +9,11 @@ use crate::message::Progress;
 parameters! {
     /// Errors of the progress that nodes report.
     struct ProgressErrors {
-        /// Largest error of a report, as a share of the work of the copy; uniform, drawn for each report.
+        /// Maximum error of a report, as a fraction of the copy's work. The error is uniform and drawn for each report.
         noise: f64 = 0.0 => 0.0..=1.0,
-        /// The parts of the work that count for equal parts of the score, in any unit. [4, 1, 1] is a reduce task that
-        /// copies for two thirds of its time, and then reports a third. If empty, all work counts alike.
+        /// Relative lengths of a task's phases, each of which makes up an equal part of the score. With [4, 1, 1], a
+        /// reduce task copies for two thirds of its time, and then reports a score of one third. If empty, the score is
+        /// the fraction of the work done.
         #[schemars(length(max = 16))]
         phases: Vec<f64> = Vec::new(),
         /// Age of reports when they are sent, scaled like the other durations.
@@ -40,7 +41,7 @@ impl ProgressErrors {
             }
             left -= part;
         }
-        // This also covers the remainder from rounding.
+        // 1.0 also covers a remainder from rounding.
         if self.phases.is_empty() { share } else { 1.0 }
     }
 }
@@ -48,7 +49,7 @@ impl ProgressErrors {
 /// Options of a node's reports of progress to the schedulers of its copies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReportOptions {
-    /// Period of the reports; the first comes one period after the node was idle.
+    /// Period of the reports; the first comes one period after the first copy starts on an idle node.
     pub every: Span,
     /// Whether the start of a copy is reported too.
     pub starts: bool,
@@ -62,7 +63,7 @@ pub(super) struct Reporter {
     options: ReportOptions,
     /// Whether the next reports are armed.
     armed: bool,
-    /// Reports to be sent, oldest first.
+    /// Delayed reports, oldest first.
     delayed: VecDeque<(ActorId, Progress)>,
 }
 

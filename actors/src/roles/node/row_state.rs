@@ -5,7 +5,7 @@ use crate::message::{Row, TaskRange};
 use crate::roles::job_table::TaskSet;
 use crate::roles::node_queue::Place;
 
-/// Places reserved by a scheduler that binds late.
+/// Reservations of a scheduler that binds late, for one group of tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
     /// The scheduler.
@@ -14,7 +14,7 @@ pub struct Reservation {
     pub job: JobId,
     /// The group of the job's tasks.
     pub group: u32,
-    /// Number of places.
+    /// Number of reservations.
     pub count: u32,
     /// Whether the reservation repairs a loss.
     pub repair: bool,
@@ -41,7 +41,7 @@ impl Entry {
         }
     }
 
-    /// Whether the entry reserves places for this group of a scheduler's job.
+    /// Whether the entry is a reservation for this group of a scheduler's job.
     pub(super) fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
         matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
     }
@@ -56,13 +56,13 @@ pub(super) struct RowState {
     pub row: Row,
     /// Whether the row's job is of the long class.
     pub long: bool,
-    /// Dropped or finished positions.
+    /// Positions of dropped or finished tasks.
     gone: TaskSet,
     /// The position of the running copy, or the first position that may run.
     pub at: u16,
     /// Time at which the running copy began.
     pub began: Time,
-    /// The group and the place for which the row was claimed, if its scheduler is to be asked again after it.
+    /// Group and place in the queue of the reservation that led to the row, if the reservation returns after it.
     pub stick: Option<(u32, Place)>,
 }
 

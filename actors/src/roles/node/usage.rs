@@ -16,7 +16,7 @@ pub enum NodeUsage {
     Reports,
 }
 
-/// How a node manager handles the use of its node.
+/// Options for the use of a shared node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsageOptions {
     /// Memory above which the node evicts copies, bytes.
@@ -42,7 +42,7 @@ struct CurrentUse {
     given: u32,
     /// Memory of the copy, bytes.
     memory: u64,
-    /// The fraction of the copy's demand that it is given, millionths.
+    /// Fraction of its CPU demand that the copy is given, in millionths.
     rate: u32,
     /// The rate last sent to the copy's scheduler.
     reported: u32,
@@ -104,10 +104,10 @@ impl UsageTable {
     }
 
     /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs go first.
-    /// Among them copies that use most above their request go first, then copies that use most (Park's thesis, section
-    /// 5.4.1), and among equals the copy that has done the least work. Copies of tasks that were launched very often go
-    /// last, the newest first, so that the oldest copy ends: otherwise copies whose use grows would evict each other
-    /// for ever.
+    /// Then the copy that uses most above its request goes first, then the copy that uses most (Park's thesis, section
+    /// 5.4.1), then the newest copy, which has done the least work. Copies of tasks that were launched very often go
+    /// last, the newest first. Without this rule copies whose use grows would evict each other for ever; with it the
+    /// oldest copy ends.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }
 
-    /// If a scheduler does not learn of an eviction, it loses the task.
+    /// A scheduler that never gets the eviction would lose the task.
     #[test]
     fn an_undelivered_eviction_is_reported_again() {
         let mut node = node();

@@ -90,13 +90,13 @@ pub trait Planner: Clone + Debug + Send + 'static {
     /// Decides at the end of a cycle in which something has changed.
     fn decide(&mut self, situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision;
 
-    /// Called when a shared node has reported the use of a copy; returns whether that may change a decision.
+    /// Called when a shared node has reported the use of a copy; returns whether the report may change a decision.
     fn reported(&mut self, _report: UsageReport, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// Called when a shared node gave a copy this fraction of its demand at some time, in millionths. Returns whether
-    /// this may change a decision. Among calls for one copy the latest time counts.
+    /// Called when a shared node reports that from `at` on a copy gets this fraction of its CPU demand, in millionths.
+    /// Returns whether this may change a decision. Reports can overtake each other; the latest `at` counts.
     fn throttled(&mut self, _copy: CopyId, _rate: u32, _at: Time, _fx: &mut Effects<'_>) -> bool {
         false
     }
@@ -300,7 +300,7 @@ impl CorePool {
     }
 
     /// Gives a free core of a node to a copy; returns whether there was a free core. The core's entry among the free
-    /// ones stays until it is met, since finding it would take a search.
+    /// cores becomes stale and is removed later, because finding it now would take a search.
     pub fn take_on(&mut self, index: u32, copy: CopyId) -> bool {
         let free = self.free_on(index) > 0;
         if free {

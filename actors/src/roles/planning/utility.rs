@@ -7,10 +7,10 @@ use crate::predict::Distribution;
 /// Utility of an SLO job that meets its deadline.
 const SLO: f64 = 1.0;
 
-/// Utility of an SLO job that can no longer meet its deadline. The thesis has zero, with which it would never run.
+/// Utility of an SLO job that can no longer meet its deadline. The thesis has zero, but then the job would never run.
 const LATE: f64 = 0.01;
 
-/// The least utility of a best-effort job, relative to its largest, so that a long job still runs eventually.
+/// Minimum utility of a best-effort job, relative to its maximum; it makes a long job run eventually.
 const LEAST: f64 = 0.01;
 
 parameters! {
@@ -103,9 +103,9 @@ impl Utility {
         }
     }
 
-    /// Expected utility of a start at `start` seconds, `wait` seconds from now, if `run` is the expected run time and
-    /// the window has length `window` (thesis, equation 4.1). The utility of a best-effort job falls to zero at the end
-    /// of the window, or with its completion to a hundredth.
+    /// Expected utility of a start at `start` seconds, `wait` seconds from now, where `run` is the distribution of the
+    /// run time and `window` the length of the planning window in seconds (thesis, equation 4.1). The utility of a
+    /// best-effort job falls to zero at the end of the window or, if it depends on the completion, to a hundredth.
     pub fn expected_for_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
         let soon = 1.0 - wait / window;
         match self {
@@ -123,7 +123,7 @@ impl Utility {
     }
 
     /// Utility of a job that starts at `start` seconds and runs for `run` seconds. The utility of a best-effort job
-    /// falls to near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with its completion.
+    /// falls to near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with the time to its completion.
     pub fn for_run_time(self, start: f64, run: f64, horizon: f64) -> f64 {
         match self {
             Self::BestEffort { top, completion } => {

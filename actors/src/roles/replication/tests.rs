@@ -148,7 +148,7 @@ fn missing_answers_are_given_up_after_a_timeout() {
     assert_eq!(bench.step(over), []);
 }
 
-/// Four nodes keep a place for a group of two. The first two nodes that ask get its rows, the others nothing.
+/// Four nodes have a reservation for a group of two. The first two nodes that claim get its rows, the others nothing.
 #[test]
 fn rows_go_to_the_nodes_that_are_free_first() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 9);
@@ -162,7 +162,7 @@ fn rows_go_to_the_nodes_that_are_free_first() {
     assert_eq!(bench.receive(c, claim), [(c, grant(0))]);
     // Node c finishes the first task before another node is free.
     assert_eq!(bench.receive(c, Launch::Completed { copy: JOB.task(0).copy(0) }), []);
-    // Node d dies, which leaves enough places.
+    // Node d dies, which leaves enough reservations.
     assert_eq!(sends(&bench.step(Input::Down { actor: d })), []);
     let late = bench.receive(a, claim);
     let done = Launch::Drop(TaskRange::one(JOB.task(0), 2)).into();
@@ -171,10 +171,10 @@ fn rows_go_to_the_nodes_that_are_free_first() {
     assert_eq!(bench.receive(b, claim), [(b, Probe::Nothing { job: JOB, group: 0 }.into())]);
 }
 
-/// All nodes crash, one of them with a row. When that node is back, it gets the row again, and a place for the other
-/// row.
+/// All nodes crash, one of them with a row. When that node is back, it gets the row again, and a reservation for the
+/// other row.
 #[test]
-fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
+fn a_row_lost_with_all_nodes_is_launched_when_a_node_is_back() {
     let mut bench = bench(Design { order: 2, columns: 1, choices: 2, late: true, ..LATIN }, 2, 2);
     let asked = sends(&bench.submit(0));
     let [a, b] = [asked[0].0, asked[1].0];
@@ -187,9 +187,9 @@ fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
     assert_eq!(sent, [(a, Launch::Row(row).into()), (a, place)]);
 }
 
-/// The last node with a place dies, and others are asked. The end of a group makes its places void.
+/// The last node with a reservation dies, and other nodes are asked. The end of a group voids its reservations.
 #[test]
-fn lost_places_are_requested_again() {
+fn lost_reservations_are_replaced_on_other_nodes() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 2);
     let asked = sends(&bench.submit(0));
     let [a, b] = [asked[0].0, asked[1].0];

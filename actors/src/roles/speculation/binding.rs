@@ -58,8 +58,8 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 
-    /// Queues a copy of a task that has no other copy. The successor of a lost copy goes first in the queue, that of a
-    /// restarted copy second.
+    /// Queues a copy of a task that has no other copy. A copy that replaces a lost one becomes the first of the queue,
+    /// a copy that replaces a restarted one the second.
     fn again(&mut self, wanted: WantedCopy, fx: &mut Effects<'_>);
 
     /// The next queued copy whose task is needed, with a node for it, if a node is available now.
@@ -162,7 +162,7 @@ impl CopyQueue {
     }
 }
 
-/// All cores of the cluster. A core counts as free as soon as its copy is known to have ended or is ordered to stop.
+/// All cores of the cluster. A core is free as soon as its copy is known to have ended or is ordered to stop.
 #[derive(Clone, Debug)]
 pub struct FreeCores {
     slots: u32,

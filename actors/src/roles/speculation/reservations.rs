@@ -15,21 +15,20 @@ use crate::roles::late_binding::{Places, ProbeOptions};
 use crate::roles::membership::Membership;
 use crate::roles::resend::back_off;
 
-/// Copies for which places are reserved together.
+/// Copies that share reservations.
 #[derive(Clone, Default, Debug)]
 struct CopyGroup {
     copies: VecDeque<WantedCopy>,
     places: Places,
-    /// Number of repetitions since places were last requested on further nodes.
+    /// Number of repetitions since reservations were last placed on further nodes.
     repeated: u32,
-    /// Time at which the group's requests are repeated next. A timer that goes off earlier belongs to an earlier
-    /// request.
+    /// Time at which the group's requests are repeated next. A timer that fires earlier belongs to an earlier request.
     due: Time,
 }
 
 impl CopyGroup {
-    /// Requests `count` places on the nodes of a sample, and again the places that they have. Where requests can be
-    /// lost, they are repeated after the timeout.
+    /// Places `count` reservations on the nodes of a sample, and repeats those that the nodes already have. If a
+    /// `timeout` is given, because requests can be lost, arms the next repetition.
     fn request(
         &mut self,
         sample: &[ActorId],
@@ -56,7 +55,7 @@ impl CopyGroup {
     }
 }
 
-/// The request of places on a node; only that of a sized job states the size.
+/// The message that places reservations on a node; it states the virtual size of a sized job.
 fn reservation(of: SizedJob, count: u32, repair: bool) -> Message {
     let SizedJob { job, group, size } = of;
     match size {
@@ -65,7 +64,7 @@ fn reservation(of: SizedJob, count: u32, repair: bool) -> Message {
     }
 }
 
-/// The groups of a job with waiting copies or places.
+/// The groups of a job with waiting copies or reservations.
 #[derive(Clone, Debug)]
 struct ReservedJob {
     groups: BTreeMap<u32, CopyGroup>,
@@ -78,12 +77,12 @@ struct ReservedJob {
 }
 
 impl ReservedJob {
-    /// The virtual size by the [factor](Reservations::factor).
+    /// The virtual size of the job, in thousandths of a core, by the [factor](Reservations::factor).
     fn size(&self, factor: f64) -> u32 {
         (f64::from(self.unfinished) * factor).ceil() as u32
     }
 
-    /// Whether the job has less than its virtual size.
+    /// Whether the job has fewer cores than its virtual size.
     fn is_short(&self, factor: f64) -> bool {
         u64::from(self.placed) * 1000 < u64::from(self.size(factor))
     }
@@ -99,8 +98,8 @@ impl ReservedJob {
 pub struct Reservations {
     options: ProbeOptions,
     /// The virtual size of a job for each task without a finished copy, thousandths of a core. Zero for jobs without
-    /// sizes, whose places serve the copies of their group, and are cancelled with the last one. A place of a sized job
-    /// serves all of its copies until the job ends.
+    /// sizes: their reservations serve the copies of one group and are cancelled with its last copy. A reservation of a
+    /// sized job serves all copies of the job until it ends.
     factor: f64,
     /// Time after which requests are first repeated; `None` where they cannot be lost.
     timeout: Option<Span>,
@@ -118,7 +117,8 @@ impl Reservations {
         Self::with(ProbeOptions::default(), 0.0, layout, lossy)
     }
 
-    /// Reservations for jobs whose virtual size is 2 n / β with n tasks without a finished copy (Hopper).
+    /// Reservations for jobs with virtual size 2 n / β, where n is the number of tasks without a finished copy
+    /// (Hopper).
     pub fn sized(options: ProbeOptions, beta: f64, layout: &Layout, lossy: bool) -> Self {
         Self::with(options, 2000.0 / beta, layout, lossy)
     }
@@ -133,7 +133,7 @@ impl Reservations {
         self.factor > 0.0
     }
 
-    /// Adds a group of copies, with places on the nodes of the sample.
+    /// Adds a group of copies, with reservations on the nodes of the sample.
     fn add(&mut self, job: JobId, copies: VecDeque<WantedCopy>, repair: bool, fx: &mut Effects<'_>) {
         let places = self.options.places(copies.len() as u32);
         let Some(reserved) = self.jobs.get_mut(job) else { return };
@@ -152,7 +152,7 @@ impl Reservations {
     }
 
     /// The refusal of a core that a node offered to a job. It names the smallest other job that is short of cores and
-    /// has a copy for the node, on which that job then has a place.
+    /// has a copy for the node; the scheduler records a reservation of that job on the node.
     fn refusal(
         &mut self,
         node: ActorId,
@@ -181,7 +181,7 @@ impl Reservations {
         Offer::Refuse { job: refused, smallest: smallest.unwrap_or(refused) }
     }
 
-    /// Requests places for groups that have fewer places than copies.
+    /// Places further reservations for groups that have fewer reservations than copies.
     fn top_up(&mut self, only: Option<JobId>, fx: &mut Effects<'_>) {
         let Self { options, factor, members, jobs, sample, timeout, .. } = self;
         for (job, reserved) in jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job)) {
@@ -237,9 +237,9 @@ impl NodeBinding for Reservations {
         Some(BackupPlace::Reserved)
     }
 
-    /// A place of a sized job serves its own group first, and then the first copy of another one; a backup only if the
-    /// node suits it. A job that has its virtual size and a copy for the node refuses a core and keeps the place; any
-    /// other answer ends the place.
+    /// A reservation of a sized job serves its own group first, then the first copy of another group, and a backup only
+    /// if the node suits it. A job that already has its virtual size and has a copy for the node refuses a core and
+    /// keeps the reservation; any other answer ends the reservation.
     fn claimed(
         &mut self,
         node: ActorId,
@@ -392,7 +392,7 @@ mod tests {
     /// A job ends and is submitted again while the timer of its first submission is armed. Only the timer of the second
     /// submission repeats requests.
     #[test]
-    fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
+    fn after_a_resubmission_only_the_new_timer_repeats_requests() {
         let mut bench = bench(NoBackups);
         let layout = bench.layout.clone();
         let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));

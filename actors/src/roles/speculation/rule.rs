@@ -72,8 +72,8 @@ pub trait Rule: DynClone + Debug + Send {
     /// Decides on actions for a job, the most urgent first; actions without a node to carry them out are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
-    /// The pause between two checks, depending on whether the first check sent backups; `None` for no further check.
-    /// The first check is on arrival of a job, after its copies have been sent.
+    /// The pause until the next check, depending on whether this check sent backups; `None` for no further check. The
+    /// first check is on arrival of a job, after its copies have been sent.
     fn pause(&self, _sent: bool) -> Option<Span> {
         None
     }
@@ -123,7 +123,7 @@ pub fn quantile(values: &mut [f64], p: f64) -> Option<f64> {
 
 // The running attempts of a job, as its scheduler knows them.
 
-/// A copy that is wanted or runs and has not come back.
+/// A copy that is wanted or running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attempt {
     /// Index of the task.
@@ -206,7 +206,7 @@ impl Attempts {
         self.of(task).count() as u32
     }
 
-    /// The attempts that are the only ones of their tasks.
+    /// The started attempts that are the only attempts of their tasks.
     pub fn alone(&self) -> impl Iterator<Item = &Attempt> {
         self.running.iter().filter(|attempt| !attempt.waits && self.copies(attempt.task) == 1)
     }

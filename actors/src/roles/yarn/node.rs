@@ -18,7 +18,7 @@ struct HeldCopy {
     turn: u32,
     /// Work that was left at the suspension; `None` before the copy first ran.
     left: Option<Span>,
-    /// That of its [row](crate::message::Row::elsewhere).
+    /// The flag of the copy's [row](crate::message::Row::elsewhere).
     elsewhere: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct ContainerNode {
     beats: Option<Heartbeats>,
 }
 
-/// The turn of an order after which a copy is not wanted any more.
+/// The turn that stands for a drop: the copy is not wanted any more.
 const DROP: u32 = u32::MAX;
 
 /// Capacity for early orders. Orders about ended copies are kept as well, so those about the oldest jobs are discarded.
@@ -134,7 +134,7 @@ impl ContainerNode {
             || self.waiting.iter().chain(&self.suspended).any(|held| held.copy == copy)
     }
 
-    /// Takes a copy in the state that the newest order about it requires.
+    /// Accepts a copy, and brings it into the state that the newest order about it requires.
     fn arrive(&mut self, row: Row, from: ActorId, fx: &mut Effects<'_>) {
         let Row { elsewhere, .. } = row;
         let copy = row.copy(0);
@@ -238,7 +238,7 @@ impl Machine for ContainerNode {
                 fx.send(fx.layout().scheduler(0), NodeReport::Room { slots: self.room(), at: fx.now() });
                 self.beats.iter_mut().for_each(Heartbeats::sent);
             }
-            // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+            // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
                 fx.recover(to, Launch::Completed { copy });
             }
