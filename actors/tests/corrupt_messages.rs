@@ -27,7 +27,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{Message, kinds};
 use volary_actors::policies::{PolicySpec, Registry};
 
-/// Number of steps of one life of the system.
+/// Number of steps of a system from start to end.
 const STEPS: u32 = 1500;
 
 struct Chaos<'a> {

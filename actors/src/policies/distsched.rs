@@ -40,18 +40,18 @@ use crate::roles::planning::{
 
 impl Policy for DistSched {
     const ABOUT: &'static str = "DistSched (Park's thesis, chapter 5)\n\
-        A central scheduler for shared nodes expects distributions of the CPU, memory and CPU-time of each job's \
-        tasks, from the jobs like it that have ended. Each cycle it places one waiting job after the other, the one \
-        with the highest expected utility first: a task goes to the node on which memory and CPU are least likely to \
-        be over-allocated, and of these to the fullest one. The expected utility of a job is the probability that none \
-        of its tasks is evicted times the expected utility of the end of its last task; the CPU of a task depends on \
+        A central scheduler for shared nodes estimates distributions of the CPU, memory and CPU-time of each job's \
+        tasks from similar jobs that have ended. Each cycle it places one waiting job after the other, the one \
+        with the highest expected utility first. A task goes to the node on which memory and CPU are least likely to \
+        be over-allocated, and among equals to the fullest node. The expected utility of a job is the probability that \
+        none of its tasks is evicted times the expected utility of the end of its last task; the CPU of a task depends on \
         what else runs on its node. Observed use that is constantly above the expected use replaces it, and \
         best-effort tasks are preempted on nodes that throttle SLO tasks.\n\
         Actual, Point and Request are { estimates = \"actual\" }, \"point\" and \"request\", each with { over = \
         \"never\", observe = false, preempt = false }; DistMax, ActualMax and PointMax have of = \"max\". NoDist is { \
         estimates = \"point\" }, NoPack { risk = 0.0 }, NoOver { over = \"never\" }, NoObs { observe = false }, \
-        NoPreempt { preempt = false }. A task that is expected to use more than any node has runs alone on a node, and \
-        a job with more tasks than idle nodes would hold runs as many at a time as they do. Where nodes are not \
+        NoPreempt { preempt = false }. A task that is expected to use more than any node has runs alone on a node. A \
+        job with more tasks than the idle cluster can hold runs as many tasks at a time as fit. Where nodes are not \
         shared, each task uses a core.";
 
     fn traits(&self) -> Traits<'_> {
@@ -100,7 +100,7 @@ struct UsagePlanner {
     period: Span,
     /// Whether nodes have been throttling copies since the last decision.
     contended: bool,
-    /// Whether the history survived a crash.
+    /// Whether the history was restored after a crash.
     restored: bool,
 }
 
@@ -188,7 +188,7 @@ impl Planner for UsagePlanner {
         let Some(known) = self.known.get_mut(copy.task.job) else { return false };
         let constantly = self.config.observe.then_some(self.config.constantly);
         let changed = known.reported(report, constantly, self.period);
-        // The demand of a throttled copy is known better now.
+        // The report gives a better estimate of a throttled copy's demand.
         let contended = self.config.preempt && known.observed.of(copy).is_some_and(|seen| seen.rate < 1.0);
         self.contended |= contended;
         changed || contended
@@ -305,10 +305,10 @@ impl Ord for Bound {
 /// Launches of jobs until none can be placed, the job with the highest expected utility first. The launched tasks are
 /// added to `loads`.
 ///
-/// Every launch leaves less room. As a rule an option is therefore worth no more when it is computed again, and a job
-/// without an option has none for the rest of the cycle. So it suffices to compute the best option again until it stays
-/// the best. The exception is an option that gains from moving to other nodes: its job is launched later in the cycle
-/// than it could be.
+/// Every launch leaves less room. A recomputed option is therefore usually worth no more than before, and a job without
+/// an option has none for the rest of the cycle. So it suffices to recompute the best option until it stays the best.
+/// The exception is an option whose recomputed placement is worth more: its job is launched later in the cycle than it
+/// could be.
 fn select(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
     let mut order: BinaryHeap<_> = (0..pending.len()).map(|at| Bound { worth: f64::INFINITY, at }).collect();
     let mut launches = Vec::new();

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of Dolly. Letters are the paper's, and so are defaults unless stated otherwise.
+    /// Parameters of Dolly. Letters and defaults are those of the paper unless stated otherwise.
     struct Dolly {
         /// ε: largest accepted probability that a cloned job has a straggler.
         epsilon: f64 = 0.05 => 1e-9..=0.999_999_999,
@@ -14,7 +14,7 @@ parameters! {
         straggler: f64 = 0.1 => 1e-9..=0.999,
         /// β: share of the cluster's cores that may run clones.
         budget: f64 = 0.05 => 0.0..=1.0,
-        /// Share of the cores that run something, clones included, above which no job is cloned. The default is ours.
+        /// Share of busy cores, clones included, above which no job is cloned. The default is ours.
         load: f64 = 0.8 => 0.0..=1.0,
         /// Number of tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,

@@ -77,10 +77,10 @@ impl Policy for Eagle {
     const ABOUT: &'static str = "Eagle (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2016)\n\
         Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition with \
         the least wait, together with a bitmap of nodes that have long work. Short jobs go to the scheduler of their \
-        client, which probes random nodes as Sparrow does; nodes with long work turn probes away and answer with their \
-        bitmap, and the probes go where it says there is none. Nodes serve the short job with the least work left, and \
-        ask for another of its tasks when one ends. `cutoff` of the workload, or `long` of a class, decides which jobs \
-        are long.";
+        client, which probes random nodes as Sparrow does; nodes with long work reject probes and answer with their \
+        bitmap; rejected probes go to nodes that it shows without long work. Nodes serve the short job with the least \
+        work left, and ask for another of its tasks when one ends. `cutoff` of the workload, or `long` of a class, \
+        decides which jobs are long.";
 
     fn traits(&self) -> Traits<'_> {
         Traits {
@@ -107,7 +107,7 @@ impl Policy for Eagle {
             _ if classes < 2 => return Vec::new(),
             0 => format!("all {nodes} nodes take long tasks, so short ones can wait behind them anywhere"),
             1..=SCARCE if nodes > SPARSE * small => format!(
-                "where all other nodes have long tasks, short ones wait for {small} of {nodes}, those outside \
+                "if all other nodes have long tasks, short tasks wait for {small} of {nodes} nodes, those outside \
                  big_partition"
             ),
             _ => return Vec::new(),
@@ -263,7 +263,7 @@ impl Machine for Hybrid {
             Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
                 is_long(copy.task.job, fx)
             }
-            // Only early binding launches by rows, and avoids nodes that could not be reached for a while.
+            // Only early binding launches rows, and avoids unreachable nodes for a while.
             Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Node(_)) => true,
             // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
@@ -278,7 +278,7 @@ impl Machine for Hybrid {
 
 // Eagle's node manager: rejects probes while it has long work, and shares its bitmap.
 
-/// A node manager that shares state.
+/// A node manager with Succinct State Sharing.
 #[derive(Clone, Debug)]
 pub(super) struct SharingNode {
     manager: NodeManager,
@@ -341,7 +341,7 @@ mod tests {
         };
         assert!(
             remarks(50, 0.98, 2)[0]
-                .starts_with("where all other nodes have long tasks, short ones wait for 1 of 50")
+                .starts_with("if all other nodes have long tasks, short tasks wait for 1 of 50 nodes")
         );
         assert!(remarks(40, 0.98, 2)[0].starts_with("all 40 nodes take long tasks"));
         assert_eq!(remarks(50, 0.98, 1), [""; 0], "all jobs are short");
@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(sent[1].1, Probe::Claim { job: SHORT, group: 0, repair: false }.into());
     }
 
-    /// Round 1 goes to nodes that the bitmap shows without long work. Places that are rejected again go outside the big
+    /// Round 1 goes to nodes that the bitmap shows without long work. Probes that are rejected again go outside the big
     /// partition, where nodes must accept them.
     #[test]
     fn rejected_probes_go_to_other_nodes() {

@@ -1,7 +1,7 @@
 //! A policy in another language: a child process that answers each line with a line.
 //!
-//! The schedulers are [dispatchers](crate::roles::dispatcher) like those of volary's own policies: recovery is theirs,
-//! and the program says where tasks go. Two levels differ in what the program sees:
+//! The schedulers are [dispatchers](crate::roles::dispatcher) like those of volary's own policies: the dispatcher
+//! handles recovery, and the program chooses the nodes. There are two levels:
 //!
 //! - *central*: one scheduler, asked once an instant; its decisions can take emulated time;
 //! - *actor*: any number of schedulers, and nodes if the program wants, each asked at every input, with timers and
@@ -45,7 +45,7 @@ parameters! {
         command: Vec<String> = Vec::new(),
         /// The name under which agents on other machines know the program; see `volary agent --policy`.
         name: String = String::new(),
-        /// What the program sees and decides.
+        /// The level at which the program decides.
         level: Level = Level::Central,
         /// Whether the schedulers of a shard share a process. Its nodes always share one.
         processes: Processes = Processes::One,
@@ -53,23 +53,23 @@ parameters! {
         parameters: FreeTable = FreeTable::default(),
         /// Emulated time of a decision, at level central, unless the answer says how long it took.
         decision: Option<DistributionSpec<Span>> = None,
-        /// How much longer than its user requested a gang may run, from the launch of its first task on, before it is
-        /// killed. If absent it runs to its end.
+        /// Time beyond the run time requested by its user after which a gang is killed, counted from the launch of its
+        /// first task. If absent, gangs run to their end.
         overrun: Option<Span> = None,
-        /// Whether nodes can suspend a task and let it go on later. Such nodes do not ask the program themselves, and
-        /// shared nodes cannot suspend tasks.
+        /// Whether nodes can suspend and resume tasks. The program cannot decide for such nodes, and shared nodes
+        /// cannot suspend tasks.
         suspend: bool = false,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
-        /// Whether the first run is repeated in virtual time, if it takes little time, to see whether runs of one seed
+        /// Whether the first run is repeated in virtual time, if it takes little time, to check that runs of one seed
         /// are equal.
         verify: bool = true,
-        /// Files on which the program depends beside those that `command` names, relative to the experiment file. When
-        /// one of them changes, `--resume` repeats the runs of this policy.
+        /// Files on which the program depends, besides those that `command` names, relative to the experiment file.
+        /// When one of them changes, `--resume` repeats the runs of this policy.
         files: Vec<String> = Vec::new(),
     }
 
-    /// What a program sees and decides.
+    /// The level at which a program decides.
     enum Level {
         /// One scheduler with all jobs, which is asked once an instant.
         #[default]
@@ -150,7 +150,7 @@ impl Policy for External {
 }
 
 impl External {
-    /// The program, with what it says about itself; `None` if it cannot be started.
+    /// The program, with its answer to the greeting; `None` if it cannot be started.
     fn open(&self, owner: Option<ActorId>, context: BuildContext<'_>) -> Option<(Arc<Program>, HelloAnswer)> {
         let check = |answer: &str| HelloAnswer::read(answer, self).map(drop);
         let spec = Policy::traits(self).program?;

@@ -15,7 +15,7 @@ const AT_ONCE: DistributionSpec<Span> = DistributionSpec::Constant(Span::ZERO);
 parameters! {
     /// Parameters of push.
     struct Push {
-        /// Number of different neighbours to which a member sends in a period.
+        /// Number of distinct neighbours to which a member sends in a period.
         fan_out: u32 = 1 => 1..=65_536,
         /// Length of a period. With an exponential distribution members send at the instants of Poisson processes.
         period: DistributionSpec<Span> = SECOND,
@@ -31,14 +31,14 @@ parameters! {
 parameters! {
     /// Parameters of pull.
     struct Pull {
-        /// Number of different neighbours that a member asks in a period.
+        /// Number of distinct neighbours that a member asks in a period.
         fan_out: u32 = 1 => 1..=65_536,
         /// Length of a period. With an exponential distribution members ask at the instants of Poisson processes.
         period: DistributionSpec<Span> = SECOND,
         /// Whether constant periods of all members begin together, as in models of rounds; otherwise each member begins
         /// at a random time of the first period.
         aligned: bool = false,
-        /// Whether a question carries a digest of all that the member has, so that a neighbour that has the same does
+        /// Whether a request carries a digest of the member's updates, so that a neighbour with the same updates does
         /// not answer (Demers et al. 1987: checksums). Otherwise a neighbour that has updates always answers.
         digest: bool = true,
     }
@@ -47,17 +47,17 @@ parameters! {
 parameters! {
     /// Parameters of push-pull.
     struct PushPull {
-        /// Number of different neighbours to which a member turns in a period.
+        /// Number of distinct neighbours that a member contacts in a period.
         fan_out: u32 = 1 => 1..=65_536,
         /// Length of a period. With an exponential distribution members act at the instants of Poisson processes.
         period: DistributionSpec<Span> = SECOND,
         /// Whether constant periods of all members begin together, as in models of rounds; otherwise each member begins
         /// at a random time of the first period.
         aligned: bool = false,
-        /// Number of periods in which a member sends an update without a question; 0 for all, until a newer update of
-        /// the same origin replaces it.
+        /// Number of periods in which a member pushes an update; 0 for all, until a newer update of the same origin
+        /// replaces it.
         rounds: u32 = 0 => 0..=1_000_000,
-        /// Whether a question carries a digest of all that the member has, so that a neighbour that has the same does
+        /// Whether a request carries a digest of the member's updates, so that a neighbour with the same updates does
         /// not answer (Demers et al. 1987: checksums). Otherwise a neighbour that has updates always answers.
         digest: bool = true,
     }
@@ -66,7 +66,7 @@ parameters! {
 parameters! {
     /// Parameters of flood.
     struct Flood {
-        /// Number of different neighbours to which an origin sends an update, and to which each member forwards an
+        /// Number of distinct neighbours to which an origin sends an update, and to which each member forwards an
         /// update that is new to it; never to the sender. 0 for all neighbours.
         fan_out: u32 = 0 => 0..=65_536,
         /// Time for which a member checks an update that it does not have, before it has the update and forwards it. A
@@ -80,27 +80,27 @@ parameters! {
 parameters! {
     /// Parameters of SWIM.
     struct Swim {
-        /// Protocol period: time from a probe to the next.
+        /// Protocol period: time from one probe to the next.
         period: Span = Span::from_secs(1) => period,
         /// Whether the periods of all members begin together; otherwise each member begins at a random time of the
         /// first period.
         aligned: bool = false,
-        /// Whether each probe is of a random member, as in SWIM's analysis; otherwise a member probes all others once
+        /// Whether each probe goes to a random member, as in SWIM's analysis. Otherwise a member probes all others once
         /// in a random order, then draws a new order.
         random: bool = false,
-        /// Time after which a ping without an acknowledgement is repeated through others; less than `period`.
+        /// Time without an acknowledgement after which other members are asked to ping; less than `period`.
         timeout: Span = Span::from_millis(500) => period,
-        /// Number of members that are asked to ping one that did not acknowledge in time.
+        /// Number of other members that are asked to ping a member that did not acknowledge in time.
         indirect: u32 = 3 => 0..=1_000,
-        /// Time for which a member is suspected before it is held dead, in periods; times log10 of the number of
-        /// members if that is above one. 0: a member is held dead at once.
+        /// Time for which a member is suspected before it is held dead, in periods. It is multiplied by log10 of the
+        /// number of members if this is above 1. 0: a member is held dead at once.
         suspicion: f64 = 5.0 => 0.0..=100_000.0,
-        /// Most pieces of news in a message, apart from that about its receiver.
+        /// Maximum number of pieces of news in a message, besides the one about its receiver.
         piggyback: u32 = 6 => 1..=10_000,
-        /// Number of messages in which a member repeats a piece of news, times log10 of the number of members plus one,
-        /// rounded up.
+        /// Number of messages in which a member sends a piece of news; multiplied by log10 of (members + 1), rounded
+        /// up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of a member drawn from those that are held dead.
+        /// Time between pings of a random member that is held dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }
@@ -190,8 +190,8 @@ gossips! {
         graph one update reaches all n members in about log2 n + ln n periods. For [workload.gossip].",
     Pull: Updates, exchange, Gossiper, "Gossip by pull (Demers et al., PODC 1987)\n\
         In each period a member asks random neighbours for the newest update that they have of each origin. Once half of \
-        the members have an update, the share that lacks it is squared in each period. Updates must arise at members: the \
-        source answers no questions. For [workload.gossip].",
+        the members have an update, the share that lacks it is squared in each period. Updates must arise at members, \
+        because members do not ask the source. For [workload.gossip].",
     PushPull: Updates, exchange, Gossiper, "Gossip by push-pull (Demers et al., PODC 1987; Karp et al., FOCS 2000)\n\
         In each period a member sends its updates to random neighbours, and then asks them for theirs. With exponential \
         periods on the complete graph one update reaches all n members in (1 + 1/2 + … + 1/(n − 1)) (n − 1)/n periods in \

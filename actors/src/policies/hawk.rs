@@ -74,7 +74,7 @@ impl Hawk {
             probe_ratio,
             min_probes,
             replacement,
-            // Nodes of Eagle's simulator claim in vain, as its settings for Hawk have no SRPT.
+            // In Eagle's simulator nodes claim in vain, because its settings for Hawk have no SRPT.
             cancellation: false,
             probe_timeout,
             ..ProbeOptions::default()

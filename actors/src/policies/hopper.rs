@@ -69,7 +69,7 @@ impl Policy for Hopper {
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let BuildContext { layout, lossy, .. } = context;
         let &Self { running, slow_node, slow_task, report, scale, .. } = self;
-        // Virtual sizes limit second copies, and beside them only the scheduler's share of the cores.
+        // Second copies are limited only by virtual sizes and by the scheduler's share of the cores.
         let late =
             LatePolicy { running, slow_node, slow_task, report, scale, cap: 1.0, ..LatePolicy::default() };
         let binding = Reservations::sized(self.reservations(), self.beta, layout, lossy);
@@ -103,7 +103,7 @@ mod tests {
         Offer::Core { job: JobId(job), group: 0, repair: false }.into()
     }
 
-    /// A node with places for jobs of these virtual sizes, while a copy of job 0 runs on its only core.
+    /// A node with reservations of jobs of these virtual sizes, while a copy of job 0 runs on its only core.
     fn node(terms: &Hopper, sizes: &[u32]) -> (Harness, ActorId) {
         let layout = Layout::new(2, 0, [1]);
         let scheduler = layout.scheduler(0);
@@ -135,8 +135,8 @@ mod tests {
         offers
     }
 
-    /// By virtual size and the number of refusals: offers that may be refused go to the smallest jobs, later ones to
-    /// all jobs one after the other.
+    /// For some virtual sizes and limits on refusals: offers that may be refused go to the smallest jobs, and later
+    /// offers go to all jobs one after the other.
     #[test]
     fn a_core_is_offered_to_the_smallest_jobs_and_then_to_drawn_ones() {
         for (refusals, sizes, refusable) in [
@@ -157,7 +157,8 @@ mod tests {
         }
     }
 
-    /// A job of nine times the size is drawn nine times as often, although the other one has places of nine groups.
+    /// A job of nine times the size is drawn nine times as often, although the other one has reservations of nine
+    /// groups.
     #[test]
     fn a_job_is_drawn_in_proportion_to_its_virtual_size() {
         let (mut node, scheduler) = node(&Hopper { refusals: 0, ..Hopper::default() }, &[1000, 9000]);
@@ -183,7 +184,7 @@ mod tests {
         assert!((1740..1860).contains(&large), "{large} of 2000");
     }
 
-    /// The refusal names a job without a place on the node, which is smaller than the one that has a place.
+    /// The refusal names a job without a reservation on the node. It is smaller than the job that has one.
     #[test]
     fn the_job_that_a_refusal_names_is_offered_the_core_next() {
         let (mut node, scheduler) = node(&Hopper::default(), &[2000, 7000]);
@@ -199,8 +200,9 @@ mod tests {
         assert_eq!(ended.last(), Some(&(scheduler, core(2))), "job 1 has grown to 8000");
     }
 
-    /// Job 1 of one scheduler and job 2 of another one refuse a core. By the virtual sizes of jobs 3 and 4, which their
-    /// refusals name: the job that gets the core next and cannot refuse it, although job 5 is smaller.
+    /// Job 1 of one scheduler and job 2 of another one refuse a core. For some virtual sizes of jobs 3 and 4, which the
+    /// refusals name, the table has the job that gets the core next and cannot refuse it. Job 5 is smaller, but was not
+    /// named.
     #[test]
     fn after_the_refusals_the_smallest_job_that_one_of_them_named_gets_the_core() {
         for (named, expected) in [
@@ -267,7 +269,7 @@ mod tests {
         Probe::Claim { job: JobId(job), group: 0, repair: false }.into()
     }
 
-    /// Submits a job, whose three tasks get nodes, and of which the first ends; the nodes of its reservations.
+    /// Submits a job; its three tasks get nodes, and the first task ends. Returns the nodes of the job's reservations.
     fn running(bench: &mut Harness, job: u32) -> Vec<ActorId> {
         let reserved = sends(&bench.submit(job));
         let of = reserved[0].1;
@@ -291,7 +293,7 @@ mod tests {
         nodes
     }
 
-    /// The same, and the rule names both tasks that run as slow after a minute.
+    /// Does the same; after a minute the rule also names both running tasks as slow.
     fn slow(bench: &mut Harness, job: u32, check: u32) -> Vec<ActorId> {
         let nodes = running(bench, job);
         bench.now += Span::from_secs(60);
@@ -300,10 +302,10 @@ mod tests {
         nodes
     }
 
-    /// A job has a core for each task and nothing else to run. Its place goes with an offer that it might refuse, as
-    /// with another one, so that it does not use up refusals.
+    /// A job has a core for each task and nothing else to run. It loses its reservation with any offer, whether
+    /// refusable or not, so that it does not use up refusals.
     #[test]
-    fn a_job_with_nothing_to_run_loses_its_place() {
+    fn a_job_with_nothing_to_run_loses_its_reservation() {
         let mut bench = scheduler(1.0);
         let nodes = running(&mut bench, 0);
         assert_eq!(bench.receive(nodes[3], core(0)), [(nodes[3], nothing(0))]);
@@ -314,13 +316,13 @@ mod tests {
         let cancel = Message::from(Probe::Cancel { job: JobId(0), group: 0 });
         let left: Vec<_> =
             cancelled.iter().filter(|(_, msg)| *msg == cancel).map(|(node, _)| *node).collect();
-        assert_eq!(left.len(), 7, "of twelve places three were used and two have gone");
+        assert_eq!(left.len(), 7, "of twelve reservations three were used and two have gone");
         assert!(!left.contains(&nodes[3]) && !left.contains(&nodes[4]));
     }
 
     /// With β = 2 a job's size is the number of its unfinished tasks. One of three tasks has ended, and the rule names
     /// the others as slow. The job has two cores of its size of two, so that it takes a third only where it cannot
-    /// refuse, through any of its places.
+    /// refuse, through any of its reservations.
     #[test]
     fn a_job_refuses_cores_beyond_its_size_and_names_the_smallest_job_that_wants_one() {
         let mut bench = scheduler(2.0);
@@ -336,8 +338,8 @@ mod tests {
     }
 
     /// Two jobs have two cores each and want second copies of both tasks. With β = 1.5 their sizes are 8/3, so that job
-    /// 0 takes one core and refuses others. By the node: the group of job 1 that the refusal names, which has a copy of
-    /// another task than the one that the node runs.
+    /// 0 takes one core and refuses others. For each node, the table has the group of job 1 that the refusal names: one
+    /// with a copy of another task than the task that the node runs.
     #[test]
     fn a_refusal_names_a_copy_that_the_node_can_run() {
         let mut bench = scheduler(1.5);
@@ -352,8 +354,8 @@ mod tests {
         }
     }
 
-    /// Job 1 waits for a core for a copy that was lost with its node, until the result of that copy comes after all. It
-    /// still has less than its virtual size then.
+    /// Job 1 waits for a core for a task whose copy was lost with its node, until the result of this copy arrives after
+    /// all. The job still has fewer cores than its virtual size then.
     #[test]
     fn a_refusal_names_no_copy_of_a_finished_task() {
         let mut bench = scheduler(1.5);
@@ -369,9 +371,9 @@ mod tests {
         assert_eq!(bench.receive(asked, core(0)), [(asked, refuse(of, of))]);
     }
 
-    /// A grant that does not arrive frees the core that was held for it, and its task gets new places.
+    /// A grant that does not arrive frees the core that was held for it, and its task gets new reservations.
     #[test]
-    fn a_grant_that_comes_back_is_given_again() {
+    fn an_undelivered_grant_is_given_again() {
         let mut bench = scheduler(2.0);
         let node = sends(&bench.submit(0))[0].0;
         let granted = bench.receive(node, core(0));

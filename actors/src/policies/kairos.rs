@@ -177,7 +177,7 @@ impl DispatchRule for KairosRule {
         self.nodes.all.release(fx.layout().node_number(node), copy);
     }
 
-    /// Reports sent before the crash are of the node's earlier life.
+    /// Reports that the node sent before its crash are outdated.
     fn crashed(&mut self, node: ActorId, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
         self.nodes.all.set_up(number, false);
@@ -209,7 +209,7 @@ impl DispatchRule for KairosRule {
 
 // The nodes as the central scheduler knows them, by the number of their copies.
 
-/// A node by its last report and its copies.
+/// A node with its last report.
 #[derive(Clone, Debug)]
 struct DealtNode {
     pick: KairosPick,
@@ -371,7 +371,7 @@ impl Machine for KairosNode {
             Input::Deliver { .. } => self.deliver(input, fx),
             Input::Fire(Timer::Beat) => self.beat(fx),
             Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
-            // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+            // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
                 fx.recover(to, Launch::Completed { copy });
             }

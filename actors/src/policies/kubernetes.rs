@@ -1,6 +1,6 @@
 //! The default scheduler of Kubernetes: one queue, no queues at nodes, and retries.
 //!
-//! Pods are placed one after the other. A pod that waits for room is tried now, or later.
+//! Pods are placed one after the other. A pod that finds no room is tried again later.
 //!
 //! After a failover there may be two schedulers: jobs of the second one stay there when the first is back, and
 //! neither knows which tasks the other bound. Nodes then queue the tasks of both.
@@ -23,8 +23,8 @@ parameters! {
         retry: Retry = Retry::Timer,
         /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
         retry_after: Span = Span::from_secs(30) => period,
-        /// `timer`: returning tasks are tried in the order of their return, as in kube-scheduler, and not in the order
-        /// in which their jobs arrived, as in the Murmuration paper.
+        /// `timer`: tasks that return from their wait are tried in the order of their return, as in kube-scheduler.
+        /// Otherwise they are tried in the order in which their jobs arrived, as in the Murmuration paper.
         restamp: bool = false,
         /// Duration of an attempt to place a task; attempts follow one another. 5 ms in the Murmuration paper's
         /// prototype (sections 6.1 and 6.2.4).
@@ -200,9 +200,9 @@ parameters! {
         Timer,
         /// It goes to the tail of the queue ("no retry queue").
         Tail,
-        /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each attempt
-        /// up to 10 s) is over, checked every second; or for a minute, checked every 30 s. Tasks are tried in the order
-        /// of their arrival or return.
+        /// As in Kubernetes 1.23: it waits until a task has ended somewhere and its back-off is over (1 s, doubled by
+        /// each attempt up to 10 s; checked every second), or for a minute (checked every 30 s). Tasks are tried in the
+        /// order of their arrival or return.
         Events,
     }
 }
@@ -220,9 +220,9 @@ const FORGOTTEN: Span = Span::from_secs(60);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Pod {
     copy: CopyId,
-    /// When its job arrived.
+    /// Time at which its job arrived.
     created: Time,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     failures: u32,
 }
 
@@ -334,7 +334,7 @@ impl Pending {
             self.backing.pop();
             self.add(pod, now);
         }
-        // Compares periods, not exact times: in real time everything is a little late.
+        // Compares periods, not exact times: in real time ticks are a little late.
         let due = now.0 / SWEEP.0;
         let sweeps = self.config.retry == Retry::Timer || std::mem::replace(&mut self.swept, due) < due;
         while let Some(&(since, pod)) = self.failed.front()

@@ -167,7 +167,7 @@ impl Machine for ClaimingLas {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
             Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.settle(to, job, group),
                 // No other message leaves the node.
@@ -189,7 +189,7 @@ mod tests {
     use crate::message::Row;
 
     /// With one core and Q = 1, two of three reservations lead to claims, the second when the first is answered. The
-    /// second task preempts the first. A place is free again when a task ends.
+    /// second task preempts the first. The node has room again when a task ends.
     #[test]
     fn a_node_asks_for_as_many_tasks_as_it_may_hold() {
         let layout = Layout::new(1, 0, [1]);

@@ -35,8 +35,8 @@ parameters! {
 impl Policy for LatePolicy {
     const ABOUT: &'static str = "LATE (Zaharia, Konwinski, Joseph, Katz and Stoica, OSDI 2008)\n\
         A queue of tasks, by default a central one. When cores are free and no task waits for them, the tasks that \
-        will take longest at the rate seen so far get a second copy: those slower than a quarter of their job's tasks, \
-        never on a node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
+        will take longest at the rate seen so far get a second copy: only tasks in the slowest quarter of their job, \
+        not on nodes in the quarter that has done the least work, and on a tenth of the cores at most. The \
         first result counts, the other copy is stopped.";
 
     fn traits(&self) -> Traits<'_> {

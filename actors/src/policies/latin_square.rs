@@ -21,7 +21,7 @@ parameters! {
         /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
         preemption: bool = true,
         /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and the nodes with the
-        /// shortest queues get it. With 1, servers are drawn at random, as in the paper.
+        /// shortest queues become the servers. With 1, servers are drawn at random, as in the paper.
         choices: u32 = 1 => 1..=64,
         /// Choice of the servers of a branch among the nodes drawn.
         binding: Binding = Binding::Early,

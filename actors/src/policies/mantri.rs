@@ -16,8 +16,8 @@ parameters! {
         /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report counts as a
         /// fresh copy. A copy is stopped and restarted only if it takes Δ longer than a fresh one.
         report: Span = Span::from_secs(10),
-        /// γ: largest number of copies of a task that are stopped, because the task restarts or other copies are
-        /// faster. It is a limit because estimates can be wrong.
+        /// γ: maximum number of copies of a task that are stopped, because the task restarts or other copies are
+        /// faster. The number is limited because estimates can be wrong.
         restarts: u32 = 3,
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
@@ -92,7 +92,7 @@ impl Mantri {
     /// recent.
     fn may_add(&self, task: u32, view: &JobView<'_>) -> bool {
         let copies = view.attempts.copies(task) as usize;
-        // A copy that is slower than the two fastest is stopped now.
+        // A copy that is slower than the two fastest is stopped in this check.
         copies <= FASTEST + usize::from(self.stops_left(task, view) > 0)
             && view.attempts.of(task).all(|copy| !(copy.waits || copies > 1 && self.is_recent(copy, view)))
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_task_comes_first_and_a_silent_one_counts_as_endless() {
+    fn the_longest_task_comes_first_and_a_silent_task_is_treated_as_endless() {
         let table = with(3).running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
         assert_eq!(table.look(&mut Mantri::default()), [6, 5, 4]);
         assert_eq!(

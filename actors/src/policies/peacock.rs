@@ -56,7 +56,7 @@ struct Load {
     work: u128,
 }
 
-/// The rule of a scheduler: a probe for each task, which the first node that claims it gets.
+/// The rule of a scheduler: it sends a probe for each task, and the first node that claims the task gets it.
 #[derive(Clone, Debug)]
 struct PeacockRule {
     form: PeacockForm,
@@ -127,7 +127,7 @@ impl PeacockRule {
         }
     }
 
-    /// Sends a probe of a task, whose claim comes back to this scheduler.
+    /// Sends a probe for a task; the claim will be sent to this scheduler.
     fn probe(&self, to: ActorId, task: TaskId, repair: bool, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let (load, limit) = self.state(tasks.members().len(), fx.layout());
         let max_wait = if self.form == PeacockForm::Threshold { self.threshold } else { load };

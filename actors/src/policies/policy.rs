@@ -31,7 +31,7 @@ pub struct BuildContext<'a> {
     pub lossy: bool,
     /// Whether caches are observed. This changes only the notes.
     pub observed: bool,
-    /// Whether this actor's cache of the state of others, if any, is observed.
+    /// Whether this actor's cache of other actors' state, if any, is observed.
     pub watched: bool,
     /// The programs of policies in other languages; `None` where nothing can start them.
     pub programs: Option<&'a Arc<Programs>>,
@@ -82,7 +82,8 @@ pub enum Caches {
     SharedState,
 }
 
-/// When tasks are bound to nodes, and where they wait until then. Often this explains more than the rest of a policy.
+/// The time at which tasks are bound to nodes, and the place where they wait until then. Often this explains more of a
+/// result than the rest of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Binds {
     /// On arrival (early binding): tasks wait at nodes.
@@ -127,12 +128,12 @@ impl From<CopyBinding> for Binds {
     }
 }
 
-/// What a policy does among nodes in runs without jobs.
+/// The purpose of a policy in runs without jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gossips {
-    /// It spreads updates.
+    /// Spreading updates.
     Updates,
-    /// It detects failures.
+    /// Detecting failures.
     Failures,
 }
 
@@ -141,18 +142,18 @@ pub enum Gossips {
 pub struct Traits<'a> {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
     pub central_jobs: CentralJobs,
-    /// What this policy does among nodes in runs without jobs; `None` for a policy that schedules jobs.
+    /// The purpose of this policy in runs without jobs; `None` for a policy that schedules jobs.
     pub gossips: Option<Gossips>,
-    /// When tasks are bound to nodes.
+    /// The time at which tasks are bound to nodes.
     pub binds: Binds,
     /// Whether this policy keeps all state in its only scheduler.
     pub one_scheduler: bool,
-    /// Kind of cache that the policy's schedulers or nodes keep; watched actors note what happens to it.
+    /// Kind of cache that the policy's schedulers or nodes keep; watched actors record notes about their caches.
     pub caches: Caches,
     /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
     /// schedulers launch their tasks again. If `None`, the policy runs on shared nodes only without memory.
     pub node_usage: Option<NodeUsage>,
-    /// The policy's actors beside clients, schedulers and nodes.
+    /// The policy's actors besides clients, schedulers and nodes.
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
     /// Reports of nodes about the progress of running copies; `None` if nodes send no such reports.
     pub reports: Option<ReportOptions>,
@@ -162,8 +163,8 @@ pub struct Traits<'a> {
     /// policy does not preempt by time.
     pub time_slice: Option<(&'static str, Span)>,
     /// Upper bound of the reservations that the policy makes for a job. Once all tasks have started, nodes may claim
-    /// them one after the other without getting a task. The default is two for each task, with which speculating
-    /// policies bind copies.
+    /// the remaining reservations one after the other and get no task. The default is two for each task, as speculating
+    /// policies with reservations have.
     pub reservations: ProbeOptions,
     /// The parameter about long jobs, if the policy makes no sense without such jobs.
     pub needs_long: Option<&'static str>,
@@ -187,7 +188,7 @@ impl Traits<'_> {
     }
 }
 
-/// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.
+/// The actors of a policy besides clients, schedulers and nodes, such as masters of groups.
 pub trait Auxiliaries {
     /// The name of an auxiliary actor, in the singular, for targets of faults (`"master:3"`), messages and reports.
     fn name(&self) -> &'static str;

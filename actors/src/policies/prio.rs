@@ -1,5 +1,6 @@
-//! Prio: SLO jobs strictly before best-effort jobs, without run times. Ours are the order within a class, the choice of
-//! victims, and that a job without room does not block the next; the thesis has only the strict priority.
+//! Prio: SLO jobs strictly before best-effort jobs, without run times. The thesis has only the strict priority. The
+//! order within a class and the choice of victims are ours, and so is the rule that a job without room does not block
+//! the next one.
 
 use std::cmp::Reverse;
 
@@ -21,10 +22,10 @@ parameters! {
 
 impl Policy for Prio {
     const ABOUT: &'static str = "Prio (Park's thesis, table 4.1: a priority scheduler like Borg)\n\
-        Jobs with a deadline come strictly before best-effort jobs, the oldest first; a job that finds no room lets \
-        the next one past. All tasks of a job start together on free cores, on the nodes that it prefers if enough of \
-        them are free and else on any. Best-effort jobs are preempted for jobs with a deadline, the newest first. It \
-        knows nothing of run times.";
+        Jobs with a deadline come strictly before best-effort jobs, the oldest first. A job that finds no room does \
+        not block the next one. All tasks of a job start together on free cores, on preferred nodes if enough of \
+        them are free and else on any. Best-effort jobs are preempted for jobs with a deadline, the newest first. \
+        Prio does not use run times.";
 
     fn traits(&self) -> Traits<'_> {
         Traits { binds: Binds::Plans, one_scheduler: true, ..Traits::default() }

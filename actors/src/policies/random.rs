@@ -15,8 +15,8 @@ parameters! {
 impl Policy for Random {
     const ABOUT: &'static str = "Random assignment (latin-square paper, section VI)\n\
         Each task goes to a node drawn uniformly, and waits there in a FIFO queue: power-of-k with k = 1. A task that a \
-        shared node has evicted is launched again after a second, twice as long after each further eviction, at most \
-        after five minutes.";
+        shared node has evicted is launched again after a second; the wait doubles with each further eviction, up to \
+        five minutes.";
 
     fn traits(&self) -> Traits<'_> {
         Traits { node_usage: Some(NodeUsage::Evictions), ..Traits::default() }

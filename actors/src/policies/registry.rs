@@ -76,7 +76,8 @@ fn read(value: &Value, parse: Parse) -> Result<Arc<dyn DynPolicy>, String> {
     }
     let parsed = parse(value).map_err(|error| error.to_string());
     let Err(error) = parsed else { return parsed };
-    // serde does not say where the error is. Parameters may be absent, so the one that is refused alone is the cause.
+    // serde does not name the parameter with the error. All parameters are optional, so the cause is the parameter that
+    // is also refused on its own.
     let refused = |key: &str, value: &Value| {
         let alone = Value::Object(Map::from_iter([(key.to_owned(), value.clone())]));
         parse(&alone).is_err_and(|alone| alone.to_string() == error)
@@ -192,7 +193,7 @@ impl Registry {
     }
 }
 
-/// The identity of the machines of this program beside the version of volary: name and class of every kind of message,
+/// The identity of the machines of this program besides the version of volary: name and class of every kind of message,
 /// and name and parameters of every added policy.
 pub fn vocabulary() -> Vec<(String, Option<Class>)> {
     let kinds = message::kinds().map(|(name, class)| (name.to_owned(), Some(class)));

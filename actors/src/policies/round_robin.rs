@@ -16,7 +16,7 @@ impl Policy for RoundRobin {
     const ABOUT: &'static str = "Round-robin assignment (latin-square paper, section VI)\n\
         Each task goes to the next node in a cycle that goes on across jobs, and waits there in a FIFO queue. \
         Schedulers start at evenly spaced points of the cycle. A task that a shared node has evicted is launched \
-        again after a second, twice as long after each further eviction, at most after five minutes.";
+        again after a second; the wait doubles with each further eviction, up to five minutes.";
 
     fn traits(&self) -> Traits<'_> {
         Traits { node_usage: Some(NodeUsage::Evictions), ..Traits::default() }

@@ -184,7 +184,7 @@ mod tests {
         let mut node = Harness::new(layout.clone(), to, 1, machine);
         let claim = node.deliver(layout.scheduler(0), msg);
         assert_eq!(repairs(&claim), [true], "{claim:?}");
-        // The task goes to the node that still holds a place, and the new claim is in vain.
+        // The task goes to the node that still holds a reservation, and the new claim gets no task.
         let first = Input::Deliver { from: nodes[1], msg: claim_of(false).into() };
         assert!(!repairs(&scheduler.step(first))[0], "this grant is not a repair");
         let late = Input::Deliver { from: to, msg: claim_of(true).into() };

@@ -39,7 +39,7 @@ impl PolicySpec {
         registry().policies().map(Registered::card).collect()
     }
 
-    /// Every registered policy that runs with default parameters, with these.
+    /// Every registered policy that can run with default parameters, with its default parameters.
     pub fn defaults() -> Vec<Self> {
         let all = registry().policies().map(Self::default_of);
         all.filter(|policy| policy.traits().runs_alone()).collect()
@@ -167,7 +167,7 @@ impl<'de> Deserialize<'de> for PolicySpec {
                 let name = map.next_key::<String>()?.unwrap_or_default();
                 let spec = map.next_value_seed(PolicySpec::named(&name).map_err(de::Error::custom)?)?;
                 match map.next_key::<String>()? {
-                    Some(other) => Err(de::Error::custom(format!("`{name}` and `{other}` are two policies"))),
+                    Some(other) => Err(de::Error::custom(format!("write `{name}` or `{other}`, not both"))),
                     None => Ok(spec),
                 }
             }

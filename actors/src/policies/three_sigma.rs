@@ -38,7 +38,7 @@ parameters! {
         /// With `distribution` and `point`: number of values drawn from the history to represent it (figure 4.11). Zero
         /// takes the whole history.
         samples: u32 = 0 => 0..=10000,
-        /// Over-estimate handling: for which SLO jobs the utility falls gradually after the deadline (section 4.3.2).
+        /// Over-estimate handling: the SLO jobs whose utility falls gradually after the deadline (section 4.3.2).
         over: OverEstimates = OverEstimates::Adaptive,
         /// With `over = "adaptive"`: the utility falls gradually if P(run time ≤ time from submission to deadline) is
         /// below this limit.
@@ -96,14 +96,14 @@ impl ThreeSigma {
 impl Policy for ThreeSigma {
     const ABOUT: &'static str = "3Sigma (Park, Tumanov, Jiang, Kozuch and Ganger, EuroSys 2018; Park's thesis, chapter \
         4)\n\
-        A central scheduler expects a distribution of run times of each job, from the jobs like it that have ended. \
+        A central scheduler estimates a distribution of run times of each job from similar jobs that have ended. \
         Each cycle it plans the starts of waiting jobs over a window of slots so that their expected utility is \
         largest: an SLO job is worth something until its deadline, a best-effort job less the later it starts. In each \
-        slot the cores of a job count with the probability that it still runs then. What starts now is launched, all \
-        tasks together on free cores; the rest is planned again. Best-effort jobs are preempted where that pays.\n\
+        slot the cores of a job count with the probability that it still runs then. Jobs that start now are launched, all \
+        tasks together on free cores; the other jobs are planned again. Best-effort jobs are preempted if that pays.\n\
         PointPerfEst is { estimates = \"perfect\", over = \"never\" }, PointRealEst { estimates = \"point\", over = \
         \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A job \
-        with more tasks than there are cores alive runs as many at a time as there are.";
+        with more tasks than there are live cores runs as many tasks at a time as there are cores.";
 
     fn traits(&self) -> Traits<'_> {
         Traits { binds: Binds::Plans, one_scheduler: true, ..Traits::default() }
@@ -148,7 +148,7 @@ struct SigmaPlanner {
     known: JobTable<KnownJob>,
     /// The basis from which the next solve starts.
     basis: Basis,
-    /// Whether the history survived a crash.
+    /// Whether the history was restored after a crash.
     restored: bool,
 }
 
@@ -489,7 +489,7 @@ fn formulate(
     Formulated { problem, waiting, running: runs, due }
 }
 
-/// Largest utility that counts as a rounding error.
+/// Largest utility that is treated as a rounding error.
 const NOTHING: f64 = 1e-9;
 
 /// Largest number of preemptions of a job. The price of a preemption is that of one job, and a plan may gain more by
@@ -569,7 +569,7 @@ impl Formulation<'_> {
 
 // Expected use of cores: the probability that a task still runs, by slots from now on.
 
-/// Largest probability that counts as zero.
+/// Largest probability that is treated as zero.
 const NONE: f64 = 1e-9;
 
 /// Expected cores of a task by slots of `slot` seconds after its start (thesis, section 4.2.2): 1 − CDF at the start of

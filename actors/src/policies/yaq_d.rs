@@ -86,8 +86,8 @@ struct HeartbeatNode {
 }
 
 impl HeartbeatNode {
-    /// A silent node sends every heartbeat where its last one may have been lost. Schedulers place nothing on nodes
-    /// beyond `nodes` unless no other node is up, and need no heartbeats from them.
+    /// A silent node sends every heartbeat if datagrams can be lost, because its last one may have been. Schedulers
+    /// place nothing on nodes beyond `nodes` unless no other node is up, and need no heartbeats from them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
         let is_used = context.index < context.layout.nodes_in(config.nodes);
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())

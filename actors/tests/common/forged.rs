@@ -25,7 +25,7 @@ impl Forger {
         self.dice.below(bound as u32) as usize
     }
 
-    /// A message whose fields fit this system about half the time, or are as large as possible.
+    /// A message whose fields are within the bounds of this system about half the time, and else as large as possible.
     pub(crate) fn nonsense(&mut self) -> Message {
         let job = JobId(self.dice.below(self.jobs + 1));
         let group = self.dice.below(self.tasks + 1);

@@ -83,7 +83,7 @@ pub fn policies(servers: u32) -> Vec<PolicySpec> {
     alone.flat_map(all).chain(PolicySpec::defaults()).chain([silent]).collect()
 }
 
-/// Every registered policy that gossips. A member turns to two others in each period, which begin together.
+/// Every registered policy that gossips. A member contacts two others in each period; all periods begin together.
 pub fn gossiping() -> Vec<PolicySpec> {
     let detects = "aligned = true, suspicion = 2.0, indirect = 1, reconnect = \"2s\"";
     [

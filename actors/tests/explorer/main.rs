@@ -52,7 +52,8 @@ const PLAIN: Shape = Shape {
 /// A world of three members that gossip, without faults.
 const GROUP: Shape = Shape { cores: &[0, 0, 0], jobs: 0, tasks: 0, ..PLAIN };
 
-/// The worlds in which every policy is explored that runs jobs, or, without jobs, that gossips.
+/// The worlds in which policies are explored: worlds with jobs for policies that run jobs, and groups for policies that
+/// gossip.
 const WORLDS: &[Shape] = &[
     Shape { name: "no fault, one scheduler", jobs: 2, ..PLAIN },
     Shape { name: "no fault, two schedulers", schedulers: 2, jobs: 2, tasks: 1, ..PLAIN },
@@ -217,7 +218,7 @@ fn every_job_finishes_and_every_update_spreads_from_every_state_under_every_poli
     for policy in &policies {
         assert!(
             WORLDS.iter().any(|world| Setting::new(policy, world).is_some()),
-            "no world has a place for {policy:?}"
+            "no world suits {policy:?}"
         );
     }
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(0));

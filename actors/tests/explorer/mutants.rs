@@ -25,7 +25,7 @@ fn replace_rows(out: &mut [Effect], by: impl Fn(Row) -> Message) {
     }
 }
 
-/// Repeats the effects that `again` makes of others.
+/// Appends the effects that `again` derives from the others.
 fn repeat(out: &mut Vec<Effect>, again: impl Fn(&Effect) -> Option<Effect>) {
     out.extend(out.iter().filter_map(again).collect::<Vec<_>>());
 }
@@ -109,7 +109,7 @@ const MUTANTS: &[Mutant] = &[
         |_, _, out| out.retain(|effect| row_of(effect).is_none()),
         |failure| matches!(failure, Failure::Stuck(_)),
     ),
-    // A node that does not repeat a result that came back.
+    // A node that does not repeat an undelivered result.
     (
         "random = {}",
         "one cut in one direction",
@@ -159,7 +159,7 @@ const MUTANTS: &[Mutant] = &[
         },
         |failure| matches!(failure, Failure::Endless(_)),
     ),
-    // A core that does not say that it stopped a copy.
+    // A core that does not report that it stopped a copy.
     (
         "latin-square = {}",
         "no fault, one scheduler",
@@ -196,7 +196,7 @@ const MUTANTS: &[Mutant] = &[
         },
         |failure| matches!(failure, Failure::Unbalanced(..)),
     ),
-    // A scheduler that does not withdraw a placement that came back.
+    // A scheduler that does not withdraw an undelivered placement.
     (
         "murmuration = {}",
         "one partition, two schedulers",
@@ -225,7 +225,7 @@ const MUTANTS: &[Mutant] = &[
         |_, _, out| out.retain(|effect| !matches!(effect, Effect::Send { .. })),
         |failure| matches!(failure, Failure::Uninformed(_)),
     ),
-    // Members that refute nothing: one that returns stays dead.
+    // Members that refute no statement: a restarted member stays dead.
     (
         "swim = { aligned = true, suspicion = 1.0, indirect = 1 }",
         "members, one crash",
@@ -236,7 +236,7 @@ const MUTANTS: &[Mutant] = &[
         },
         |failure| matches!(failure, Failure::Wrong(_, _, Standing::Dead)),
     ),
-    // Members that do not ask others: one is dead whose link is cut.
+    // Members that do not ask others to ping: a member is held dead because one of its links is cut.
     (
         "lifeguard = { aligned = true, suspicion = 1.0, indirect = 1, health = 0 }",
         "members, one partition",

@@ -8,13 +8,13 @@ use super::world::{Failure, Move, Setting, World};
 
 /// Number of random streams that are tried for a move with random draws.
 const STREAMS: u64 = 6;
-/// Number of events within which a kind world must end.
+/// Number of events within which a world without further faults must end.
 const LONGEST: usize = 20_000;
 /// Number of events after the end of all jobs within which the world must become quiet.
 const QUIET: usize = 2_000;
-/// Time after the end of faults within which members know who is down.
+/// Time after the end of faults within which members must know which members are down.
 const SETTLES: Span = Span::from_secs(20);
-/// Time within which updates reach every member.
+/// Time within which updates must reach every member.
 const SPREADS: Span = Span::from_secs(4);
 /// Largest number of frontier states that are stored; other states are recreated from their history.
 const KEPT: usize = 4_000;
@@ -112,8 +112,8 @@ pub(crate) fn finish(from: &World<'_>, good: &mut Good) -> Result<(), (Failure, 
     finish_with(from, false, good)
 }
 
-/// Runs a copy of a state of members that gossip without further faults; in the end, each must know what it should. If
-/// faults `last`, those that have begun end only then, and members must know what they should once more.
+/// Runs a copy of a state of members that gossip without further faults; in the end, each must have all updates and
+/// correct beliefs. If faults `last`, present faults end only then, and the members are checked once more.
 fn spread_with(from: &World<'_>, last: bool, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
     let (mut world, mut path, mut passed) = (from.clone(), Vec::new(), Vec::new());
     let (mut newest, end) = (None, from.now() + SETTLES + SPREADS);
@@ -127,7 +127,7 @@ fn spread_with(from: &World<'_>, last: bool, good: &mut Good) -> Result<(), (Fai
         if newest.is_none() && world.now() >= from.now() + SETTLES {
             newest = Some(world.newest());
         }
-        // Without a timer, such as in a group whose origin is down, nothing happens any more.
+        // Without a timer, for example in a group whose origin is down, there are no further events.
         let Some(step) = world.kind_move(last) else { break };
         let step = (step, path.len() as u64 % 97);
         path.push(step);

@@ -28,9 +28,9 @@ pub(crate) struct Flying {
     from: ActorId,
     to: ActorId,
     msg: Message,
-    /// Number of restarts of its sender. What comes back to a later life of the sender is void.
+    /// Number of restarts of its sender. A message that returns in a later epoch of the sender is void.
     epoch: u32,
-    /// When it returns to its sender, if it does not arrive.
+    /// Time at which it returns to its sender; `None` if it can still arrive.
     returned: Option<Time>,
     passive: bool,
 }
@@ -73,11 +73,11 @@ pub(crate) enum Failure {
     NoPlace(CopyId),
     /// The scheduler expected work, ns, on an idle node, although no message or timer was left.
     Unbalanced(CopyId, i64),
-    /// A master of Pigeon gave a worker a copy that was not idle, although no fault happened.
+    /// A master of Pigeon gave a copy to a worker that was not idle, although no fault happened.
     NotIdle(CopyId),
     /// A member lacks an update of another that should have reached it.
     Uninformed(ActorId),
-    /// A member holds this of another, which is up or down, although faults ended long ago.
+    /// A member holds this wrong belief about another member, although faults ended long ago.
     Wrong(ActorId, u32, Standing),
 }
 
@@ -132,11 +132,11 @@ pub(crate) struct World<'a> {
     finished: BTreeSet<JobId>,
     /// The newest update that each member has; only one of them makes updates.
     informed: BTreeMap<ActorId, u32>,
-    /// What members hold of others; that they are alive if it is missing.
+    /// Beliefs of members about others; a missing entry means that the other is alive.
     regards: BTreeMap<(ActorId, u32), Standing>,
     /// Number of the random stream that the next move draws from.
     stream: u64,
-    /// Whether the last move drew.
+    /// Whether the last move drew random numbers.
     drew: bool,
     /// The rows of the history, if it is recorded.
     pub(crate) history: Option<Vec<Row>>,
@@ -230,7 +230,7 @@ impl<'a> World<'a> {
         // The sum does not depend on the order.
         let flying = self.flying.iter().map(hash_of).fold(0, u64::wrapping_add);
         (flying, self.now, self.cut).hash(&mut all);
-        // Those of one actor go off in the order in which they were armed.
+        // Timers of one actor fire in the order in which they were armed.
         let mut timers = vec![0; self.machines.len()];
         for timer in &self.timers {
             let of = &mut timers[timer.1.index()];
@@ -272,8 +272,8 @@ impl<'a> World<'a> {
         self.finished.contains(&self.setting.jobs.last())
     }
 
-    /// Whether nothing runs and no message is in flight. Where caches must be right in the end, all timers have gone
-    /// off as well, and no fault lasts.
+    /// Whether nothing runs and no message is in flight. If caches must be right in the end, all timers must have fired
+    /// as well, and no fault may last.
     pub(crate) fn is_quiet(&self) -> bool {
         let lasts = || self.cut.is_some() || self.health.iter().any(|health| *health != Health::Up);
         let waits = || self.timers.iter().any(|timer| timer.0 != LAST);
@@ -287,12 +287,13 @@ impl<'a> World<'a> {
         self.setting.layout.gossip().is_some()
     }
 
-    /// The newest update that any member has which is up.
+    /// The newest update that any live member has.
     pub(crate) fn newest(&self) -> u32 {
         self.informed.values().copied().max().unwrap_or_default()
     }
 
-    /// What a member that is up should know and does not, as a failure: the updates up to `number`, and who is down.
+    /// The first failure of a live member to know what it should: the updates up to `number`, and which members are
+    /// down.
     pub(crate) fn ignorance(&self, number: u32) -> Option<Failure> {
         let layout = &self.setting.layout;
         let detects = self.setting.policy.traits().gossips == Some(Gossips::Failures);
@@ -425,7 +426,7 @@ impl<'a> World<'a> {
         self.give_up(to, &msg);
         message.epoch = self.epochs[from.index()];
         let datagram = message.is_datagram();
-        // A datagram may meet the next life of its receiver; a stream message waits for the end of a cut.
+        // A datagram may reach the next epoch of its receiver; a stream message waits for the end of a cut.
         let flies = if self.is_cut(from, to) { !datagram } else { datagram || self.up(to) };
         if flies {
             self.flying.push(message);
@@ -435,8 +436,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Checks that the worker to which a master of Pigeon sends a copy is idle: it runs none, no other is on its way to
-    /// it, and no report of it on its way to the master.
+    /// Checks that the worker to which a master of Pigeon sends a copy is idle: it runs no copy, no other copy is on
+    /// its way to the worker, and no report of the worker is on its way to the master.
     fn is_idle(&self, master: ActorId, msg: &Message) -> Result<(), Failure> {
         let Message::Group(Group::Run { core, next }) = *msg else { return Ok(()) };
         let concerns = |flying: &Flying| {

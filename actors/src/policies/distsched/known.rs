@@ -84,14 +84,14 @@ impl ExpectedJob {
         changed
     }
 
-    /// Records that a copy was stopped, so that the task needs more CPU-time than the copy had done.
+    /// Records that a copy was stopped: the task needs more CPU-time than the copy had used.
     pub(super) fn stopped(&mut self, copy: CopyId) {
         if self.observed.stopped(copy) {
             self.work = work_after(self.observed.lost, self.work, &self.forecast.work);
         }
     }
 
-    /// Records that a node has evicted a task of the job, which then avoids it for a while.
+    /// Records that a node has evicted a task of the job. The job then avoids the node for a while.
     pub(super) fn evicted(&mut self, node: u32, now: Time) {
         let at = self.evicted.binary_search_by_key(&node, |from| from.node).unwrap_or_else(|at| {
             self.evicted.insert(at, EvictedFrom { node, times: 0, until: now });
@@ -102,14 +102,14 @@ impl ExpectedJob {
         from.times += 1;
     }
 
-    /// Records that a node of this memory (bytes) evicted the only task on it, which is a task of the job. Other tasks
-    /// of the job probably need as much memory.
+    /// Records that a node with this memory (bytes) evicted a task of the job that ran there alone. Other tasks of the
+    /// job probably need as much memory.
     pub(super) fn needs_more_than(&mut self, memory: f64) {
         self.needs_more_than = self.needs_more_than.max(memory);
     }
 
-    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again. The job avoids
-    /// nodes that are too small for one of its tasks while it can use larger nodes.
+    /// The nodes that the job avoids at `now`, by number, and the earliest time at which it may use one of them again.
+    /// The job avoids nodes that are too small for one of its tasks while it can use larger nodes.
     pub(super) fn avoided(&self, now: Time, loads: &NodeLoads) -> (Vec<u32>, Option<Time>) {
         let (nodes, limit) = (loads.nodes(), self.needs_more_than);
         let is_known = limit > 0.0 && limit < loads.largest_memory();
@@ -123,13 +123,13 @@ impl ExpectedJob {
         (avoided, evicted().map(|from| from.until).min())
     }
 
-    /// The CPU that a copy would use, as reported or otherwise as expected, cores.
+    /// The CPU demand of a copy in cores, as reported, or as expected before the first report.
     pub(super) fn demand(&self, copy: CopyId) -> f64 {
         self.observed.of(copy).and_then(|seen| seen.demand()).unwrap_or_else(|| self.tasks.cpu.mean())
     }
 }
 
-/// The distribution of the run time of work that gets all the CPU it can use, s.
+/// The distribution of the run time of `work` core-seconds without throttling, s.
 fn run_time(cpu: &Distribution, work: f64) -> Distribution {
     cpu.dividing(work, LEAST_CPU)
 }
@@ -199,10 +199,10 @@ impl SeenAmount {
 }
 
 impl ObservedUse {
-    /// Records a report about a copy; each copy is reported every `period`. The reports of all copies of a job count
-    /// alike, where the thesis weighs the use of one task by time. Returns the expected use of tasks if it
-    /// changes. `constantly` is the time for which reports must stay above the expected maximum before they replace it;
-    /// `None` if they never do.
+    /// Records a report about a copy; each copy is reported every `period`. All reports of a job have equal weight,
+    /// whereas the thesis weights the use of one task by time. Returns the expected use of tasks if it changes.
+    /// `constantly` is the time for which reports must stay above the expected maximum before they replace it; `None`
+    /// if they never do.
     pub(super) fn report(
         &mut self,
         report: UsageReport,
@@ -236,7 +236,7 @@ impl ObservedUse {
         })
     }
 
-    /// Records the fraction of its demand that a copy was given at some time, in millionths.
+    /// Records that at time `at` a copy was given this fraction of its demand, in millionths.
     pub(super) fn throttled(&mut self, copy: CopyId, rate: u32, at: Time) {
         let known = self.copy(copy);
         if at >= known.rate_at {
@@ -363,7 +363,8 @@ impl UsageSource {
         }
     }
 
-    /// Estimates the use of a job that is submitted now. Without any history the estimate is the request, for a minute.
+    /// Estimates the use of a job that is submitted now. Without any history the estimate is the request, and a run
+    /// time of one minute.
     pub(super) fn estimate(&self, job: JobId, catalog: &dyn Catalog) -> UsageForecast {
         let predictions = self.history.predict(|feature| catalog.feature(job, feature));
         let requested = catalog.request(job);

@@ -114,7 +114,7 @@ impl NodeLoad {
         Some(Risk { memory, cpu })
     }
 
-    /// Notes a task for `next`. The tasks of a job come one after the other.
+    /// Adds a task to `next`. The tasks of a job must be added one after the other.
     fn count(&mut self, job: JobId, tasks: &Arc<TaskUse>) {
         match self.next.last_mut() {
             Some(share) if share.job == job => share.copies += 1,
@@ -341,15 +341,15 @@ const STEPS: usize = 256;
 /// Index of the last entry, which holds all probability beyond the grid.
 const BEYOND: usize = STEPS + 1;
 
-/// Largest probability that counts as a rounding error.
+/// Largest probability that is treated as a rounding error.
 const NONE: f64 = 1e-9;
 
-/// Largest distance from a grid point, in steps, that counts as a rounding error.
+/// Largest distance from a grid point, in steps, that is treated as a rounding error.
 const ROUNDING: f64 = 1e-6;
 
 /// The distribution of a sum of independent, non-negative amounts. It keeps the least value exactly, so a sum of points
 /// is a point, and the excess over the least value on a grid. An amount between two grid points is split between them,
-/// which keeps the mean exact. An excess beyond the grid counts as above any limit.
+/// which keeps the mean exact. An excess beyond the grid exceeds any limit.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct UsageSum {
     step: f64,
@@ -357,7 +357,7 @@ pub(super) struct UsageSum {
     mean: f64,
     /// Probability by steps above the least value; the last entry is not zero.
     masses: Vec<f64>,
-    /// Probability of this number of steps or more, by number of steps.
+    /// For each number of steps, the probability of at least this many steps.
     tails: Vec<f64>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use super::load::{Convolution, NodeLoad, Risk, TaskUse};
 use crate::base::{Address, JobId, Purpose};
 
-// The nodes as one job sees them.
+// The nodes from the point of view of one job.
 
 /// A node that runs tasks of a job.
 struct OwnNode {
@@ -18,8 +18,8 @@ struct OwnNode {
     own: u32,
 }
 
-/// The loads of the nodes as one job sees them. The tasks of a job have the same use, so its running tasks are not
-/// independent of the tasks to be placed and count with them.
+/// The loads of the nodes from the point of view of one job. All tasks of a job have the same use, so its running tasks
+/// are not independent of the tasks to be placed. They are therefore added to the tasks to be placed, not to the load.
 pub(super) struct PlacementView<'a> {
     nodes: &'a [NodeLoad],
     /// Nodes that run tasks of the job, by number.
@@ -29,7 +29,8 @@ pub(super) struct PlacementView<'a> {
 }
 
 impl<'a> PlacementView<'a> {
-    /// The nodes as `job` sees them. It runs tasks on the nodes `held` and takes none of `avoided`; both are in order.
+    /// The view of `job`, which runs tasks on the nodes `held` and avoids the nodes `avoided`; both are in ascending
+    /// order.
     pub(super) fn new(nodes: &'a [NodeLoad], job: JobId, held: &[u32], avoided: &'a [u32]) -> Self {
         let mut buffers = Convolution::default();
         let own = held.iter().filter_map(|&node| {
@@ -108,7 +109,7 @@ impl Ord for RankedNode {
 pub(super) struct Terms {
     /// Number of tasks to be placed.
     pub(super) tasks: u32,
-    /// Limit below which the probability of an over-allocation must be; zero takes no risk.
+    /// The probability of an over-allocation must be below this limit; 0 accepts no risk.
     pub(super) risk: f64,
     /// Whether a task may be alone on a node, whatever the risk. Otherwise a job whose expected use exceeds every node
     /// would never run.
@@ -168,9 +169,9 @@ struct NodeShare<'a> {
     copies: u32,
 }
 
-/// The expected utility of a placement in which every node is given one task for each time that it occurs in `chosen`.
-/// It is the probability that no task is evicted times the expected utility of the time of the last task (equation
-/// 5.3). `utility` is the utility of a job whose last task takes this many seconds per core-second of work.
+/// The expected utility of a placement in which every node gets one task for each of its occurrences in `chosen`. It is
+/// the probability that no task is evicted times the expected utility of the time of the last task (equation 5.3).
+/// `utility` is the utility of a job whose last task takes this many seconds per core-second of work.
 pub(super) fn expected(
     view: &PlacementView<'_>,
     chosen: &[u32],
@@ -191,7 +192,8 @@ pub(super) fn expected(
         .iter()
         .map(|piece| piece.mass * given_cpu(&shares, piece.middle(), tasks, &utility))
         .sum();
-    // The least positive value: a job that will surely be evicted is still launched if nothing else is.
+    // The least positive value is a lower bound, so that a job that will surely be evicted is still launched if no
+    // other is.
     stays.max(f64::MIN_POSITIVE) * in_time
 }
 

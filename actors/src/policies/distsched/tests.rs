@@ -267,8 +267,8 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
     assert_eq!(dropped(&run(&config, 3000)), [(1, 1), (1, 0)], "the worst went first");
 }
 
-/// A job has two tasks, the longer of 2 s, and a deadline 10 s after its arrival. After a history of jobs of 60 s it is
-/// expected to miss the deadline. With 65 s it is, only after it has waited for the first decision.
+/// A job of two tasks has a deadline 20 or 65 s after its arrival. Without history it is expected to take 60 s. So it
+/// is expected to miss a deadline of 20 s at once, and one of 65 s only after it has waited for the first decision.
 #[test]
 fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
     let within = |over, seconds| {

@@ -1,4 +1,4 @@
-//! Messages of a program's own: names and fields by declaration, packed into custom messages.
+//! Messages that a program declares: their names and fields, packed into custom messages.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl FieldType {
     }
 }
 
-/// The messages of a program. The number of a message is its place among those of its class.
+/// The messages of a program. The number of a message is its index among those of its class.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Vocabulary(Vec<DeclaredKind>);
 

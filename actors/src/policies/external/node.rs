@@ -1,4 +1,4 @@
-//! A node about which a program is asked: the standard node with messages and timers of the policy's own.
+//! A node for which a program decides: the standard node, with messages and timers of the policy's own.
 
 use std::sync::Arc;
 

@@ -37,14 +37,14 @@ pub(super) fn hello(external: &External, context: BuildContext<'_>) -> String {
     json!({ "hello": hello }).to_string()
 }
 
-/// What a program says about itself in its first line.
+/// A program's answer to the greeting.
 #[derive(Debug)]
 pub(super) struct HelloAnswer {
     /// Whether it decides for nodes, too.
     pub(super) nodes: bool,
     /// Whether it receives `unreachable` and `reachable` events.
     pub(super) unreachable: bool,
-    /// Its own messages.
+    /// The messages that it declares.
     pub(super) messages: Vocabulary,
 }
 
@@ -52,7 +52,7 @@ impl HelloAnswer {
     /// Reads the first line of a program.
     ///
     /// # Errors
-    /// If the line is no greeting, is of another version, or says what this level does not have.
+    /// If the line is not a greeting, has another version, or asks for something that this level does not have.
     pub(super) fn read(line: &str, external: &External) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -97,7 +97,7 @@ impl HelloAnswer {
     }
 }
 
-/// What happened, for the program of one actor.
+/// An event for the program of one actor.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum Event {
@@ -280,14 +280,14 @@ pub(super) enum Order {
     },
 }
 
-/// Number of timers that a program can tell apart.
+/// Number of distinct timers of an actor.
 pub(super) const TIMERS: u32 = 1 << 31;
 
 impl Answer {
     /// Reads an answer.
     ///
     /// # Errors
-    /// If it is none, with the reason.
+    /// If the line is not an answer, with the reason.
     pub(super) fn read(line: &str) -> Result<Self, String> {
         let answer: Self = serde_json::from_str(line)
             .map_err(|error| format!("its answer must be an object such as {{\"do\":[]}}: {error}"))?;
@@ -295,7 +295,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// How long the decision took, if the program says it.
+    /// Emulated time that the decision took; `None` if the answer does not state it.
     pub(super) fn took(&self) -> Option<Span> {
         self.took.map(Span::from_secs_f64)
     }

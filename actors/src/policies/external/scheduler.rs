@@ -1,4 +1,4 @@
-//! The rule of a scheduler whose decisions a program takes.
+//! The rule of a scheduler for which a program decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::roles::dispatcher::{DispatchRule, OpenTasks};
 /// The timer at which a decision that took time is carried out.
 const DECIDED: Timer = Timer::Tick(u32::MAX);
 
-/// Collects what happens, asks the program, and carries out what it says.
+/// Collects events, asks the program, and carries out its actions.
 #[derive(Clone, Debug)]
 pub(super) struct ProgramRule {
     /// `None` if the program could not be started; the run then ends soon.
@@ -28,18 +28,19 @@ pub(super) struct ProgramRule {
     tells_unreachable: bool,
     level: Level,
     decision: Option<DistributionSpec<Span>>,
-    /// How much longer than requested a gang may run.
+    /// Time beyond the requested run time after which a gang is killed.
     overrun: Option<Span>,
     /// The state of this actor's random numbers at its start.
     seed: u64,
     /// Number of decisions so far.
     decisions: u64,
     events: Events,
-    /// The copies that the program has at nodes. Each leaves by one event: `ended`, `left`, or `down` of its node.
+    /// The copies that are at nodes as far as the program knows. Each is removed by exactly one event: `ended`, `left`,
+    /// or `down` of its node.
     placed: BTreeMap<TaskId, (SuspendableCopy, ActorId)>,
     /// Whether nodes can suspend tasks.
     suspends: bool,
-    /// The copy that has just left its node. Whether its task has finished becomes known afterwards.
+    /// The copy that has just left its node. A later call of the same input shows whether its task has finished.
     left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
@@ -51,7 +52,7 @@ pub(super) struct ProgramRule {
     ready: BTreeSet<TaskId>,
 }
 
-/// What the program wants, and the lines that an error quotes.
+/// A decision that is not carried out yet, and the lines that an error message quotes.
 #[derive(Clone, Debug)]
 struct PendingDecision {
     orders: Vec<Order>,
@@ -82,13 +83,13 @@ impl ProgramRule {
         }
     }
 
-    /// Forgets a copy if the program has it at this node; returns the node then.
+    /// Removes a copy from `placed` if it is at this node; returns the node in this case.
     fn remove(&mut self, copy: CopyId, node: ActorId) -> Option<ActorId> {
         self.placed.get(&copy.task).filter(|placed| (placed.0.copy, placed.1) == (copy, node))?;
         self.placed.remove(&copy.task).map(|placed| placed.1)
     }
 
-    /// Reports the copy that has left its node without finishing its task, unless the program has been told so.
+    /// Reports the copy that has left its node without finishing its task, unless this has been reported.
     fn flush_left(&mut self, layout: &Layout) {
         if let Some((copy, node)) = self.left.take()
             && self.remove(copy, node).is_some()
@@ -256,8 +257,8 @@ impl ProgramRule {
             self.limit(task.job, tasks, fx);
             return Ok(());
         }
-        // While the decision was taken, the task has finished or become ready once more. The program counts it at this
-        // node.
+        // While the decision was being taken, the task finished or became ready again. The program assumes that it is
+        // at this node now.
         let (job, index, node) = (task.job.0, task.index, fx.layout().node_number(node));
         self.push(&Event::Left { job, task: index, node }, fx);
         if fresh {
@@ -266,7 +267,7 @@ impl ProgramRule {
         Ok(())
     }
 
-    /// Arms a check for when a gang has run longer than it may, counted from the launch of its first task.
+    /// Arms a check at the time limit of a gang, counted from the launch of its first task.
     fn limit(&self, job: JobId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let (Some(overrun), Some(requested)) = (self.overrun, fx.catalog().requested(job))
             && fx.catalog().is_gang(job)

@@ -2,7 +2,7 @@
 //! refuse. A part of `crate::message`.
 //!
 //! An offer that must not be refused is a `probe.claim`, and its answer without a copy a `probe.nothing`, as under
-//! Sparrow; so is the cancellation of reservations.
+//! Sparrow. Reservations are also cancelled as under Sparrow.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ impl SizedJob {
 /// Reservations, offers and refusals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Offer {
-    /// Scheduler → node: reserve `count` places in the queue for copies of this job.
+    /// Scheduler → node: queue `count` reservations for copies of this job.
     Reserve {
         /// The job.
         of: SizedJob,
-        /// Number of places, at least one.
+        /// Number of reservations, at least one.
         count: u32,
         /// Whether the message repairs a loss; the offers that follow from it then do so too.
         repair: bool,
@@ -60,13 +60,13 @@ pub enum Offer {
     Refuse {
         /// The job to which the core was offered.
         job: SizedJob,
-        /// The smallest other job of the scheduler that has less than its virtual size and a copy for the node, which
-        /// then has a place for it. It is `job` itself if there is none.
+        /// The smallest other job of the scheduler that has fewer cores than its virtual size and has a copy for the
+        /// node; the node then has a reservation of it. It is `job` itself if there is no other such job.
         smallest: SizedJob,
     },
 }
 
-// A count of zero would be decremented.
+// A node decrements the count, so it must not be zero.
 protocol! {
     Offer in run;
     Reserve = "offer.reserve", Datagram, 25, Scheduler -> Node:

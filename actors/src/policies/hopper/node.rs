@@ -7,7 +7,7 @@ use crate::machine::{Effects, Input, Machine};
 use crate::message::{Launch, Message, Offer, Probe, Row, SizedJob};
 use crate::roles::NodeManager;
 
-/// Places of a job in the queue of a node.
+/// Reservations of a job in the queue of a node.
 #[derive(Clone, Copy, Debug)]
 struct HeldPlaces {
     from: ActorId,
@@ -36,13 +36,13 @@ struct CoreRefusal {
 /// A core that is offered.
 #[derive(Clone, Debug)]
 struct OfferedCore {
-    /// The place that the offer has taken from the queue.
+    /// The reservation that the offer has taken from the queue.
     place: HeldPlaces,
     /// The refusals of this core by other jobs.
     refusals: Vec<CoreRefusal>,
 }
 
-/// A queue of places before a node manager, which runs the copies.
+/// A queue of reservations in front of a node manager, which runs the copies.
 #[derive(Clone, Debug)]
 pub(super) struct OfferingNode {
     cores: NodeManager,
@@ -69,8 +69,8 @@ impl OfferingNode {
     }
 
     /// Offers a core after these refusals: to the smallest job that has not refused it. After enough refusals the offer
-    /// cannot be refused, and goes to the smallest such job that a refusal named, since cores are short. If there is
-    /// none, a job is drawn.
+    /// cannot be refused, and goes to the smallest such job that a refusal named, because it is short of cores. If
+    /// there is none, a job is drawn.
     fn offer(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
         let may_refuse = refusals.len() < self.refusals;
         let suits = |HeldPlaces { from, of: SizedJob { job, .. }, .. }: &HeldPlaces| {
@@ -95,7 +95,7 @@ impl OfferingNode {
         fx.send_as(repair, from, msg);
     }
 
-    /// Draws a job in proportion to the virtual sizes; of its places the one that has been in the queue longest.
+    /// Draws a job in proportion to the virtual sizes; returns the index of its oldest reservation.
     fn draw(&self, fx: &mut Effects<'_>) -> Option<usize> {
         let mut jobs = BTreeMap::new();
         for (at, HeldPlaces { from, of, .. }) in self.queue.iter().enumerate() {
@@ -118,8 +118,8 @@ impl OfferingNode {
         }
     }
 
-    /// Queues places, unless they are known: datagrams can be duplicated, and schedulers repeat reservations believed
-    /// lost. The count is the total of the group's places on this node.
+    /// Queues reservations, unless they are known: datagrams can be duplicated, and schedulers repeat reservations
+    /// believed lost. The count is the total of the group's reservations on this node.
     fn reserve(&mut self, new: HeldPlaces) {
         let HeldPlaces { from, of: SizedJob { job, group, size }, .. } = new;
         self.resize(from, job, size);

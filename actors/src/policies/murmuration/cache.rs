@@ -1,8 +1,8 @@
 //! The resource cache of a scheduler: the expected wait of every node (section 4.1).
 //!
-//! E_n is the sum of the estimates x of all tasks t that are queued or executed at node n. Placements add to it and
-//! ends subtract; the time for which a task has run does not count. The sum is signed, because the update of an end may
-//! overtake that of the placement.
+//! E_n is the sum of the estimates x of all tasks t that are queued or executed at node n. A placement adds its
+//! estimate and an end subtracts it; the time for which a task has run so far is not subtracted. The sum is signed,
+//! because the update of an end may overtake that of the placement.
 
 use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
 use super::numbering::SeenWindow;

@@ -40,8 +40,8 @@ parameters! {
         update_delay: Span = Span::ZERO,
         /// Dissemination of updates.
         spread: MurmurationSpread = MurmurationSpread::Streams,
-        /// `epidemic` spread: number of schedulers to which the first sender of an update sends it, and each receiver
-        /// to which it is new.
+        /// `epidemic` spread: number of schedulers to which the origin sends an update, and to which each receiver
+        /// forwards an update that is new to it.
         fan_out: u32 = 3 => 1..=65_536,
         /// Period at which a node reports its actual work. The report replaces the receiver's entry, unless the
         /// receiver has newer updates, and so corrects the errors of lost updates. A report does not contain tasks in

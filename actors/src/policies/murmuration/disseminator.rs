@@ -21,7 +21,7 @@ const KEPT: usize = 1024;
 /// The updates of one actor, and their receivers.
 #[derive(Clone, Debug)]
 pub(super) struct Disseminator {
-    /// Whether updates are rumours.
+    /// Whether updates travel as rumours, that is, in datagrams.
     pub(super) rumours: bool,
     /// Number of schedulers to which an update is sent or forwarded; zero without epidemic spread.
     fan_out: u32,
@@ -108,7 +108,7 @@ impl Disseminator {
     /// that are up if there are no more. Without epidemic spread it sends none.
     pub(super) fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
         if self.fan_out == 0 {
-            return; // The receiver of a broadcast has no random numbers.
+            return; // The receiver of a broadcast must not draw random numbers.
         }
         let layout = fx.layout();
         let ends = [fx.me(), from].into_iter().chain(self.down.iter().map(|&(who, _)| who));

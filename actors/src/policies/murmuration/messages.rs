@@ -70,8 +70,8 @@ pub struct EndUpdate {
     pub number: u32,
     /// Estimate of the task.
     pub estimate: Span,
-    /// Time at which the task's placement was decided, so that receivers judge both updates alike. Where schedulers
-    /// keep clocks, the time at which the task began to run.
+    /// Time at which the task's placement was decided, so that receivers accept or ignore both updates of a task alike.
+    /// With `wait = "clock"`, the time at which the task began to run.
     pub counts_from: Time,
 }
 

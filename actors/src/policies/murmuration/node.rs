@@ -21,8 +21,8 @@ pub(super) struct HeldTask {
     pub(super) from: ActorId,
     pub(super) copy: CopyId,
     estimate: Span,
-    /// The time by which schedulers judge the update about the end: that of the placement or, where schedulers keep
-    /// clocks, that at which the task began to run.
+    /// The time by which schedulers judge the update about the end: the time of the placement or, with `wait =
+    /// "clock"`, the time at which the task began to run.
     counts_from: Time,
 }
 
@@ -174,7 +174,7 @@ impl Machine for MurmurationNode {
                 }
             }
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
                 // No other stream message leaves the node.

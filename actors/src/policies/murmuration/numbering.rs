@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::message::Gossip;
 
 /// Next number of an origin of which the cache contains no update. The window of such an origin starts at the first
-/// update that arrives; updates that it has overtaken count too.
+/// update that arrives; updates that it has overtaken are applied too.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Number of buffered datagram updates of an origin from which on missing updates count as lost.
+/// Number of buffered datagram updates of an origin from which on missing updates are given up as lost.
 const GAP: usize = 256;
 
 /// The first number of an epoch (number of restarts) of an origin.

@@ -10,7 +10,7 @@
 //! | 16, 17 | update of a placement received | `Cache::receive` |
 //! | 18 to 21 | update of an end | `MurmurationNode::ended`, `Cache::receive` |
 //!
-//! A scheduler places all tasks of a job before the next job, so it makes no difference that its queue is one of jobs.
+//! A scheduler places all tasks of a job before the next job, so its queue of jobs is equivalent to a queue of tasks.
 //! Section 4.2 orders this queue by work (SJF). Decisions take time in section 6.2.4.
 
 use std::cmp::Reverse;

@@ -32,7 +32,7 @@ pub(super) struct MurmurationRule {
     pub(super) stranded: BTreeSet<CopyId>,
     /// Messages that wait until the placement of a job, or the copying of a cache, has ended.
     pub(super) inbox: Vec<(ActorId, Gossip)>,
-    /// The request for a cache, until there is one.
+    /// The pending request for a cache; `None` if the scheduler has a cache.
     pub(super) request: Option<CacheRequest>,
     /// Delayed copies of the cache for others: due time, receiver, the receiver's epoch, parts.
     pub(super) to_send: Vec<(Time, ActorId, u32, Vec<Gossip>)>,

@@ -265,7 +265,8 @@ impl PeacockNode {
             Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
             Message::Probe(Probe::Claim { job, group, .. }) => {
                 // The scheduler cannot be reached now: the core becomes free for other probes, and the probe waits
-                // again. Without a core, an answer to a claim of an earlier life was taken for the answer to this one.
+                // again. If no core is held, an answer to a claim of an earlier epoch was taken for the answer to this
+                // claim.
                 let Some(core) = self.claiming(job, group) else {
                     let is_up = matches!(fx.layout().role(to), Role::Scheduler(to) if !self.down.contains(&(to as u16)));
                     if is_up {
@@ -410,8 +411,8 @@ impl ElasticQueue {
     /// The authors' placement of a new probe, from the tail forward. A new probe that entered the system later than a
     /// waiting one overtakes it iff the new one is shorter and the other stays within its wait. A new probe that
     /// entered earlier overtakes, unless the other is shorter and the new one can still be served in time behind it.
-    /// The new probe stays at its final position if this is in time, too late anyway, or the head; otherwise it is
-    /// returned, to be rotated. `ahead` is the work of the cores before the queue's head is served.
+    /// The new probe stays at its final position if it can be served there in time, is late already, or is at the head;
+    /// otherwise it is returned, to be rotated. `ahead` is the work of the cores before the queue's head is served.
     pub(super) fn place(&mut self, new: WaitingProbe, ahead: Span, now: Time) -> Option<WaitingProbe> {
         let mut wait = ahead + self.total;
         let mut at = self.waiting.len();

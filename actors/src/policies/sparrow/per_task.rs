@@ -32,7 +32,7 @@ struct Samples {
 }
 
 impl PerTaskSampling {
-    /// Nodes are asked as `options` say, and again only where datagrams can be lost.
+    /// A rule with these options. It repeats questions only if datagrams can be lost (`lossy`).
     pub(super) fn new(options: &Sparrow, lossy: bool) -> Self {
         let timeout = lossy.then_some(options.probe_timeout);
         let (d, jobs, lost) = (options.places(1), JobTable::default(), BTreeSet::new());

@@ -17,11 +17,11 @@ pub(crate) enum Move {
     Return(usize),
     /// A stream message that waits for the end of a cut is given up.
     GiveUp(usize),
-    /// It is lost.
+    /// The message is lost.
     Lose(usize),
     /// The message arrives, and a duplicate remains in flight.
     Duplicate(usize),
-    /// A timer goes off.
+    /// A timer fires.
     Fire(ActorId, Timer),
     /// A core ends its copy.
     End(u32),
@@ -71,7 +71,7 @@ impl<'a> World<'a> {
         self.cut.is_some_and(|(a, b, both)| (a, b) == (from, to) || both && (b, a) == (from, to))
     }
 
-    /// When the next timer goes off, copy ends or undeliverable message returns.
+    /// Time at which the next timer fires, copy ends or undeliverable message returns.
     fn due(&self) -> Option<Time> {
         let timers = self.timers.iter().map(|timer| timer.0).filter(|due| *due < LAST);
         let returns = self.flying.iter().filter_map(|message| message.returned);
@@ -86,7 +86,7 @@ impl<'a> World<'a> {
         let mut next: Vec<_> =
             (0..self.flying.len()).filter(|at| returns(&self.flying[*at])).map(Move::Return).collect();
         for &(_, actor, timer) in timers.filter(|timer| timer.0 == due) {
-            // Timers of one actor go off in the order in which they were armed.
+            // Timers of one actor fire in the order in which they were armed.
             if !next.iter().any(|other| matches!(other, Move::Fire(of, _) if *of == actor)) {
                 next.push(Move::Fire(actor, timer));
             }
@@ -169,8 +169,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The next event if the world is kind: faults end, messages arrive in order, then time goes on. If `down`, nodes
-    /// that crashed stay down while others are up, and links between members that gossip stay cut.
+    /// The next event without further faults: present faults end, messages arrive in order, then time goes on. If
+    /// `down`, nodes that crashed stay down while others are up, and links between members that gossip stay cut.
     pub(crate) fn kind_move(&self, down: bool) -> Option<Move> {
         if self.cut.is_some() && !(down && self.gossips()) {
             return Some(Move::Heal);
@@ -409,7 +409,7 @@ impl<'a> World<'a> {
         if self.health[actor.index()] == (Health::Crashed { reported: false }) {
             self.report(actor)?;
         }
-        // What was decided before can be told from what is decided after.
+        // This separates the times of decisions before the restart from the times of decisions after it.
         self.now += Span(1);
         let layout = &self.setting.layout;
         self.health[actor.index()] = Health::Up;

@@ -1,4 +1,4 @@
-//! What a small world consists of: its cluster, jobs, policy and budget of faults.
+//! The settings of a small world: its cluster, jobs, policy and budget of faults.
 
 use volary_actors::base::{ATTEMPTS_PER_ROUND, ActorId, CopyId, JobId, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, Links};
@@ -63,7 +63,7 @@ impl Catalog for Jobs {
         JobSpec { arrival, tasks, client, class: (job.0 % 2) as u8, deadline }
     }
     fn links(&self, job: JobId) -> Links<'_> {
-        // The last job is no stage.
+        // The last job is not a stage.
         links(if job == self.last() { SINGLE } else { self.0.stages }, job)
     }
     fn estimate(&self, task: TaskId) -> Span {
@@ -136,7 +136,8 @@ fn conserves(policy: &PolicySpec) -> bool {
 }
 
 impl Setting {
-    /// The world of a policy; `None` if it does not run on such a cluster, or does not regard deadlines.
+    /// The world of a policy; `None` if it does not run on such a cluster, or the world has deadlines that the policy
+    /// ignores.
     pub(crate) fn new(policy: &PolicySpec, shape: &Shape) -> Option<Self> {
         let Shape { schedulers, cores, deadlines, budget, .. } = *shape;
         let gossips = policy.traits().gossips.is_some();
