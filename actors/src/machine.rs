@@ -51,7 +51,7 @@ pub enum Input {
         /// The message.
         msg: Message,
     },
-    /// A timer of this machine went off. Timers are not cancelled: a machine recognises outdated timers by their data.
+    /// A timer of this machine fired. Timers are not cancelled: a machine recognises outdated timers by their data.
     Fire(Timer),
     /// The core finished the copy. Only workers see this.
     Done {
@@ -132,7 +132,7 @@ pub enum Timer {
     Node(u32),
     /// The next heartbeat is due.
     Beat,
-    /// The instant is over: this timer goes off after all other events that are due at its time, of all actors of the
+    /// The instant is over: this timer fires after all other events that are due at its time, of all actors of the
     /// shard.
     Settled,
 }
@@ -161,7 +161,7 @@ pub enum Effect {
     Arm {
         /// The data that the timer returns.
         timer: Timer,
-        /// The span until the timer goes off.
+        /// The span until the timer fires.
         after: Span,
     },
     /// Run a copy on this worker's core.
@@ -568,7 +568,7 @@ impl<'a> Effects<'a> {
         self.push(Effect::Broadcast { msg: msg.into() });
     }
 
-    /// Arms a timer that goes off after `after`.
+    /// Arms a timer that fires after `after`.
     #[inline]
     pub fn arm(&mut self, timer: Timer, after: Span) {
         self.push(Effect::Arm { timer, after });

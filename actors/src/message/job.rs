@@ -12,7 +12,7 @@ pub enum Job {
     Submit {
         /// The job.
         job: JobId,
-        /// Number of earlier submissions, without those that came back undelivered.
+        /// Number of earlier submissions, without undelivered ones.
         round: u32,
     },
     /// Scheduler → client: every task has a finished copy, or the job was killed.

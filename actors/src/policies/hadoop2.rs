@@ -166,7 +166,7 @@ mod tests {
     /// The copy is half done after 20 s of 40 s and would end at 100 s. A report from 9 s ago still counts, one from 10
     /// s ago does not.
     #[test]
-    fn a_copy_without_reports_counts_as_making_no_progress() {
+    fn a_copy_without_recent_reports_is_treated_as_making_no_progress() {
         let silent =
             |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
         assert_eq!(silent(80), NO_TASK);

@@ -145,7 +145,7 @@ mod tests {
     /// The task times are exponential with mean one second, and second copies cut the longest short. The learned
     /// quantile is still that of the original times, ln 20.
     #[test]
-    fn hedging_does_not_lower_the_quantile_that_it_learns() {
+    fn second_copies_do_not_lower_the_learned_quantile() {
         let mut rule = Recent::new(&Hedged::default());
         let mut rng = Rng::new(1, 2, 0);
         let mut draw = || -(1.0 - rng.unit()).ln();

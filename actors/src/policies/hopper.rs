@@ -204,7 +204,7 @@ mod tests {
     /// refusals name, the table has the job that gets the core next and cannot refuse it. Job 5 is smaller, but was not
     /// named.
     #[test]
-    fn after_the_refusals_the_smallest_job_that_one_of_them_named_gets_the_core() {
+    fn after_enough_refusals_the_smallest_named_job_gets_the_core() {
         for (named, expected) in [
             ([Some(9000), Some(7000)], 4),
             ([Some(7000), Some(9000)], 3),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_has_just_begun_or_has_a_backup_gets_none() {
+    fn a_task_that_has_just_begun_or_has_a_backup_gets_no_backup() {
         assert_eq!(table().backup(7, 99, 0.0).look(&mut rule()), [6]);
         let young = |since| Table::new(4).finished(3, 10).at(100).running(3, since, 0.01).look(&mut rule());
         assert_eq!((young(40), young(41)), (vec![3], vec![]));

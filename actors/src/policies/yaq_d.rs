@@ -341,7 +341,7 @@ mod tests {
 
     /// Two jobs of one task arrive before the next heartbeat. Both go to the idle node if the first is forgotten.
     #[test]
-    fn a_scheduler_that_forgets_starts_each_job_from_the_heartbeats() {
+    fn without_remembers_each_job_starts_from_the_last_heartbeats() {
         for (remembers, second) in [(true, 1), (false, 0)] {
             let layout = Layout::new(1, 0, [1, 1]);
             let config = YaqD { remembers, ..YaqD::default() };
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 
-    /// A row that comes back changes nothing if its node was reported down and its task has been placed again since.
+    /// An undelivered row changes nothing if its node was reported down and its task has been placed again since.
     #[test]
     fn a_late_refusal_of_an_earlier_attempt_is_ignored() {
         let mut scheduler = scheduler(1);

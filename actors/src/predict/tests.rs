@@ -246,7 +246,7 @@ fn the_feature_with_the_smallest_error_is_used() {
 }
 
 #[test]
-fn unknown_values_do_not_count_as_equal() {
+fn jobs_with_unknown_values_of_a_feature_are_not_similar() {
     let name = Combination::single(Feature::Name);
     let mut predictor = Predictor::new(PredictorKind::JvuPredict, &[name]);
     let predictions = script(&mut predictor, &[((1, 0), 5.0), ((1, 0), 7.0)]);

@@ -131,7 +131,7 @@ mod tests {
     /// Waits are estimates less the done part of the running task, never below zero. A node with an overdue task has no
     /// wait, but is not idle.
     #[test]
-    fn waits_are_estimates_less_the_part_that_is_done() {
+    fn waits_are_estimates_minus_the_done_part_of_running_tasks() {
         let layout = Layout::new(1, 0, [1, 1, 1]);
         let mut backlogs = Backlogs::new(&layout);
         let mut rng = Rng::new(1, 1, 1);

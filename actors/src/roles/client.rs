@@ -240,7 +240,8 @@ pub(super) enum Step {
     },
 }
 
-/// A job in the work queue, with the number of tasks still to create and the number of ended tasks still to count.
+/// A job in the work queue, with the number of its tasks still to be created and the number of its tasks whose ends are
+/// still to be counted.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     job: JobId,
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_is_submitted_once_the_one_before_it_has_ended() {
+    fn a_stage_is_submitted_when_the_stage_before_it_has_ended() {
         let mut client = chains(Layout::new(1, 0, [1]));
         let scheduler = client.layout.scheduler(0);
         let send = |job| Effect::Send {
@@ -403,7 +404,7 @@ mod tests {
 
     /// Stages 0 and 1 arrive with the job; stage 2 waits for both, and stage 3 for stages 0 and 2.
     #[test]
-    fn a_stage_is_submitted_once_all_that_it_waits_for_have_ended() {
+    fn a_stage_is_submitted_when_all_stages_it_waits_for_have_ended() {
         let mut client = of(Layout::new(1, 0, [1]), 1).with_stages(JOIN);
         let first = client.step(Input::Fire(Timer::Arrival(JOB)));
         let next = Effect::Arm { timer: Timer::Arrival(JobId(1)), after: Span::ZERO };
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stage_follows_one_that_was_killed() {
+    fn stages_after_a_killed_stage_are_not_submitted() {
         let mut client = chains(Layout::new(1, 0, [1]));
         client.step(Input::Fire(Timer::Arrival(JOB)));
         let killed = Message::from(Job::Finished { job: JOB, killed: true });

@@ -226,7 +226,7 @@ mod tests {
     /// The minimum equals that of a scan of the whole table, after every kind of change, at sizes near those of the
     /// levels.
     #[test]
-    fn the_minimum_equals_that_of_a_scan() {
+    fn the_minimum_equals_the_minimum_of_a_full_scan() {
         for nodes in [1, 2, 15, 16, 17, 255, 256, 257, 5000] {
             let mut rng = Rng::new(7, nodes, 0);
             for cores in [Vec::new(), (0..nodes).map(|n| 1 + n % 3).collect()] {

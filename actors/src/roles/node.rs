@@ -3,8 +3,8 @@
 //!
 //! The node manager runs a row by itself, task after task, without waiting for the scheduler. A `Drop` removes tasks
 //! that need no copy any more, and stops their running copies; other cores and tasks are unaffected. The next
-//! reservation holds a free core while the node asks the scheduler for a task. It is charged for overtaking earlier
-//! entries only if it gets a task.
+//! reservation holds a free core while the node asks the scheduler for a task. It counts as overtaking earlier entries
+//! only if it gets a task.
 
 mod reports;
 mod row_state;

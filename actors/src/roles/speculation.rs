@@ -460,7 +460,7 @@ mod tests {
 
     /// First copies come before backups, and a node gets at most one copy of a task.
     #[test]
-    fn backups_take_the_cores_that_first_copies_leave() {
+    fn backups_get_only_the_cores_that_first_copies_do_not_need() {
         let mut bench = bench(Everything, 3, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0))]);

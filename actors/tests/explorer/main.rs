@@ -267,7 +267,7 @@ fn a_policy_without_repairs_is_caught_with_a_short_history() {
 }
 
 #[test]
-fn histories_that_failed_once_end_well() {
+fn recorded_histories_that_once_failed_no_longer_fail() {
     keep_panics();
     for history in HISTORIES.split("\n\n").map(str::trim).filter(|history| !history.is_empty()) {
         let mut lines = history.lines().filter(|line| !line.starts_with('#'));

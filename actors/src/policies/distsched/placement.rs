@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_fits_nowhere_may_run_alone_on_a_node() {
+    fn a_task_that_fits_on_no_node_may_run_alone_on_a_node() {
         let mut loads = idle(&[(8.0, 16.0); 3]);
         loads.add(JobId(0), &[1], &certain(1.0, 1.0));
         let large = certain(20.0, 1.0);
@@ -338,7 +338,7 @@ mod tests {
 
     /// A task that would be throttled on one node and evicted on the other goes to the first.
     #[test]
-    fn a_task_that_fits_nowhere_goes_where_its_memory_fits() {
+    fn a_task_that_fits_on_no_node_goes_to_a_node_with_enough_memory() {
         let loads = idle(&[(16.0, 16.0), (8.0, 64.0)]);
         let alone = |tasks| Terms { alone: true, ..terms(tasks, 0.1) };
         assert_eq!(place(loads.nodes(), &certain(12.0, 40.0), alone(1)), [1]);
@@ -414,7 +414,7 @@ mod tests {
     /// The first of two nodes of 16 has 10 left. Two tasks of 4 each fit there (probability 3/4), and two tasks of 8
     /// each do not fit (1/4).
     #[test]
-    fn evicted_jobs_are_worth_nothing() {
+    fn the_utility_is_weighted_by_the_probability_of_no_eviction() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);
         loads.add(JobId(0), &[0], &certain(1.0, 6.0));
         let memory = of(&[(4.0, 0.75), (8.0, 0.25)]);

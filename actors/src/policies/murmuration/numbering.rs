@@ -207,9 +207,9 @@ mod tests {
         assert_eq!(receive(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
     }
 
-    /// A missing datagram counts as lost after a bounded number of later updates.
+    /// A missing datagram is given up as lost after a bounded number of later updates.
     #[test]
-    fn an_update_missing_for_long_counts_as_lost() {
+    fn an_update_missing_for_many_later_updates_is_given_up_as_lost() {
         let mut seen = SeenWindow::new(2, true);
         for number in 1..1000 {
             assert!(seen.insert(1, number, UPDATE));
