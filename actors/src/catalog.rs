@@ -30,7 +30,7 @@ pub struct JobSpec {
 pub struct Preference {
     /// Bit mask of the preferred [kinds](crate::layout::Layout::kind) of nodes; 0 without a preference.
     pub kinds: u32,
-    /// All tasks of the job take this many times as long if any of them runs on a node of another kind; at least 1.
+    /// Factor on the run time of all tasks of the job if any of them runs on a node of another kind; at least 1.
     pub slowdown: f64,
 }
 
@@ -106,7 +106,7 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The stages of its chain that the job waits for, and those that wait for it; none for a job without a chain.
+    /// The stages that the job waits for, and the stages that wait for the job; none for a job without a chain.
     fn links(&self, job: JobId) -> Links<'_> {
         Links { job, predecessors: &[], successors: &[] }
     }

@@ -174,7 +174,7 @@ impl Program {
     }
 }
 
-/// An error with the request that led to it and the end of stderr, whose last line is in the first line.
+/// An error message: the reason with the last line of stderr, the request that led to it, and the end of stderr.
 fn described(why: &str, request: &str, channel: &mut dyn Channel) -> String {
     let complaint = channel.complaint();
     let last =

@@ -5,7 +5,7 @@
 pub enum Class {
     /// A message that can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
     Datagram,
-    /// A message that carries work or its result. Loss delays it. If the peer stays unreachable, the message comes back
-    /// to its sender as undelivered.
+    /// A message that carries work or its result. Loss delays the message. If the peer stays unreachable, the message
+    /// returns to its sender as undelivered.
     Stream,
 }

@@ -26,8 +26,8 @@ pub struct TaskId {
     pub index: u32,
 }
 
-/// One execution of a task on one core. `attempt` distinguishes copies of a task and addresses the work the copy needs,
-/// so that two policies that run attempt 0 of a task get the same draw.
+/// One execution of a task on one core. `attempt` distinguishes the copies of a task. It is also part of the address of
+/// the copy's work, so attempt 0 of a task needs the same work under every policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct CopyId {
     /// The task of which this is a copy.

@@ -127,8 +127,8 @@ impl Protocol for Custom {
     }
 }
 
-/// The first number of a class above those that crates of this program use; messages of programs in other languages
-/// have the numbers from it on. `None` if there is none.
+/// The lowest number of a class above all numbers that crates of this program use; messages of programs in other
+/// languages are numbered from it on. `None` if no number is left.
 pub(crate) fn first_unused(class: Class) -> Option<u8> {
     let used = |number: &u8| installed()[usize::from(index(*number, class))].is_some();
     let first = (0..NUMBERS as u8).rev().find(used).map_or(0, |last| last + 1);

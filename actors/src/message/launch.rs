@@ -124,8 +124,8 @@ pub enum Launch {
     },
     /// Scheduler → node: tasks need no copy any more. Forget waiting copies and stop running copies.
     Drop(TaskRange),
-    /// Scheduler → node: queue this task, a row of one task. The update about its end carries the time of this
-    /// decision.
+    /// Scheduler → node: queue this task, a row of one task. The node's update about the end of the task carries the
+    /// time of this decision.
     Task {
         /// The copy.
         copy: CopyId,

@@ -177,8 +177,8 @@ impl Message {
     }
 }
 
-/// Bytes of the headers of a message on the wire: it is a QUIC packet of its own, in which IPv4, UDP, short header and
-/// tag take 53 bytes, and the frame header 4.
+/// Bytes of the headers of a message on the wire. Each message is a QUIC packet of its own: IPv4, UDP, short header and
+/// tag take 53 bytes, and the frame header takes 4.
 pub const HEADERS: u32 = 57;
 
 /// Largest size of any kind of message on the wire, in bytes. Updates whose size an experiment states can be larger.
@@ -224,8 +224,8 @@ mod tests {
     use crate::message::slice::SliceWork;
     use crate::message::{Blocks, EndUpdate, PlacementForm, PlacementUpdate, Row, Stamp, TaskRange};
 
-    /// Whether a message passes from one actor to another among two schedulers and nodes of one and two cores, with
-    /// 1000 jobs of four tasks.
+    /// Whether a message passes the check in a run of two schedulers, nodes of one and two cores, and 1000 jobs of four
+    /// tasks.
     fn passes(layout: &Layout, from: ActorId, to: ActorId, msg: impl Into<Message>) -> bool {
         msg.into().check(
             from,

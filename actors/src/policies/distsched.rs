@@ -9,7 +9,7 @@
 //! | `config` | the parameters |
 //! | `known` | an open job: the estimate of its use (predictors of CPU, memory and CPU-time), and reports that replace it |
 //! | `load` | the tasks of each node, the risk of more, and sums of independent distributions on a grid |
-//! | `placement` | nodes for the tasks of a job, the nodes as one job sees them, and the expected utility of a placement |
+//! | `placement` | nodes for the tasks of a job, a job's view of the nodes, and the expected utility of a placement |
 
 mod config;
 mod known;
@@ -326,8 +326,8 @@ fn select(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions)
     launches
 }
 
-/// The placement at which all waiting tasks of a job can start, or as many as the nodes that it may use would hold if
-/// idle; `None` if this placement is worth nothing.
+/// A placement of all waiting tasks of a job or, if not even idle nodes would hold all of them, of as many as idle
+/// nodes would hold. `None` if there is no such placement, or it is worth nothing.
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
@@ -353,7 +353,7 @@ fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option
 #[derive(Clone, Copy, Default)]
 struct NodeDemand {
     throttled: bool,
-    /// Whether one of the tasks belongs to a job that can still gain by its deadline.
+    /// Whether one of the tasks belongs to an SLO job that still has a utility by its deadline.
     urgent: bool,
     /// CPU demand of the tasks, cores.
     demand: f64,

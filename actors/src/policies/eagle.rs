@@ -381,8 +381,8 @@ mod tests {
         sent.iter().filter_map(is_probe).collect()
     }
 
-    /// The big partition has two of four nodes. The first one returns a launch, which goes to the other one. When that
-    /// node returns it too, the first one may be tried again.
+    /// The big partition has two of four nodes. A launch on the first one is undeliverable, and goes to the other one.
+    /// When it is undeliverable there too, the first one may be tried again.
     #[test]
     fn a_node_that_could_not_be_reached_gets_long_tasks_again_after_a_while() {
         let mut central = scheduler(&Eagle { big_partition: 0.5, ..Eagle::default() }, 1, 4);

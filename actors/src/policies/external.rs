@@ -4,8 +4,8 @@
 //! handles recovery, and the program chooses the nodes. There are two levels:
 //!
 //! - *central*: one scheduler, asked once an instant; its decisions can take emulated time;
-//! - *actor*: any number of schedulers, and nodes if the program wants, each asked at every input, with timers and
-//!   messages of their own.
+//! - *actor*: any number of schedulers, and nodes if the program wants; each is asked at every input, and has timers
+//!   and messages of its own.
 
 mod actions;
 mod messages;

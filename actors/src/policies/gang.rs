@@ -519,7 +519,7 @@ impl Machine for GangNode {
                             fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
                         }
                         // Orders of the dead scheduler that are still in flight are void, even with a higher number
-                        // than the last one received, because their copies are forgotten here.
+                        // than the last one received, because the scheduler's copies are forgotten here.
                         *slot = GangCore { last: (slot.last.0, u32::MAX), ..GangCore::default() };
                     }
                 }

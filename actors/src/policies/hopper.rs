@@ -3,7 +3,7 @@
 //! The full paper was not available. The protocol follows its abstract and our memory of it. These parts are left out:
 //! the learning of the tail index β, which is a parameter; the factor for the communication of jobs of several phases,
 //! which the emulator does not have (it is one); ε-fairness, for which a scheduler would have to know the number of
-//! jobs of all others (ε is one); and cores kept free for second copies to come.
+//! jobs of all others (ε is one); and cores that are kept free for future second copies.
 
 mod node;
 
@@ -116,7 +116,8 @@ mod tests {
         (node, scheduler)
     }
 
-    /// The jobs to which the node offers its core when the copy of job 0 has ended, if all refuse or have nothing.
+    /// The jobs to which the node offers its core when the copy of job 0 has ended, if all jobs refuse the core or have
+    /// nothing to run.
     fn offers(terms: &Hopper, sizes: &[u32]) -> Vec<(u32, bool)> {
         let (mut node, scheduler) = node(terms, sizes);
         let mut sent = node.ended(JobId(0).task(0).copy(0));
@@ -338,8 +339,8 @@ mod tests {
     }
 
     /// Two jobs have two cores each and want second copies of both tasks. With β = 1.5 their sizes are 8/3, so that job
-    /// 0 takes one core and refuses others. For each node, the table has the group of job 1 that the refusal names: one
-    /// with a copy of another task than the task that the node runs.
+    /// 0 takes one core and refuses others. For each node, the table has the group of job 1 that the refusal names: a
+    /// group with a copy of a task other than the one that the node runs.
     #[test]
     fn a_refusal_names_a_copy_that_the_node_can_run() {
         let mut bench = scheduler(1.5);

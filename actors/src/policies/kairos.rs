@@ -254,8 +254,8 @@ impl DealtNode {
 }
 
 impl NodeRank for DealtNode {
-    /// The number of copies less that of cores, then the measure. A node that gets a task moves to the next level,
-    /// unless it gets no more in this round.
+    /// The number of copies minus the number of cores, then the measure. A node that gets a task thus moves to the next
+    /// level; it has no room if it gets no more tasks in this round.
     fn rank(&self, copies: &[(CopyId, Time)]) -> Option<i64> {
         let level = i64::from(self.count(copies)) - i64::from(self.cores);
         let has_room = !self.served && copies.len() < self.most as usize;

@@ -179,8 +179,9 @@ struct Host {
 }
 
 impl NodeRank for Host {
-    /// The negated sum of two scores from 0 to 100 in whole numbers, as if one more task were bound to the node: what
-    /// stays free of CPU and memory (LeastAllocated), and how evenly they are used (BalancedAllocation).
+    /// The negated sum of two scores, whole numbers from 0 to 100, as if one more task were bound to the node: the
+    /// share of CPU and memory that stays free (LeastAllocated), and the balance between their uses
+    /// (BalancedAllocation).
     fn rank(&self, tasks: &[(CopyId, Time)]) -> Option<i64> {
         if tasks.len() >= self.room as usize {
             return None;

@@ -599,8 +599,8 @@ fn given(run: &Distribution, elapsed: f64, cycle: f64) -> Distribution {
 }
 
 /// The expected run time of a job that has run for `elapsed`, longer than its longest expected run time. The
-/// expectation exceeds the longest by one cycle at first, then by two more, by four more, and so on whenever it is
-/// reached.
+/// expectation exceeds the longest run time by one cycle at first. Whenever it is reached, it grows by two more cycles,
+/// then by four more, and so on.
 fn extended(longest: f64, elapsed: f64, cycle: f64) -> f64 {
     let (mut end, mut step) = (longest + cycle, cycle);
     while end <= elapsed {

@@ -20,9 +20,9 @@ parameters! {
         /// All nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
         together: bool = false,
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
-        /// account for them all the same. This is for periods too short to send all heartbeats. It needs nodes of one
-        /// core, and has no effect on several hosts, between which datagrams can always be lost. The age of information
-        /// is that of the sent heartbeats, and grows while nothing happens at a node.
+        /// reduce the reported waits as time passes. This is for periods too short to send all heartbeats. It needs
+        /// nodes of one core, and has no effect on several hosts, between which datagrams can always be lost. The age
+        /// of information is that of the sent heartbeats, and grows while nothing happens at a node.
         silent: bool = false,
         /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
         /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of

@@ -528,7 +528,7 @@ mod tests {
         let down = client.step(Input::Down { actor: own });
         assert_eq!(sends(&down), [], "no scheduler is left");
         assert_eq!(sends(&client.step(Input::Up { actor: other })), [(other, submit(1))]);
-        // The other scheduler is cut off, so the job goes back to the first, or after a pause if there is no other.
+        // The client's own scheduler is down and the other one is unreachable, so each retry waits for a pause.
         let undelivered = Input::Undelivered { to: other, msg: submit(1) };
         for tries in 2..5000 {
             assert_eq!(sends(&client.step(undelivered)), []);

@@ -84,8 +84,8 @@ impl Lifeguard {
         }
         if self.health > 0 && self.indirect > 0 && timeout.scale(1.0 + NACK_AFTER) >= period {
             return Err(format!(
-                "timeout: {} times as long must be below `period`, {period}, so that negative acknowledgements \
-                 come within it",
+                "timeout: {} times this value must be below `period`, {period}, so that negative acknowledgements \
+                 arrive within a period; lower it",
                 1.0 + NACK_AFTER
             ));
         }

@@ -25,8 +25,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         (0..count).for_each(|index| self.ready(job.task(index).copy(attempt), tasks, fx));
     }
 
-    /// A task needs a node: its job arrived, or the node that had it is gone. The rule [launches](OpenTasks::launch)
-    /// this copy of it now or later.
+    /// A task needs a node, because its job arrived or the task lost its node. The rule [launches](OpenTasks::launch)
+    /// this copy of the task now or later.
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>);
 
     /// Called after every input, once all copies that the input made ready are known.

@@ -75,7 +75,7 @@ impl Exchange {
         }
         let pulls = matches!(self, Self::Periodic(Periodic { push: None, .. }));
         if pulls && layout.gossip().is_some_and(|group| group.makes_updates(group.source())) {
-            return Err("members do not ask the source: let updates arise at members, or push too".into());
+            return Err("members pull only from members: let updates arise there, or use push-pull".into());
         }
         let most = layout.gossip().map_or(u32::MAX, |group| group.most_degree().max(1));
         if fan_out <= most {

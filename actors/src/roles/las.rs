@@ -1,9 +1,9 @@
 //! Least attained service on one node: cores, and copies that wait or are suspended (Kairos, section 3.2, algorithm 1).
 //!
 //! A newcomer takes a free core, or the core of the running copy with the most attained service; this copy is suspended
-//! with its progress. A copy that ends leaves its core to the waiting copy with the least. While copies wait, a core
-//! compares them with its own copy at the end of every quantum. The discipline sends orders to the workers; the machine
-//! that contains it forwards the workers' answers and the discipline's ticks.
+//! with its progress. A copy that ends leaves its core to the waiting copy with the least attained service. While
+//! copies wait, a core compares them with its own copy at the end of every quantum. The discipline sends orders to the
+//! workers; the machine that contains it forwards the workers' answers and the discipline's ticks.
 //!
 //! Service is measured in time on a core, which a node can measure, or in work done, which its workers must report. In
 //! the second case the node asks its workers before each decision, and they answer within the same instant.

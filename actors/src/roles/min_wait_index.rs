@@ -223,8 +223,8 @@ fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32
 mod tests {
     use super::*;
 
-    /// The minimum equals that of a scan of the whole table, after every kind of change, at sizes near those of the
-    /// levels.
+    /// The minimum equals the minimum of the whole table after every kind of change, for numbers of nodes around the
+    /// sizes of the levels.
     #[test]
     fn the_minimum_equals_the_minimum_of_a_full_scan() {
         for nodes in [1, 2, 15, 16, 17, 255, 256, 257, 5000] {

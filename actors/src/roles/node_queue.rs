@@ -36,8 +36,8 @@ impl Rank {
 /// The key of an entry without a rank, which sorts after all others.
 const IN_TURN: (Span, Time) = (Span::MAX, Time::MAX);
 
-/// The data that order an entry, in half a cache line, because the choice of the next entry reads them for the whole
-/// queue.
+/// The sort data of an entry. They fill half a cache line, because the choice of the next entry reads the data of the
+/// whole queue.
 #[derive(Clone, Copy, Debug)]
 struct RankedEntry {
     key: (Span, Time),

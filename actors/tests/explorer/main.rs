@@ -4,16 +4,16 @@
 //! explored completely. Jobs have no preferred nodes, nodes are not shared, and nothing pauses.
 //!
 //! From each state that a policy can reach, every job must finish once no further faults happen. It must finish exactly
-//! once and with all its tasks, even while a node stays down that others can replace. No message may be unexpected
-//! without a fault. No core may get two copies, no copy may begin twice or without end, and no machine may panic. A
-//! last job, which arrives when all others have finished and needs all cores, meets the state that they left.
+//! once and with all its tasks, even if a node that others can replace stays down. No message may be unexpected without
+//! a fault. No core may get two copies, no copy may begin twice or without end, and no machine may panic. A last job,
+//! which arrives when all others have finished and needs all cores, meets the state that they left.
 //!
-//! Without a fault, nodes never get more copies than they may have, where the policy limits them (Kairos: N + Q), a
-//! master of Pigeon gives copies to idle workers only, and a cache of expected waits is empty when all jobs have ended
-//! and all messages have arrived; where Murmuration loses no update with its sender, this holds after faults too.
+//! Without a fault, further conditions hold. Nodes never get more copies than the policy allows (Kairos: N + Q). A
+//! master of Pigeon gives copies to idle workers only. A cache of expected waits is empty when all jobs have ended and
+//! all messages have arrived; if Murmuration loses no update with its sender, this holds after faults too.
 //!
-//! In groups that gossip, once faults end and a few seconds have passed, every member that is up has the updates of
-//! before that time, and holds others dead if and only if they are down.
+//! In groups that gossip, once faults end and a few seconds have passed, every live member has all updates from before
+//! that time, and holds others dead if and only if they are down.
 //!
 //! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is
 //! printed as a table of the shortest history, and as lines for `HISTORIES`, which repeat it.

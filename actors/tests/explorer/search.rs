@@ -102,8 +102,8 @@ pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
 /// States known to be good: whether a node stays down, and the identity of the state.
 pub(crate) type Good = BTreeSet<(bool, u64)>;
 
-/// Runs a copy of a state without further faults. Every job must finish, then one more, and no copy may be left. A node
-/// that is down comes back at once, and in a second run only when all jobs have finished. States that meet these
+/// Runs a copy of a state without further faults. Every job must finish, then the last job, and no copy may be left. A
+/// node that is down comes back at once, and in a second run only when all jobs have finished. States that meet these
 /// conditions are added to `good`.
 pub(crate) fn finish(from: &World<'_>, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
     if from.lacks_node() {

@@ -43,7 +43,7 @@ struct EvictedFrom {
 }
 
 /// Time for which a job avoids a node that has evicted one of its tasks; each further eviction on the node doubles it.
-/// The thesis does not avoid nodes.
+/// In the thesis jobs avoid no nodes.
 const AVOIDED: Span = Span::from_secs(60);
 
 /// Largest number of doublings of [`AVOIDED`].

@@ -115,7 +115,7 @@ impl Vocabulary {
         let mut payload = PayloadWriter::default();
         for (field, value) in kind.fields.iter().zip(values) {
             payload = put(*field, value, payload, bounds)
-                .map_err(|why| format!("in its message `{name}`: {value} is no {field:?}{why}"))?;
+                .map_err(|why| format!("in its message `{name}`: {value} is not a valid {field:?}{why}"))?;
         }
         Ok(Custom::new(kind.number, kind.class, payload).into())
     }

@@ -7,8 +7,9 @@
 //! The copy lacks updates that the scheduler sent before its crash and that had not reached the copied scheduler. The
 //! restarted scheduler expects too little work at their nodes until these restart or, with `repair`, report.
 //!
-//! The scheduler counts as up from its restart on, so jobs that arrive before it has a cache wait; in the paper it
-//! joins only afterwards. Like updates, a request for the cache waits while the scheduler places a job.
+//! Clients regard the scheduler as up from its restart on, so jobs that arrive before it has a cache wait. In the paper
+//! the scheduler joins only when it has a cache. Like updates, a request for the cache waits while the scheduler places
+//! a job.
 
 use super::cache::{Cache, changes};
 use super::disseminator::others;
@@ -97,9 +98,9 @@ impl MurmurationRule {
 }
 
 impl Cache {
-    /// The parts of an answer: the expected work and the time of the last restart of every node, and the contained
-    /// updates of every sender, `own` for this scheduler itself. Times of `wait = "clock"` do not add up, so updates
-    /// that were applied out of order are then subtracted only approximately.
+    /// The parts of an answer: for every node its expected work and the time of its last restart, and for every origin
+    /// the updates that the copy contains (`own` for this scheduler). With `wait = "clock"` times do not add up, so
+    /// updates that were applied out of order are subtracted only approximately.
     fn copy(&self, epoch: u32, own: u32, fx: &Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];

@@ -3,7 +3,7 @@
 //!
 //! Updates travel as streams or, where the policy says so, as rumours: datagrams, which can be lost and may be
 //! forwarded. Each origin numbers its updates, so that those contained in a copied cache are not applied twice: the
-//! upper byte of a number is the origin's epoch, the rest counts.
+//! upper byte of a number is the origin's epoch, and the rest is a counter.
 
 use serde::{Deserialize, Serialize};
 

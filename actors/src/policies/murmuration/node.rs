@@ -1,8 +1,9 @@
 //! The node manager, which serves its tasks and sends an update when a task ends (section 4.1).
 //!
-//! Tasks wait in one queue, oldest job first (FCFS) or shortest task first (STF, section 4.2), for cores that run each
-//! to its end. The oldest job is the one that arrived first, as the prototype orders by creation (section 5.1); section
-//! 4.2 has the order in which tasks arrive at the node. With least attained service (ours) none waits for a core.
+//! Tasks wait in one queue, oldest job first (FCFS) or shortest task first (STF, section 4.2), for cores, which run
+//! each task to its end. The oldest job is the one that arrived first, as the prototype orders by creation (section
+//! 5.1); section 4.2 uses the order in which tasks arrive at the node instead. With least attained service (ours) no
+//! task waits for a core.
 
 use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::Disseminator;

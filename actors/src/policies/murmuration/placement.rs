@@ -111,7 +111,7 @@ impl MurmurationRule {
     }
 
     /// Lines 12 and 13 for all tasks of a job (section 4.1, Batched Resource Updates), in pairs of the same decision
-    /// time, since receivers judge each pair by its time.
+    /// time, because receivers accept or ignore each pair by its decision time.
     fn announce_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let (mut form, unannounced) = (PlacementForm::Batch, std::mem::take(&mut self.unannounced));
         for placed in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {

@@ -29,8 +29,8 @@ parameters! {
         /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
         #[default]
         Batch,
-        /// Groups of `group` tasks, each on the same number of random servers with d reservations for each, bound late,
-        /// as in the latin-square paper's simulator.
+        /// Groups of `group` tasks, bound late. Each group has `group` random servers, with d reservations on each, as
+        /// in the latin-square paper's simulator.
         Pairs,
         /// d samples for each task, which is bound at once to the shortest queue (power of d choices).
         PerTask,

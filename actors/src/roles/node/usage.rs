@@ -157,7 +157,7 @@ impl UsageTable {
 /// Number of launches of a task after which its copies are evicted last.
 const VERY_OFTEN: u32 = 256;
 
-/// The message that a copy which began at `began` is evicted at `now`; `alone` says that no other copy runs.
+/// The report that a copy, begun at `began`, is evicted at `now`; `alone` says that no other copy runs on the node.
 pub(super) fn evicted(copy: CopyId, (began, now): (Time, Time), alone: bool) -> Contention {
     Contention::Evicted { copy, age_ms: now.since(began).whole_millis(), alone }
 }

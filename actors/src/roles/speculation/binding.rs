@@ -77,8 +77,8 @@ pub trait NodeBinding: Clone + Debug + Send + 'static {
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace>;
 
-    /// The answer to a node that holds a core for a group of a job, and the copy that it carries, if any. `needed` says
-    /// whether a copy of a task is needed, and whether the node suits a backup of it.
+    /// The answer to a node that holds a core for a group of a job, and the copy that it carries, if any. For a task,
+    /// `needed` returns whether a copy is needed and whether the node suits a backup.
     fn claimed(
         &mut self,
         _node: ActorId,

@@ -86,7 +86,7 @@ pub trait Rule: DynClone + Debug + Send {
     /// Called when a copy on a node has progressed by `gain` billionths; `gain` is negative if the copy was stopped.
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
-    /// Called when a task of a job of a class finished, with the time since the first of its present copies was sent.
+    /// Called when a task of a job of this class finished, the time `after` the first of its current copies was sent.
     fn finished(&mut self, _class: u8, _after: Span) {}
 }
 

@@ -10,8 +10,8 @@ use super::{Failure, Flying, Health, LAST, Row, Setting, World, hash_of};
 /// One possible next event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Move {
-    /// The message in flight with this number arrives; if it was undeliverable, it returns before the peer timeout,
-    /// since its receiver restarted.
+    /// The message in flight with this index arrives. An undeliverable message returns to its sender instead, before
+    /// the peer timeout, because its receiver restarted.
     Deliver(usize),
     /// An undeliverable message returns to its sender after the peer timeout.
     Return(usize),

@@ -70,8 +70,8 @@ fn missed_updates_are_sent_again() {
     assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, update), (dead, later.1)]);
 }
 
-/// A node that is back before its crash was detected gets tasks sent before the crash. Neither these tasks nor
-/// their ends count any more.
+/// A node that is back before its crash was detected gets tasks sent before the crash. Neither these tasks nor their
+/// ends change the cache.
 #[test]
 fn messages_from_before_a_crash_leave_the_cache_unchanged() {
     let layout = Layout::new(1, 0, [1]);
@@ -93,8 +93,8 @@ fn messages_from_before_a_crash_leave_the_cache_unchanged() {
     }
 }
 
-/// The tasks of a job are announced together when the last is placed, but each is judged by its own decision time.
-/// Placements on a node that crashed in between do not count.
+/// The tasks of a job are announced together when the last is placed, but each is accepted or ignored by its own
+/// decision time. Placements on a node that crashed in between are ignored.
 #[test]
 fn each_task_of_a_batch_is_judged_by_its_own_decision_time() {
     let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
