@@ -87,7 +87,7 @@ fn quoted(line: &str) -> String {
 }
 
 impl Programs {
-    /// Begins without programs.
+    /// No programs run at first; `launcher` starts them.
     pub fn new(launcher: Arc<dyn Launcher>) -> Self {
         Self { launcher, open: Mutex::default(), failure: Arc::default() }
     }

@@ -145,7 +145,7 @@ parameters! {
     Scaled {
         /// The smallest value (Pareto) or the 63 % point (Weibull).
         scale: T,
-        /// Tail exponent.
+        /// Tail exponent (Pareto) or shape parameter (Weibull).
         shape: f64,
     }
     /// Parameters of a mixture of exponentials.

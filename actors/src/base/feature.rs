@@ -17,11 +17,11 @@ pub enum Feature {
     LogicalName,
     /// The queue, partition or group to which the job was submitted.
     Queue,
-    /// The program.
+    /// The program that the job runs.
     Application,
-    /// The priority.
+    /// The job's priority.
     Priority,
-    /// The scheduling class.
+    /// The job's scheduling class.
     Class,
     /// The number of tasks, nodes or processors.
     Size,

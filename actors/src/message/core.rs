@@ -19,7 +19,7 @@ pub enum Core {
     Resume {
         /// The copy.
         copy: CopyId,
-        /// Remaining work.
+        /// Remaining work, in reference-core time.
         left: Span,
     },
     /// Stop the running copy and forget its progress. The worker is idle at once.
@@ -41,7 +41,7 @@ pub enum Core {
     Suspended {
         /// The copy.
         copy: CopyId,
-        /// Remaining work.
+        /// Remaining work, in reference-core time.
         left: Span,
     },
     /// Query of the progress of the running copy. A worker that does not run it does not answer.

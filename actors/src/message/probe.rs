@@ -65,7 +65,7 @@ pub enum Probe {
     Length {
         /// The task to be placed.
         task: TaskId,
-        /// The queue-length metric.
+        /// The length of the queue; negative if cores are free.
         length: i32,
     },
 }
@@ -105,7 +105,7 @@ pub enum Steal {
         /// Whether the reservation repairs a loss.
         repair: bool,
     },
-    /// An empty answer.
+    /// The answer of a node without reservations to give.
     Nothing,
 }
 

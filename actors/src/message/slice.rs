@@ -9,7 +9,7 @@ use crate::base::{CopyId, JobId};
 /// The work of a core in a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SliceWork {
-    /// The core rests.
+    /// The core runs no copy in this slice.
     Rest,
     /// The core runs a copy that it was not ordered to run before.
     Begin(CopyId),

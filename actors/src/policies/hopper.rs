@@ -31,9 +31,10 @@ parameters! {
         beta: f64 = 1.5 => 1.0..=2.0,
         /// Time for which a copy runs before it can be a straggler, as in LATE.
         running: Span = Span::from_secs(60),
-        /// SlowNodeThreshold of LATE.
+        /// SlowNodeThreshold of LATE: the quantile of nodes, by work done, below which a node gets no backups.
         slow_node: f64 = 0.25 => 0.0..=1.0,
-        /// SlowTaskThreshold of LATE.
+        /// SlowTaskThreshold of LATE: the quantile of a job's tasks, by progress per second, below which a task is
+        /// backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,
         /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job.
         report: Span = Span::from_secs(3),

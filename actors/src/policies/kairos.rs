@@ -311,7 +311,7 @@ impl DealtNodes {
     }
 }
 
-/// A node manager.
+/// A node manager of Kairos.
 #[derive(Clone, Debug)]
 struct KairosNode {
     las: Las,

@@ -158,7 +158,7 @@ struct Relay {
     acknowledged: bool,
 }
 
-/// A member.
+/// A member of a group, which detects failures of the others.
 #[derive(Clone, Debug)]
 pub struct Detector {
     group: Arc<GossipGroup>,

@@ -358,7 +358,7 @@ struct Container {
     pub leaf: usize,
 }
 
-/// A node.
+/// A node and its containers, as far as the resource manager knows.
 #[derive(Clone, Debug)]
 struct ContainerHost {
     /// The node's containers, in the order in which they were given.

@@ -91,9 +91,9 @@ pub struct BacklogReport {
 /// Updates, and the copying of caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Gossip {
-    /// Scheduler → schedulers: Update(+).
+    /// Scheduler → schedulers: work was added by a placement; Update(+) in the paper.
     Placed(PlacementUpdate),
-    /// Node → schedulers: Update(−).
+    /// Node → schedulers: work was removed by the end of a task; Update(−) in the paper.
     Ended(EndUpdate),
     /// `Ended` as a rumour.
     EndedRumour(EndUpdate),

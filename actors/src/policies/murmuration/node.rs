@@ -27,7 +27,7 @@ pub(super) struct HeldTask {
     counts_from: Time,
 }
 
-/// A node manager.
+/// A node manager of Murmuration.
 #[derive(Clone, Debug)]
 pub(super) struct MurmurationNode {
     /// The value by which tasks are ordered; `None` for the age of their job alone.

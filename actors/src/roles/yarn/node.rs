@@ -30,7 +30,7 @@ enum Held {
     Leaving(HeldCopy),
 }
 
-/// A node manager.
+/// A node manager of YARN.
 #[derive(Clone, Debug)]
 pub struct ContainerNode {
     cores: Box<[Held]>,

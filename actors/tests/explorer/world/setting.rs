@@ -9,7 +9,7 @@ use volary_actors::policies::PolicySpec;
 
 use crate::common::group;
 
-/// A kind of world.
+/// The parameters of a kind of world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
