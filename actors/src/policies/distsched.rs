@@ -44,8 +44,8 @@ impl Policy for DistSched {
         tasks from similar jobs that have ended. Each cycle it places one waiting job after the other, the one \
         with the highest expected utility first. A task goes to the node on which memory and CPU are least likely to \
         be over-allocated, and among equals to the fullest node. The expected utility of a job is the probability that \
-        none of its tasks is evicted times the expected utility of the end of its last task; the CPU of a task \
-        depends on the other tasks of its node. Observed use that is constantly above the expected use replaces it, and \
+        none of its tasks is evicted times the expected utility of the end of its last task; the CPU of a task depends \
+        on the other tasks of its node. Observed use that is constantly above the expected use replaces it, and \
         best-effort tasks are preempted on nodes that throttle SLO tasks.\n\
         Actual, Point and Request are { estimates = \"actual\" }, \"point\" and \"request\", each with { over = \
         \"never\", observe = false, preempt = false }; DistMax, ActualMax and PointMax have of = \"max\". NoDist is { \

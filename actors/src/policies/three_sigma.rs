@@ -100,7 +100,7 @@ impl Policy for ThreeSigma {
         Each cycle it plans the starts of waiting jobs over a window of slots so that their expected utility is \
         largest: an SLO job is worth something until its deadline, a best-effort job less the later it starts. In each \
         slot the cores of a job count with the probability that it still runs then. Jobs that start now are launched, \
-        all tasks together on free cores; the other jobs are planned again. Best-effort jobs are preempted if that pays.\n\
+        all tasks together on free cores; the other jobs are planned again. Best-effort jobs are preempted if it pays.\n\
         PointPerfEst is { estimates = \"perfect\", over = \"never\" }, PointRealEst { estimates = \"point\", over = \
         \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A job \
         with more tasks than there are live cores runs as many tasks at a time as there are cores.";
