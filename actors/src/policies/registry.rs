@@ -291,7 +291,7 @@ mod tests {
         );
         assert!(error("sparrow = { probe_ratio = inf }").contains("not a finite number"));
         assert!(error("sparow = {}").starts_with("unknown variant `sparow`, expected one of `latin-square`"));
-        assert!(error("random = {}\nsparrow = {}").contains("two policies"));
+        assert!(error("random = {}\nsparrow = {}").contains("write `random` or `sparrow`, not both"));
     }
 
     #[test]
