@@ -82,7 +82,7 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     let RecordOptions { lasting, window, .. } = options;
     if *window < SHORTEST || window > lasting {
         return Err(anyhow!(
-            "--window {window}: write a time from {SHORTEST} to that of the recording, {lasting}"
+            "--window {window}: write a time from {SHORTEST} to {lasting}, the length of the recording"
         ));
     }
     if lasting.0 / window.0 * cpus.len() as u64 > MOST {

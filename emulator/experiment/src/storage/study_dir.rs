@@ -370,7 +370,7 @@ fn table_name(kind: TableKind) -> String {
 /// Writes the files that are made from runs, each on the next free processor.
 fn write_final_files(root: &Path, runs: &RunStore, study: &Study, render: Render) -> Result<(), Error> {
     say_others(root, runs, study);
-    let labels = Labels::of(study);
+    let labels = &Labels::of(study);
     // Files that take one processor come first.
     let mut files: Vec<Box<dyn Fn() -> Result<(), Error> + Sync + '_>> = vec![
         Box::new(|| render(study).write(root)),
@@ -379,7 +379,7 @@ fn write_final_files(root: &Path, runs: &RunStore, study: &Study, render: Render
         Box::new(|| write_claims(root, study)),
     ];
     for &kind in TableKind::ALL {
-        files.push(Box::new({ let labels = &labels; move || write_table(kind, root, labels, study) }));
+        files.push(Box::new(move || write_table(kind, root, labels, study)));
     }
     parallel::map(0..files.len(), |file| files[file]()).into_iter().collect::<Result<(), Error>>()?;
     // Removes copied failures of runs that have finished since.

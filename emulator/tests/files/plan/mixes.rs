@@ -85,7 +85,7 @@ const MISTAKES: &str = r#"
 [[policy]] => [service]\ndemand = "1s"\n[[policy]] | e.toml:27:10 | `service.demand`: the stages of a mix | leave the key out
 stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => stages = [] | e.toml:23:10 | class[1].stages`: 0 stages | write for example
 weight = 1.5 => weight = -1.5 | e.toml:22:10 | at least zero, not -1.5 | a share such as 0.3
-alone = "4s" => alone = "0s" | e.toml:18:9 | against 0 has no value | or leave it out
+alone = "4s" => alone = "0s" | e.toml:18:9 | slowdown over 0 is undefined | or leave it out
 name = "single" => name = "pair" | e.toml:21:8 | two classes are called `pair` | another name
 name = "single" => name = "1 s" | e.toml:21:8 | is not a valid class name | letters, digits
 name = "single"\n => | e.toml:20: | `workload.mix.class[1]` lacks `name` | add `name = …`
