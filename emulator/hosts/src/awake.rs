@@ -4,8 +4,8 @@
 //! milliseconds on virtual machines and delays all work of the processor. Linux can limit this latency: a process
 //! writes the maximum in microseconds to `/dev/cpu_dma_latency`, and the limit holds for all processors while the file
 //! is open (`Documentation/power/pm_qos_interface.rst`). With a limit of zero, processors poll instead of sleeping,
-//! which costs power. `cyclictest` does the same. The limit ends at the latest with the process, whose end closes the
-//! file.
+//! which costs power. `cyclictest` does the same. The limit never outlives the process, because the kernel then closes
+//! the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

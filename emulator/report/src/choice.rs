@@ -17,7 +17,7 @@ pub const AIMS: [(&str, Reading); 2] = [
     ("shortest 99th percentile", |s| s.times.response_s.p99),
 ];
 
-/// Largest factor relative to the best policy at which a policy counts as close.
+/// Maximum factor relative to the best policy at which a policy is close to the best.
 pub const CLOSE: f64 = 1.1;
 
 /// The best policy of one cell.
@@ -30,8 +30,8 @@ pub struct Choice {
     /// Other policies that do not differ significantly from the best: the 95 % interval of the paired difference
     /// contains zero. Empty for a single replication.
     pub ties: Vec<usize>,
-    /// Mean of each policy relative to that of the best. `None` for a policy that was not run here, or that left jobs
-    /// unfinished: its percentiles would leave out its slowest jobs.
+    /// Mean of each policy relative to the mean of the best. `None` for a policy that was not run here, or that left
+    /// jobs unfinished, because its percentiles would leave out its slowest jobs.
     pub factors: Vec<Option<f64>>,
 }
 
@@ -120,12 +120,11 @@ pub fn standings(study: &Study, policies: &[&str], metric: Reading) -> Vec<Stand
     standings
 }
 
-/// Limit on the characters of a policy's name in a ranking.
+/// Maximum length of a policy's name in a ranking, characters.
 const NAME: usize = 30;
-/// Number of cells above which a study counts as wide: only the first few cells are shown, with a ranking over all
-/// cells.
+/// Number of cells above which a study is wide: only the first few cells are shown, with a ranking over all cells.
 const MOST_CELLS: usize = 40;
-/// Number of cells that are shown of a wide study.
+/// Number of cells of a wide study that are shown.
 const FEW_CELLS: usize = 3;
 
 /// Number of cells of a study that are shown with a table.
@@ -145,15 +144,15 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
         "… and {more} more cells: `volary report` shows every cell on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
-        says.push(format!("DEGRADED: {} there departed from the experiment", plural(degraded, "run")));
+        says.push(format!("DEGRADED: {} not shown departed from the experiment", plural(degraded, "run")));
     }
     if injected > 0 {
-        says.push(format!("INJECTED: interference was injected into {} there", plural(injected, "run")));
+        says.push(format!("INJECTED: {} not shown had injected interference", plural(injected, "run")));
     }
     let unequal = others.iter().filter_map(CellGroup::unequal).collect::<Vec<_>>();
     if let Some(first) = unequal.first() {
         let cells = plural(unequal.len() as u64, "cell");
-        says.push(format!("UNEQUAL: {cells} name no best policy; for example, {first}"));
+        says.push(format!("UNEQUAL: no best policy is named in {cells}; for example, {first}"));
     }
     for said in says {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
@@ -301,7 +300,7 @@ mod tests {
             let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
             run.summary.fidelity = Some(volary_experiment::fidelity::fixture::degraded());
             let text = table::text(&study, &TableStyle::default());
-            assert!(text.contains("DEGRADED: 1 run there departed from the experiment"), "{text}");
+            assert!(text.contains("DEGRADED: 1 run not shown departed from the experiment"), "{text}");
         }
     }
 }

@@ -24,8 +24,8 @@ pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> S
     out
 }
 
-/// A remark on a claim whose trace was not found: its verdict is on the jobs of a generator, or it was not tested, and
-/// the remark states the verdict on these jobs. `None` if no trace was replaced.
+/// A remark on a claim whose trace was replaced by the jobs of a generator, with the verdict on these jobs if the claim
+/// itself was not tested. `None` if no trace was replaced.
 pub(super) fn on_generated(claim: &ClaimResult) -> Option<String> {
     if let Some(verdict) = claim.on_generated() {
         return Some(format!("on the jobs of a generator, in place of the trace: {}", verdict.word()));
@@ -46,7 +46,7 @@ pub(super) fn changed(keys: &[&str]) -> String {
     format!("; of the experiment as changed by --set {}", keys.join(" --set "))
 }
 
-/// Limit on the findings of a claim that are shown.
+/// Maximum number of findings shown per claim.
 const FINDINGS: usize = 40;
 /// Beginning of a finding without numbers.
 const NOT_MEASURED: &str = "not measured";
@@ -144,7 +144,7 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{}: {numbers}{noise}{generated}{degraded}{injected}", verdict(holds))
         }
         None if value["stand_in"] == true => format!(
-            "{}{numbers}{noise}, but a generator replaces the trace that the claim is about, which was not found: \
+            "{}{numbers}{noise}, but on the jobs of a generator, because the trace of the claim was not found: \
              name its folder in VOLARY_TRACES",
             value["on_generated"].as_bool().map_or_else(String::new, |holds| format!("{}: ", verdict(holds)))
         ),
@@ -153,7 +153,7 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{numbers} is no trend: at least two values of the key must be measured")
         }
         None => {
-            let why = if why.is_empty() { "a side has no number" } else { &why };
+            let why = if why.is_empty() { "one side has no number" } else { &why };
             format!("{NOT_MEASURED}: {why}")
         }
     }
@@ -337,7 +337,7 @@ mod tests {
         };
         assert!(said(&[]).contains("the claim applies to no cell of this run"));
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
-        assert!(sides.contains("a < b: not measured: a side has no number"), "{sides}");
+        assert!(sides.contains("a < b: not measured: one side has no number"), "{sides}");
         let why =
             said(&[json!({"left": null, "right": null, "holds": null, "why": ["`c` was not run", "x"]})]);
         assert!(why.contains("a < b: not measured: `c` was not run, x"), "{why}");
@@ -358,7 +358,7 @@ mod tests {
         let trend = json!({"along": [[1, 0.5], [2, null]], "holds": true, "unit": "share", "degraded": true});
         assert_eq!(finding(&trend).replace('\u{202f}', " "), "holds: 1: 50.0 %; 2: –, on a degraded run");
         let generated = json!({"left": 1.0, "right": 2.0, "holds": null, "stand_in": true});
-        assert!(finding(&generated).contains("a generator replaces the trace"));
+        assert!(finding(&generated).contains("but on the jobs of a generator"));
     }
 
     #[test]

@@ -59,8 +59,8 @@ impl SummaryColumn {
     }
 
     /// Labels of the policies with the best mean, if larger or smaller values are better. Empty if all means are equal,
-    /// if policies cannot be [ranked](CellGroup::is_ranked), or if the best policy is not significant: the 95 %
-    /// interval of the paired difference contains zero.
+    /// if policies cannot be [ranked](CellGroup::is_ranked), or if the lead of the best policy is not significant (the
+    /// 95 % interval of the paired difference contains zero).
     pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
         let sign = match self.metric.better {
             Better::Less => 1.0,
@@ -190,7 +190,7 @@ impl FromStr for PickedColumn {
             let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
             Some((column, text.get(..class.len())?)) // as the user wrote it
         });
-        // A column name may contain a dot, such as `p99.9`: the longest name that matches counts.
+        // A column name may contain a dot, such as `p99.9`, so the longest matching name is used.
         match of_class.max_by_key(|(column, _)| column.name().len()) {
             Some((column, class)) if column.metric.by_class => {
                 Ok(Self { class: Some(class.to_owned()), column })
@@ -285,7 +285,7 @@ impl FromStr for ChartNumber {
 /// The argument that lists all columns, given instead of a column's name.
 pub const ASKED: &str = "help";
 /// The remedy for an unknown column.
-const HELP: &str = "`help` in its place lists all columns";
+const HELP: &str = "`help` instead of a name lists all columns";
 
 /// All columns with their meanings, by group.
 pub fn help() -> String {

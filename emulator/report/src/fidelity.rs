@@ -52,7 +52,7 @@ fn worst(certificates: &[&Certificate]) -> String {
     };
     let cores = real_cores(certificates).map_or_else(String::new, |cores| format!("; {cores}"));
     format!(
-        "99 % of deliveries within {deliveries}, {share} later than {late}; of copies' ends within {work}{timer}; processors {busy} busy{cores}"
+        "99 % of deliveries within {deliveries}, {share} later than {late}; 99 % of ends of copies within {work}{timer}; processors {busy} busy{cores}"
     )
 }
 

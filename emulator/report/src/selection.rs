@@ -25,7 +25,7 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Keeps only the selected policies and cells of a study. Keys with a selected value no longer count as swept.
+    /// Keeps only the selected policies and cells of a study. Keys with a selected value are no longer swept.
     ///
     /// # Errors
     /// When an option names a policy, key or value that the study lacks.
@@ -103,8 +103,8 @@ fn keep_cells(study: &mut Study, key: &str, wanted: &[&str]) -> Result<(), Selec
     Ok(())
 }
 
-/// The value that a text names: the value with this text, where numbers and durations are compared by value. Without
-/// such a value, the only value that ends with these words, so that the parameter of a distribution is enough.
+/// The value that a text names: the value with this text (numbers and durations are compared by value), else the only
+/// value that ends with these words. For a distribution, its parameter is thus enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();

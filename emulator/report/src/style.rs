@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use super::columns::PickedColumn;
 
-/// Whether verdicts may use colour.
+/// Whether text may use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Style {
     /// Colours and bold for a terminal.

@@ -567,7 +567,7 @@ mod tests {
     fn an_unknown_column_is_refused_and_the_nearest_name_suggested() {
         let error = |name: &str| name.parse::<PickedColumn>().unwrap_err();
         assert!(error("regrett").contains("did you mean `regret`?"), "{}", error("regrett"));
-        assert!(error("xyz").contains("no column is named `xyz`: `help` in its place"), "{}", error("xyz"));
+        assert!(error("xyz").contains("no column is named `xyz`: `help` instead"), "{}", error("xyz"));
         assert!(error("values.queue.mean").contains("claims can use it"), "{}", error("values.queue.mean"));
         assert!(error("short.wasted").contains("classes of jobs have no column `wasted`"));
         let tail: PickedColumn = "my.class.p99.9".parse().unwrap();

@@ -51,7 +51,7 @@ fn name(trace: &Description) -> String {
     trace.file.file_name().unwrap_or(trace.file.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The table of the characteristics in Table 3.1 of the thesis.
+/// The table of the characteristics in Table 3.1 of Park's thesis.
 fn table(comparison: &TraceComparison) -> Markup {
     html! {
         section {
@@ -209,7 +209,7 @@ impl Charts<'_> {
         plot(title, x, PlotAxis::new(label, AxisScale::Log, TickUnit::Number), series)
     }
 
-    /// A chart of outcomes, with a bar per trace that states them.
+    /// A chart of outcomes, with a bar for each trace that records outcomes.
     fn outcomes(&self, title: &str, of: fn(&OutcomeShare) -> f64) -> Option<Markup> {
         let names = Outcome::ALL.map(Outcome::name);
         let kind = |outcome: &str| Hue::Kind(names.iter().position(|known| *known == outcome).unwrap_or(0));
@@ -227,7 +227,7 @@ impl Charts<'_> {
         (!bars.is_empty()).then(|| stacked(title, TickUnit::Share, &bars, &legend).in_page())
     }
 
-    /// A chart of mean gaps and durations of periods relative to those of the whole trace.
+    /// A chart of the mean gap and the mean duration of each period, relative to the means of the whole trace.
     fn periods(&self, title: &str, of: fn(&Description) -> &[Period]) -> Option<Markup> {
         let line = |trace: &Description, label, colour, value: fn(&Period) -> f64| {
             let points = of(trace).iter().map(|period| (f64::from(period.number), value(period))).collect();
@@ -238,7 +238,7 @@ impl Charts<'_> {
             [gap, line(trace, format!("{name}, duration"), 2 * at + 1, |period| period.duration)]
         };
         let series = self.named().flat_map(both).collect();
-        let y = PlotAxis::new("mean over that of the trace", AxisScale::Linear, TickUnit::Number);
+        let y = PlotAxis::new("mean relative to the whole trace", AxisScale::Linear, TickUnit::Number);
         plot(title, PlotAxis::new("number", AxisScale::Linear, TickUnit::Number), y, series)
     }
 }

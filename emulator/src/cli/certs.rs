@@ -44,7 +44,7 @@ fn summary(issued: &Issued) -> String {
     }
     let _ = writeln!(
         text,
-        "copy each host's folder to it and start `volary agent --listen ADDR --identity FOLDER`;"
+        "copy each host's folder to that host and start `volary agent --listen ADDR --identity FOLDER`;"
     );
     let _ = writeln!(text, "then `volary run EXPERIMENT --runtime hosts --hosts {}`", issued.hosts.display());
     text

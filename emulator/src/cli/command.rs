@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     main_with(Registry::ours())
 }
 
-/// The `volary` program with another registry of policies, for all commands and, on hosts, its agents.
+/// The `volary` program with another registry of policies, which all commands use, including `volary agent`.
 ///
 /// ```no_run
 /// # use volary_actors::policies::{Registry, random::Random as Own};
@@ -96,11 +96,11 @@ pub fn main_with(registry: Registry) -> ExitCode {
     }
 }
 
-/// The signal that a write beyond the limit on the size of files raises, on Linux except MIPS, on macOS and the BSDs.
+/// The signal that a write beyond the file size limit raises on Linux (except MIPS), macOS and the BSDs.
 const SIGXFSZ: i32 = 25;
 
-/// Makes a write beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
-/// handler, the signal would end the process without a message.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with an error that is reported. Without a handler, the
+/// signal would end the process without a message.
 fn notice_limits() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _entered = runtime.enter();
@@ -209,7 +209,7 @@ fn is_broken(error: &StudyError) -> bool {
     }
 }
 
-/// Whether the reader of volary's output closed it; this is not an error.
+/// Whether the reader of volary's output closed the pipe; this is not an error.
 fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }

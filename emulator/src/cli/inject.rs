@@ -200,7 +200,7 @@ fn text(done: &Injected) -> String {
     let until = number::seconds(until.as_secs_f64());
     let effect = effect.map_or_else(String::new, |effect| {
         let (degraded, throughput) = (number::percent(effect.degraded), number::percent(effect.throughput));
-        format!("; its slots degraded {degraded} of the time, which left {throughput} of their work")
+        format!("; degraded for {degraded} of the time, which left {throughput} of the work")
     });
     format!("{host}: cores {cores} from {from} to {until}: {why}{effect}\n")
 }

@@ -60,7 +60,7 @@ pub(super) struct Options {
     /// among the jobs whose executions are recorded. If absent, slowest.
     #[arg(long, value_name = "JOB")]
     job: Option<JobChoice>,
-    /// The part of the run that `--what timeline` draws: begin and end in emulated time. If absent, as much of the
+    /// The part of the run that `--what timeline` draws: start and end in emulated time. If absent, as much of the
     /// beginning as is readable.
     #[arg(long, value_name = "FROM..UNTIL", value_parser = window)]
     window: Option<TimeWindow>,

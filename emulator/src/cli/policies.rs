@@ -110,7 +110,7 @@ const FILES: [(&str, &str); 11] = [
     ("src/tests.rs", include_str!("../../examples/reserved/tests.rs")),
 ];
 
-/// Length of the longest name of a policy, which file names of a build contain.
+/// Maximum length of a policy's name, because file names of a build contain the name.
 const LONGEST: usize = 64;
 
 /// Keywords of Rust, which cannot be names of crates or types.
@@ -267,7 +267,7 @@ mod tests {
 
     /// Words that contain the name of the example would be changed too.
     #[test]
-    fn no_longer_word_of_the_example_contains_its_name() {
+    fn the_name_of_the_example_is_not_part_of_a_longer_word() {
         for (path, text) in FILES.into_iter() {
             let renamed = renamed(text, "x", "X").replace("@VOLARY@", "").replace("@VOLARY_ACTORS@", "");
             assert!(!renamed.contains('@'), "{path}");

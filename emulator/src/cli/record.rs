@@ -62,11 +62,11 @@ const SHORTEST: Span = Span::from_millis(10);
 const MOST: u64 = LONGEST_TEXT / 40;
 /// Slowdowns below this are ignored: clocks of CPUs vary as much by themselves.
 const FLOOR: f64 = 1.1;
-/// Share of lost work of a CPU from which its interference is reported.
+/// A CPU's interference is reported if the CPU lost at least this share of its work.
 const FOUND: f64 = 0.01;
 /// Noise floor above which a note warns that the noise before the recording hides slowdowns.
 const NOISY: f64 = 1.3;
-/// Share of the time before the recording in which other programs had a CPU, above which a note warns of it.
+/// A note warns if other programs had a CPU for more than this share of the time before the recording.
 const BUSY: f64 = 0.05;
 /// Time that a command has to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -127,8 +127,8 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     let most = (0..found.units).map(|unit| found.lost(unit)).fold(0.0, f64::max);
     if most < FOUND {
         print_folded(&format!(
-            "nothing found in {:.1} s: no CPU lost more than {} of its work to slowdowns above {}, which is below 1 %; no \
-             trace is written\n{}",
+            "nothing found in {:.1} s: no CPU lost more than {} of its work to slowdowns above {}; less than 1 % is no \
+             finding, so no trace is written\n{}",
             found.until.as_secs_f64(),
             percent(most),
             found.floors,
@@ -190,7 +190,7 @@ struct Findings {
     rows: Vec<TraceRow>,
     units: u32,
     until: Span,
-    /// Slowdowns below which samples are taken for healthy, as text: one for all CPUs, or the least and the largest.
+    /// Slowdown below which samples are considered healthy, as text: one for all CPUs, or the smallest and the largest.
     floors: String,
     /// Share of the time in which other programs had the CPUs, or a CPU quota withheld them.
     taken: f64,
@@ -267,7 +267,7 @@ impl Findings {
     }
 }
 
-/// The slowdown of a CPU below which a sample is taken for healthy.
+/// The slowdown of a CPU below which a sample is considered healthy.
 fn floor(cpu: &CpuRecording) -> f64 {
     cpu.noise.max(FLOOR)
 }
@@ -328,7 +328,7 @@ fn notes(
     for cpu in recordings.iter().filter(|cpu| floor(cpu) > NOISY) {
         let (cpu, floor) = (cpu.cpu, floor(cpu));
         notes.push(format!(
-            "CPU {cpu} varied before the recording: its slowdowns below {floor:.2} are not found"
+            "CPU {cpu} varied before the recording, so slowdowns below {floor:.2} are not found"
         ));
     }
     if free_cpus().len() == 1 {
@@ -426,9 +426,9 @@ mod tests {
         assert!(text(Some(127)).contains("exit status: 127"), "{}", text(Some(127)));
     }
 
-    /// The shell ends at once; its child takes half a second after the signal to leave its word.
+    /// The shell ends at once; its child takes half a second after the signal to write a file.
     #[test]
-    fn a_command_in_the_background_has_time_to_end_too() {
+    fn background_processes_of_a_command_have_time_to_end() {
         let folder = tempfile::tempdir().unwrap();
         let (ready, word) = (folder.path().join("ready"), folder.path().join("word"));
         let (at, to) = (ready.display(), word.display());

@@ -64,7 +64,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
         _ => None,
     };
-    // The folder is locked while it is read: a run that ends at the same time does not change it.
+    // The folder is locked while it is read, so that a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own, &[]));
     let mut study = storage::merge(&runs)?;
     if matches!(held, Some(Ok(_))) {

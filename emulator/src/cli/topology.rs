@@ -25,7 +25,7 @@ enum Command {
     Show {
         /// The topology file.
         file: PathBuf,
-        /// Seed that draws speeds if they are distributions.
+        /// Seed of the speeds, if they are sampled from distributions.
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Print JSON.

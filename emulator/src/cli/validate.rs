@@ -64,7 +64,7 @@ impl Options {
     fn load(&self, variant: RunVariant) -> Result<Experiment, ConfigError> {
         let mut overrides = Overrides { runtime: Some(variant.runtime), ..self.experiment.overrides() };
         overrides.set.extend(variant.set().map(str::to_owned));
-        // Actors on hosts expect losses. Runs that are compared must differ only in their runtime.
+        // Actors on hosts expect losses, so all others must too: compared runs may differ only in their runtime.
         if self.runtimes.contains(&RuntimeKind::Hosts) {
             overrides.set.push("network.expect_loss=true".to_owned());
         }

@@ -19,7 +19,7 @@ const NOTABLE: f64 = 0.01;
 /// Function that runs the reference with cores as fast as a run found them; `None` if their speed is unknown.
 type AsFound<'a> = dyn Fn(&RunRecord) -> Result<Option<Summary>, Error> + 'a;
 
-/// Compares a runtime with the reference; `None` if one of them did not run the point.
+/// Compares a runtime with the reference; `None` if the runtime or the reference did not run the point.
 ///
 /// # Errors
 /// When a file cannot be read, or the reference cannot be run again.
@@ -212,15 +212,15 @@ fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> O
     (makes * relative > 0.0 && makes.abs() >= MOST * relative.abs()).then(|| {
         let excess = number::change(excess);
         format!(
-            "real cores: copies occupied them {excess} beyond the requested time{}",
+            "real cores: copies occupied cores {excess} beyond the requested time{}",
             so.unwrap_or_default()
         )
     })
 }
 
 /// Order as a cause: messages that are due at nearly the same time arrive in another order, which changes choices. Only
-/// repeated runs of the same world show the size of the effect. If the run is `degraded`, this is named as well, since
-/// it may have changed the order.
+/// repeated runs of the same world show the size of the effect. If the run is `degraded`, the text also says so, since
+/// the degradation may have changed the order.
 fn other_servers(
     apart: f64,
     spread: Option<f64>,
@@ -230,13 +230,13 @@ fn other_servers(
     let notable = |placement: &JobPlacement| placement.moved as f64 >= MOVED * placement.jobs as f64;
     let placement = placement.filter(|placement| placement.moved > 0 && notable(placement))?;
     let (moved, jobs) = (number::count(placement.moved), number::count(placement.jobs));
-    let moved = format!("{moved} of {jobs} sampled jobs on other servers");
+    let moved = format!("{moved} of {jobs} sampled jobs ran on other servers");
     let noise = match spread {
         None => format!(
             "may be ordering noise: {moved}; --repeat {ENOUGH} or more shows how much runs of one runtime differ"
         ),
         Some(spread) if apart.abs() <= spread => {
-            format!("ordering noise: {moved}, and runs of one runtime differ as much")
+            format!("ordering noise: {moved}, and repeated runs of one runtime differ by as much")
         }
         Some(_) => return None,
     };

@@ -1,4 +1,4 @@
-//! A policy and a cell that two studies ran, the differences of its metrics, and their table.
+//! A policy in a cell that two studies ran: the differences of its metrics, and their table.
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{Cell, Unit};

@@ -72,7 +72,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
             slowdown,
         }));
     }
-    // A trace can only slow a core down, so its speed is set to that of its fastest stretch.
+    // A trace can only slow a core down, so the core gets the speed of its fastest stretch.
     let fastest = trace.iter().map(|row| row.slowdown).fold(1.0, f64::min);
     trace.iter_mut().for_each(|row| row.slowdown = (row.slowdown / fastest).max(1.0));
     let trace = BurstTrace { rows: trace, ..BurstTrace::default() };
@@ -82,11 +82,11 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
     Ok(world.with_cores(profile, fastest))
 }
 
-/// A piece of a core's time: begin, end, and slowdown.
+/// A piece of a core's time: start, end, and slowdown.
 type Piece = (Time, Time, f64);
 
-/// The slowdown of a core from the start of the run, without gaps. It is as measured while the core had work. Otherwise
-/// it is as requested in bursts up to `end`, and the mean of the healthy stretches outside bursts.
+/// The slowdown of a core from the start of the run, without gaps. While the core had work, it is as measured. Without
+/// work, it is as requested in bursts up to `end`, and the mean of the healthy stretches outside bursts.
 fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let healthy = rows.iter().filter(|row| row.is_healthy());
     let (had, done) = healthy.fold((0.0, 0.0), |(had, done), row| (had + row.had, done + row.done));
@@ -95,7 +95,7 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let mut at = Time::ZERO;
     for row in rows {
         let [from, until] = [row.start, row.end].map(|s| Time::ZERO + Span::from_secs_f64(s));
-        // Clocks are corrected during a run: stretches may overlap a little.
+        // Clocks are corrected during a run, so stretches may overlap a little.
         let (from, until) = (from.max(at), until.min(end));
         if from < until {
             add_asked(&mut pieces, asked, (at, from), usual);
@@ -187,7 +187,7 @@ mod tests {
     /// The slowdown of a short busy time in a stretch applies only to its own length. The rest of the stretch has the
     /// core's bursts and usual slowdown.
     #[test]
-    fn a_short_busy_time_counts_only_for_its_own_length() {
+    fn the_slowdown_of_a_short_busy_time_applies_only_to_its_length() {
         let rows = [row(0, 100, 1.0, 1.0, 1.0), row(100, 200, 1.0, 0.01, f64::INFINITY)];
         let usual = 0.101 / 0.1;
         let stalled: f64 = 0.1 / (0.099 / usual);

@@ -54,7 +54,7 @@ pub struct MetricDivergence {
     pub value: Option<f64>,
     /// Difference as a share of the reference.
     pub relative: Option<f64>,
-    /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
+    /// Half-width of the 95 % prediction interval of one further run; absent with fewer than three runs.
     pub spread: Option<f64>,
     /// Mean of the reference with cores as fast as the runs measured them; absent unless copies burn real cores.
     #[serde(default)]

@@ -54,7 +54,7 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     let samples = reference.length_s() / stale.every_s;
     // A shared state has few copies, which are in sync when nothing happens.
     let in_flight = Some(stale.in_flight.mean).filter(|mean| mean.is_finite()).unwrap_or_default();
-    // A lost update is in every later sample, so the number of losses bounds the independent samples.
+    // A lost update affects every later sample, so the number of losses bounds the number of independent samples.
     let lost = if reference.messages.dropped > 0 { reference.messages.dropped as f64 } else { f64::INFINITY };
     let chance = CHANCE / (samples * in_flight / tasks).min(lost).sqrt();
     // Updates that take longer are older, and more updates are in flight.

@@ -84,7 +84,7 @@ pub struct Against {
     pub policy: BTreeMap<String, Vec<MetricDivergence>>,
 }
 
-/// Comparison of single jobs, by the bits of arrival and demand, in the repetition with the most differences.
+/// Bit-by-bit comparison of each job's arrival and demand, in the repetition with the most differences.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct DrawsCompared {
     /// Number of jobs in either run.
@@ -139,7 +139,7 @@ impl Validation {
         for against in &point.against {
             header.extend([against.runtime.clone(), "divergence".to_owned()]);
             if against.has_found() {
-                header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
+                header.extend([format!("{} as found", self.reference), "divergence as found".to_owned()]);
             }
         }
         // A metric that is not judged has no row for a runtime without a value.
@@ -271,7 +271,7 @@ impl Against {
         let reasons = self.degraded.join("; ");
         match (self.is_judged, self.left_out) {
             (false, _) => format!("DEGRADED: {reasons}"),
-            (true, 0) if !self.is_certified => "exact in virtual time, which needs no certificate".to_owned(),
+            (true, 0) if !self.is_certified => "exact: runs in virtual time need no certificate".to_owned(),
             (true, 0) => "faithful".to_owned(),
             (true, left_out) => {
                 let runs = number::plural(self.runs as u64, "run");

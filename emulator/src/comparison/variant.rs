@@ -13,7 +13,7 @@ use crate::runtime::StudyError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunVariant {
     pub runtime: RuntimeKind,
-    /// Whether copies burn real cores; `None` for an experiment whose copies never do.
+    /// Whether copies burn real cores; `None` if the experiment has no copies that burn cores.
     pub real: Option<bool>,
 }
 

@@ -25,7 +25,8 @@ use volary_experiment::workload::Traces;
 
 use crate::hosts::{Controller, local};
 
-/// Real time up to which a run of a program is executed twice, to check that its results can be repeated, s.
+/// The first run of a policy's program is executed twice if it takes at most this real time, s, to check that its
+/// results can be repeated.
 const LONGEST_SECOND_S: f64 = 5.0;
 
 /// The state that the threads share.

@@ -188,7 +188,7 @@ impl<R: Read + Seek> Source<R> {
     }
 }
 
-/// Replays the sections of one attempt at `world`.
+/// Replays the sections of one attempt to run `world`.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the log is damaged or belongs to another world, or if the world cannot be built.

@@ -348,7 +348,7 @@ fn certs_makes_identities_once_and_states_the_next_steps() {
             "  lab/controller",
             "  lab/h1",
             "  lab/h2",
-            "copy each host's folder to it and start `volary agent --listen ADDR --identity FOLDER`;",
+            "copy each host's folder to that host and start `volary agent --listen ADDR --identity FOLDER`;",
             "then `volary run EXPERIMENT --runtime hosts --hosts lab/hosts.toml`",
         ]
     );

@@ -103,7 +103,7 @@ plot r --what staleness | 2 | --what staleness: no policy of the run has observe
 plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number response_s.p98 | 2 | --number: unknown number `p98`
 plot r --what coverage | 2 | --what coverage: no run has delivered an update
-plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
+plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` instead of a name lists all
 plot r --number p50,p99 | 2 | ; give --number once for each of several numbers
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`

@@ -130,7 +130,7 @@ async fn unauthenticated_clients_are_refused() {
     let old = rig.net.expired("old");
     for (client, words) in [
         (RawClient::new(&ours, None), "this side showed no certificate"),
-        (RawClient::new(&ours, Some(&theirs)), "cert.pem of this side's identity is of another authority"),
+        (RawClient::new(&ours, Some(&theirs)), "cert.pem of this side's identity was issued by another"),
         (
             RawClient::new(&ours, Some(&old)),
             "cert.pem of this side's identity is not valid now by the other side's clock",
@@ -143,7 +143,7 @@ async fn unauthenticated_clients_are_refused() {
     // A client that trusts another authority refuses the server.
     let stranger = other.connector("controller");
     let error = within(stranger.connect("h1", rig.address())).await.unwrap_err().to_string();
-    assert!(error.contains("cert.pem of the other side's identity is of another authority"), "{error}");
+    assert!(error.contains("cert.pem of the other side's identity was issued by another"), "{error}");
     // A client that expects another host at the address.
     let misled = rig.net.connector("controller");
     let error = within(misled.connect("h2", rig.address())).await.unwrap_err().to_string();

@@ -18,7 +18,7 @@ pub enum HostsError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The experiment cannot be packed.
+    /// The experiment and its files cannot be bundled for the hosts.
     #[error(transparent)]
     Spec(#[from] ConfigError),
     #[error(

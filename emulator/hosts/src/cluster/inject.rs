@@ -52,8 +52,8 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
     })
 }
 
-/// Injects until the time is over, the process is interrupted, or the run ends. `begun` is called when all hosts have
-/// begun.
+/// Injects until the requested time has passed, the process is interrupted, or the run ends. `begun` is called when all
+/// hosts have begun.
 ///
 /// # Errors
 /// When the controller cannot be reached, no run is in progress, a target does not exist, or a host cannot begin; the

@@ -21,8 +21,8 @@ use volary_experiment::sanitize;
 
 use super::net::Host;
 
-/// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest is a [`FinalReport`], with at
-/// most a few megabytes of histograms and two of stretches of real cores.
+/// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest message is a [`FinalReport`],
+/// with up to a few megabytes of histograms and two megabytes of stretches of real cores.
 pub const MESSAGE_FRAME: usize = 8 << 20;
 /// Maximum size of an answer to [`Opening::Status`] in bytes.
 pub const STATUS_FRAME: usize = 4096;

@@ -1,4 +1,4 @@
-//! Hosts as recorded: each emulated node meets the interference that was recorded on the host that holds it.
+//! Replay of recorded interference: each emulated node gets the recording of the host that holds the node.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::error::HostsError;
 use super::net::{Host, Hosts};
 use super::placement::{loopback, placed};
 
-/// The change of an experiment, in the form of `--set`, that gives the nodes of each host the interference recorded in
-/// `NAME.csv` of `folder`, where NAME is the host's. The cores take the recorded CPUs in turn and repeat the recording;
-/// from the second turn on, cores start at a random time of the recording.
+/// A change of an experiment, written like an argument of `--set`. It gives the nodes of each host the interference
+/// recorded in `NAME.csv` in `folder`, where NAME is the host's name. The cores take the recorded CPUs in turn and
+/// repeat the recording; from the second turn on, cores start at a random time of the recording.
 ///
 /// # Errors
 /// When the hosts file or a recording cannot be read, when the experiment schedules injections of its own, and when its

@@ -35,7 +35,7 @@ pub struct ReportCheck<'a> {
     world: &'a World,
     /// The host of each endpoint.
     homes: Vec<u16>,
-    /// The time before which each host reports nothing more.
+    /// Each host has reported everything before this emulated time.
     marks: Vec<Time>,
     ahead: Span,
 }
@@ -47,8 +47,8 @@ impl<'a> ReportCheck<'a> {
         Self { world, homes: homes(world, members), marks: vec![Time::ZERO; members.len()], ahead }
     }
 
-    /// Checks a message that arrives from a host at `now`, the emulated time, or concerns an injection that was ordered
-    /// for `now`.
+    /// Checks a message of a host. `now` is the emulated time of its arrival, or the ordered start of an injection if
+    /// that is later.
     ///
     /// # Errors
     /// The error in the message, as a text about the host.
@@ -192,7 +192,7 @@ impl<'a> ReportCheck<'a> {
     }
 }
 
-/// Whether actors of this role produce such notes.
+/// Whether actors of this role produce notes of this kind.
 const fn is_of(role: Role, note: &Note) -> bool {
     let of_client = matches!(
         note,

@@ -3,7 +3,7 @@
 //! Speed is measured in rounds per second of the thread's own CPU time, which does not pass while other threads have
 //! the CPU: a busy machine makes calibration slower, but not wrong. The calibrated speed is a mean over the whole
 //! calibration, because copies run at a mean speed too: a CPU's clock varies by a tenth within milliseconds, and on
-//! shared machines within minutes.
+//! shared machines also over minutes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -24,9 +24,9 @@ pub(super) enum KernelLoad {
     /// Integer hashing in registers, like the hashing of zeros in the Murmuration prototype. Four lanes keep the
     /// multiplier busy.
     Hash([u64; 4]),
-    /// 64 MiB that are read and written from end to end, and the start of the next line.
+    /// 64 MiB, read and written sequentially, and the index of the first word of the next cache line.
     Memory(Vec<u64>, usize),
-    /// 1 MiB that is read and written at random, and the last hash, which selects the next word.
+    /// 1 MiB, read and written at random, and the last hash, which selects the next word.
     Cache(Vec<u64>, u64),
 }
 
@@ -83,7 +83,7 @@ const fn mix(hash: u64) -> u64 {
 /// Least CPU time of one batch.
 const BATCH: Duration = Duration::from_millis(1);
 
-/// Duration of a calibration.
+/// Durations of the parts of a calibration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CalibrationOptions {
     /// CPU time before the measurement, in which clocks rise and caches fill.
@@ -102,7 +102,7 @@ impl CalibrationOptions {
     };
 }
 
-/// Upper limit of the rounds of a copy, which would take days.
+/// Maximum number of rounds of a copy, the work of days.
 pub(super) const MAX_ROUNDS: u64 = (1 << 48) - 1;
 
 /// The calibrated speed of a core, which converts between work and rounds.

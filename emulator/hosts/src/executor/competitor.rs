@@ -46,7 +46,7 @@ impl Competitor {
 
     /// Competes until the core is stopped.
     pub(super) fn run(mut self) -> Competed {
-        // The default slack is 50 µs. If the system refuses, it stays.
+        // The default slack is 50 µs, and remains if the system refuses.
         let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
         while !self.shared.is_stopped() {
             let now = self.shared.now();
@@ -127,7 +127,7 @@ impl Competitor {
     }
 }
 
-/// A moving average of a burner's work per time in which the competitor leaves it the CPU.
+/// Moving average of the burner's work per unit of time, while the competitor leaves the CPU to the burner.
 #[derive(Debug)]
 struct Gain {
     mean: f64,

@@ -94,7 +94,7 @@ pub(super) fn spawn<T: Send + 'static>(
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         let pinned = pin(cpu, nice);
         let pinned_ok = pinned.is_ok();
-        // The receiver is below.
+        // Cannot fail: the receiver below waits.
         let _ = send.send(pinned);
         pinned_ok.then(work)
     });

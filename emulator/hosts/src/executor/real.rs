@@ -144,7 +144,7 @@ impl RealExecutor {
         self.burners.as_ref().unwrap_or_else(|| unreachable!("no copy runs after the end"))
     }
 
-    /// Real time as work of a core.
+    /// Converts real time to work of a core.
     fn work(&self, index: usize, real: Duration) -> Span {
         Span((real.as_nanos() as f64 / self.cores[index].real_per_work).ceil() as u64)
     }
@@ -276,8 +276,8 @@ impl Burners {
     /// seconds, and more on a busy machine.
     ///
     /// # Errors
-    /// When a CPU is not the process's or is given twice, when the system refuses a thread or its priority, or
-    /// when a CPU is too busy to be calibrated.
+    /// When the process may not use a CPU, a CPU is given twice or is too busy to be calibrated, or the system refuses
+    /// a thread or its priority.
     pub fn start(kernel: Kernel, cpus: &[CpuId]) -> Result<Self, BurnError> {
         Self::start_with(kernel, cpus, CalibrationOptions::STANDARD)
     }
@@ -349,15 +349,15 @@ impl Burners {
         core.shared.start_copy(ticket, core.calibration.rounds(work));
     }
 
-    /// Halts the copy and returns the work left, to the chunk. The burner notices within a chunk, and that chunk is
-    /// lost. The result is zero if there was no copy, or if it has finished and is or will be
+    /// Halts the copy and returns the work left, exact to one chunk. The burner notices within a chunk, whose work is
+    /// lost. The result is zero if there was no copy, or if the copy has finished and is or will be
     /// [reported](Self::take_finished).
     pub fn halt(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.halt())
     }
 
-    /// Work left of the current copy, to the chunk; zero without one.
+    /// Work left of the current copy, exact to one chunk; zero if there is no copy.
     pub fn left(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.rounds_left())
@@ -433,7 +433,8 @@ impl Drop for Burners {
     }
 }
 
-/// Work of a chunk, which a halted copy can lose and which the competitor does not see. Its bookkeeping takes 0.1 µs.
+/// Work of a chunk. A halted copy can lose one chunk, and the competitor sees a chunk's work only at the end of the
+/// chunk. The bookkeeping of a chunk takes 0.1 µs.
 const CHUNK: Duration = Duration::from_micros(20);
 
 /// Rounds of the hash kernel, which leaves memory and caches alone, between checks for a copy: a few µs.

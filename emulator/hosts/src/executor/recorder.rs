@@ -209,8 +209,8 @@ impl RecorderJob {
     }
 
     /// Measures windows from `from` to `until`. A window is longer than `length` if the thread does not get the CPU, so
-    /// that each window contains work. The last window ends at `until` and takes in a rest that is shorter than half of
-    /// `length`.
+    /// that each window contains work. The last window ends at `until`, and includes a remainder that is shorter than
+    /// half of `length`.
     fn windows(
         &self,
         load: &mut KernelLoad,
@@ -252,7 +252,7 @@ fn share_taken(windows: &[Window]) -> f64 {
     if real > 0.0 { (1.0 - used / real).max(0.0) } else { 0.0 }
 }
 
-/// Sets the nice value of this process to 0 if allowed, and returns the resulting value. Lowering it needs a privilege.
+/// Sets the nice value of this process to 0 if allowed, and returns the result. A lower value needs privileges.
 fn usual_priority() -> i32 {
     let nice = getpriority_process(None).unwrap_or(0);
     if nice != 0 && setpriority_process(None, 0).is_ok() { 0 } else { nice }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(found.noise, 100.0 / 80.0, "one window in twenty may be slower");
     }
 
-    /// A rest that is shorter than half a window belongs to the window before it.
+    /// A remainder that is shorter than half a window belongs to the window before it.
     #[test]
     fn the_last_window_ends_on_time_and_has_at_least_half_the_length() {
         let job = RecorderJob {

@@ -72,7 +72,7 @@ pub(super) struct CoreShared {
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
-    /// The time for which a count of rounds is requested, then that count; see [`record_edge`](Self::record_edge).
+    /// Time for which a count of rounds is requested, and below the recorded count: [`record_edge`](Self::record_edge).
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
     /// The ticket of the last finished copy, zero if it was taken, and the time of its end in ns since the origin. A
@@ -148,7 +148,7 @@ impl CoreShared {
 
     /// Takes the ticket of a finished copy, and the time of its end.
     pub(super) fn take_finished(&self) -> Option<(u64, Instant)> {
-        // The load avoids a write in the common case that there is none.
+        // The load avoids a write in the common case that no copy has finished.
         if self.finished_ticket.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -228,7 +228,7 @@ impl CoreShared {
         self.finished_ticket.store(ticket, Ordering::Release);
     }
 
-    /// Records the rounds done at the edge when the first chunk ends after it; the competitor may wake much later.
+    /// Records the rounds done at the edge, when the first chunk after it ends. The competitor may wake much later.
     fn record_edge(&self, total: u64, rounds: u64, now: u64, calibration: Calibration) {
         let edge = self.edge.load(Ordering::Acquire);
         if now >= edge {

@@ -30,13 +30,13 @@ impl MonotonicClock {
         self.at(Instant::now())
     }
 
-    /// The reading at `instant`; earlier instants than the clock's creation give its first reading.
+    /// The reading at `instant`; the first reading for an instant before the clock's creation.
     pub fn at(&self, instant: Instant) -> i64 {
         let elapsed = instant.saturating_duration_since(self.anchor).as_nanos() as i64;
         elapsed + self.offset_ns + (elapsed as f64 * self.drift_ppm * 1e-6) as i64
     }
 
-    /// The instant of `reading`; earlier readings than the first give the clock's creation.
+    /// The instant of `reading`; the clock's creation for a reading before the first.
     pub fn instant(&self, reading: i64) -> Instant {
         let elapsed = (reading - self.offset_ns) as f64 / (1.0 + self.drift_ppm * 1e-6);
         self.anchor + Duration::from_nanos(elapsed.max(0.0) as u64)
@@ -96,7 +96,7 @@ impl Clock {
         self.monotonic.instant(self.start_ns.get() + (at.0 as f64 / self.speed) as i64)
     }
 
-    /// Real time as emulated time.
+    /// Converts real time to emulated time.
     pub fn emulated(&self, real: Duration) -> Span {
         Span((real.as_nanos() as f64 * self.speed) as u64)
     }
@@ -138,7 +138,7 @@ mod tests {
     fn a_clock_shows_zero_before_the_start_and_never_goes_back() {
         let clock = Clock::new(MonotonicClock::new(), 3_600_000_000_000, 2.0);
         assert_eq!(clock.now(), Time::ZERO);
-        // An hour to the start, and two emulated seconds take one.
+        // The start is an hour away, and two emulated seconds take one real second.
         let wait = clock.until(Time::ZERO + Span::from_secs(2));
         assert!(wait > Duration::from_secs(3_590) && wait <= Duration::from_secs(3_601), "{wait:?}");
         clock.set_start(-1_000_000_000);

@@ -29,7 +29,7 @@ use volary_experiment::storage::input_log::Section;
 
 use super::clock::Clock;
 
-/// Real time that a shard may be ahead of the slowest shard.
+/// Maximum real time by which a shard may be ahead of the slowest shard.
 const MAX_LEAD: Duration = Duration::from_millis(500);
 /// Real time between two reports. A shorter interval takes more time from copies that burn the same CPU.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -127,7 +127,7 @@ pub trait ShardIo {
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
     /// Called after each report, for samples of the shard.
     fn look(&mut self, _shard: &Shard<'_, RealTimeObserver>) {}
-    /// Publishes the emulated time that this shard has reached; returns that of the slowest other shard.
+    /// Publishes the emulated time that this shard has reached; returns the time that the slowest shard has reached.
     fn progress(&mut self, mine: Time) -> Time;
     /// Takes incoming parcels that were not put into the [`Inbox`].
     fn collect(&mut self, _parcels: &mut Vec<Parcel>) {}
@@ -158,7 +158,7 @@ pub trait ShardIo {
     }
 }
 
-/// Capacity of an inbox in parcels, to within one batch.
+/// Capacity of an inbox in parcels; the last batch may exceed it.
 const INBOX_CAPACITY: usize = 1 << 18;
 
 /// Incoming parcels of a shard, put there by tasks of the same thread.

@@ -8,9 +8,9 @@
 //!    racks, if that border is within an eighth of the smaller shard's share. A shard thus deviates from its share by
 //!    at most a quarter.
 //! 3. Each shard gets schedulers in proportion to its weight. A scheduler goes to the shard with the nodes next to it
-//!    (on its machine, else in its rack, pod or region) while that has room, else to the first with room. Its client
-//!    goes with it.
-//! 4. An auxiliary actor goes to the shard with the node that it is beside. Those beside no node are shared in
+//!    (on its machine, else in its rack, pod or region) while that shard has room, else to the first shard with room.
+//!    The scheduler's client goes with it.
+//! 4. An auxiliary actor beside a node goes to the shard with this node. The other auxiliary actors are shared in
 //!    proportion to the weights.
 
 use std::ops::Range;
@@ -193,7 +193,7 @@ mod tests {
     fn cuts_between_shards_keep_racks_together_within_the_slack() {
         let racks =
             |racks: u32, each: u32| format!("[shape.leaf-spine]\nracks = {racks}\nnodes_per_rack = {each}");
-        // Thirds would be 33.3 nodes: four racks of eight each and one more.
+        // Thirds would end within racks of two nodes: after 33.3 and 66.7 nodes.
         assert_eq!(sizes(&homes(&racks(50, 2), 1, &[1.0; 3]).1), [34, 32, 34]);
         assert_eq!(sizes(&homes(&racks(8, 10), 1, &[3.0, 1.0]).1), [60, 20]);
         // The borders of racks are further from the cuts than an eighth of a share.

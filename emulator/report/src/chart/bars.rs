@@ -54,13 +54,13 @@ pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]
     framed((WIDTH, bottom + BOTTOM), (4.0, title), marks, &legend)
 }
 
-/// Number of kinds of messages that are drawn separately; all others are one part.
+/// Number of kinds of messages that have a part of their own; all other kinds share one part.
 const KINDS: usize = 7;
 
 /// A bar of messages: its label, the policy, and the numbers by kind.
 pub type MessageBar<'a> = (String, usize, BTreeMap<&'a str, f64>);
 
-/// A chart of messages by kind, with numbers as text followed by `per` in tooltips.
+/// A chart of messages by kind. In tooltips, numbers are formatted by `text` and followed by `per`.
 pub fn messages(title: &str, per: &str, text: fn(f64) -> String, bars: &[MessageBar<'_>]) -> Picture {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     bars.iter().flat_map(|bar| &bar.2).for_each(|(kind, sent)| *all.entry(kind).or_default() += sent);

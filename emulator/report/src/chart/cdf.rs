@@ -7,7 +7,7 @@ use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
 use super::svg::{Picture, Point};
 
-/// Limit on the points with which a curve is drawn.
+/// Maximum number of points of a curve.
 const POINTS: usize = 400;
 /// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,7 +36,7 @@ pub fn distribution(
     shares(title, PlotAxis::new(x_label, AxisScale::Log, unit), ("share of jobs", &BODY), curves, size)
 }
 
-/// Coverage: share of the members that had an update within a time, in the mean over updates.
+/// Coverage: share of the members that had an update within a time, averaged over updates.
 ///
 /// Deliveries of one update depend on each other, so that a single replication has no band. With several replications,
 /// the band is that of [`distribution`].
@@ -68,7 +68,7 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], si
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
     for series in &mut series {
-        // Below the picture, a curve is invisible; it is cut there.
+        // A curve is cut where it leaves the picture at the bottom.
         let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
         series.points.truncate(left + 1);
     }
@@ -81,7 +81,7 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], si
 /// The bounds of a share of this number of jobs.
 type BandAt = fn(f64, u64) -> (f64, f64);
 
-/// The drawn quantity as a function of the share of finished jobs, and its band, if any, as a function of the number of
+/// The plotted quantity as a function of the share of finished jobs. Its band, if any, also depends on the number of
 /// jobs.
 struct Shape {
     drawn: fn(f64) -> f64,

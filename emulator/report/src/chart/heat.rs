@@ -55,7 +55,7 @@ impl Shade {
 impl Heat {
     /// The table as HTML: a single table, or one per group if the groups are too wide side by side.
     ///
-    /// Shades are limited to half the depth: text keeps its contrast on light and dark backgrounds.
+    /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
     pub fn html(&self) -> Markup {
         let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
         if columns <= SIDE_BY_SIDE || self.groups.len() < 2 {

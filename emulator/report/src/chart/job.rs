@@ -12,7 +12,7 @@ use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, line, rect, text};
 use super::timeline::{bars, during, says, words};
 
-/// Limit on the tasks drawn; the tasks that end last are drawn.
+/// Maximum number of tasks shown: the tasks that end last.
 const TASKS: usize = 30;
 
 const LEFT: f64 = 126.0;
@@ -72,7 +72,7 @@ pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
         let label = format!("task {task}, core {core}");
         marks.push(text("", (LEFT - 7.0, y + 11.0), Anchor::End, &label));
         let first = copies.iter().map(|copy| copy.start).fold(f64::INFINITY, f64::min);
-        let wait = format!("{} from the arrival of the job", number::seconds(first - course.arrival));
+        let wait = format!("{} from job arrival to start of task", number::seconds(first - course.arrival));
         marks.push(rect("idle", (LEFT, y + 6.5), (at(first) - LEFT, 2.0), &wait));
         let within = |slow: &&SlowRow| {
             slow.core == core && copies.iter().any(|copy| copy.start < slow.end && slow.start < copy.end)
@@ -109,7 +109,7 @@ fn legend(rows: &BTreeMap<(u32, u32), Vec<&CopyRow>>, is_slow: bool) -> Vec<Lege
     let ends: Vec<CopyEnd> = rows.values().flatten().map(|copy| copy.end_kind).collect();
     let shown = CopyEnd::ALL.into_iter().filter(|kind| ends.contains(kind));
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
-    legend.push(("idle", "from the arrival"));
+    legend.push(("idle", "wait since arrival"));
     legend.extend(is_slow.then_some(("burst", "core slowed down")));
     legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
 }

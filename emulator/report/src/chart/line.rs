@@ -131,7 +131,7 @@ fn shaded(frame: Frame, x: &Scale, (from, until, title): &(f64, f64, String)) ->
     })
 }
 
-/// Space for the title of the left axis or in its place, and between labels and axis, px.
+/// Space for the title of the left axis, space without a title, and gap between labels and axis, px.
 const AXIS_TITLE: f64 = 24.0;
 const NO_TITLE: f64 = 8.0;
 const LABEL_GAP: f64 = 7.0;

@@ -102,7 +102,7 @@ impl Scale {
         Self { spread, values: (low, high), pixels, zero: None }
     }
 
-    /// The mapping with a place for zero on a logarithmic axis, whose first value moves by `room` px.
+    /// The mapping with a place for zero on a logarithmic axis; the first value moves by `room` px.
     pub fn with_zero(self, room: f64) -> Self {
         let (first, last) = self.pixels;
         let room = room.copysign(last - first);

@@ -4,7 +4,7 @@
 //! same marks with attributes.
 //!
 //! The width of text is computed from the advance widths of the figures' font. In formats for machines without that
-//! font, text is drawn as outlines: a figure is the same on every machine.
+//! font, text is drawn as outlines, so that a figure looks the same on every machine.
 
 use std::fmt::Write;
 

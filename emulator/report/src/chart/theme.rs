@@ -40,8 +40,8 @@ const FAMILIES: [&[&str]; COLOURS - 1] = [
 /// Number of shades of a family of messages; no family has more kinds.
 const SHADES: usize = 24;
 
-/// The index of the family of a kind of message, and the index of the kind in the family. A kind of no family, such as
-/// one of another crate's policy, has an index computed from its letters.
+/// The index of the family of a kind of message, and the index of the kind in the family. For a kind of no family, such
+/// as a kind added by another crate, the second index is computed from its letters.
 pub fn message(kind: &str) -> (usize, usize) {
     let family = |kind: &str| {
         let first = kind.split('.').next().unwrap_or_default();
@@ -113,8 +113,8 @@ const MARKS: [&[(f64, f64)]; 4] = [
     &[(0.0, -4.4), (4.4, 3.6), (-4.4, 3.6)],
 ];
 
-/// Number of looks. Policies with different looks are told apart without colours: each look has a dash and a mark, and
-/// looks with the same dash have a filled and an open mark.
+/// Number of looks, which distinguish policies without colours: each look has a dash and a mark, and of two looks with
+/// the same dash, one has a filled mark and the other an open one.
 const LOOKS: usize = 2 * DASHES.len();
 
 /// The look of the n-th policy: it differs from the look of the previous policies, and of policies with the same colour.

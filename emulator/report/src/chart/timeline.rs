@@ -1,5 +1,5 @@
 //! Timelines of cores: a row for each core, a block for each execution, and shades for interference. Cores at one
-//! moment are drawn as tiles, shaded by their slowdown, with a smaller square in a core that runs a copy.
+//! moment are drawn as tiles, shaded by their slowdown; the tile of a core that runs a copy contains a smaller square.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, rect, text};
 use super::theme::Hue;
 
-/// Limit on the cores drawn.
+/// Maximum number of cores shown.
 const CORES: usize = 16;
-/// Limit on the blocks and shades of a readable timeline. Callers shorten the window to keep it.
+/// Maximum number of blocks and shades of a readable timeline; callers shorten the window to stay within it.
 pub const BLOCKS: usize = 700;
 
-/// Limit on the end of the window, as a multiple of the start of the last execution, if the run ends with its record.
+/// Maximum end of the window, as a multiple of the start of the last execution, if the whole run is recorded.
 const FAR: f64 = 3.0;
-/// The same limit if the run is longer than its record: the rest of the timeline would be empty.
+/// The same limit if the run is longer than its record, because the rest of the timeline would be empty.
 const NEAR: f64 = 1.1;
 
 const LEFT: f64 = 62.0;
@@ -42,7 +42,7 @@ pub struct Shades<'a> {
 pub struct Window<'a> {
     /// The cores, ascending; each has a row, so that rows of several timelines line up.
     pub cores: &'a [u32],
-    /// Begin and end, s.
+    /// Start and end, s.
     pub time: (f64, f64),
     /// Width, px.
     pub wide: f64,
@@ -122,14 +122,14 @@ fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -
     });
     let injected = shades.injected.iter().filter_map(|&(core, from, until)| {
         let (y, (left, wide)) = (top_of(core, from, until)?, span(from, until));
-        let title = format!("injected into {}", during(from, until));
+        let title = format!("interference injected {}", during(from, until));
         Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
     });
     bursts.chain(copies).chain(arrows).chain(injected).collect()
 }
 
-/// Bars of stretches of a core's work, in order: begin and end in px, class, and tooltip. A stretch shorter than a
-/// pixel joins the previous one of its class, unless a pixel is between them.
+/// Bars of stretches of a core's work, in order: start and end in px, class, and tooltip. A stretch shorter than a
+/// pixel joins the previous stretch of its class, unless the two are a pixel apart.
 pub(super) fn bars(
     stretches: impl Iterator<Item = (f64, f64, &'static str, String)>,
     (y, high): (f64, f64),
@@ -185,9 +185,9 @@ pub struct Extent {
     pub begun: f64,
     /// Time at which the number of blocks exceeds the limit, s; infinite if the number stays within the limit.
     pub fits: f64,
-    /// Whether the run ends with its record.
+    /// Whether the record extends to the end of the run.
     pub whole: bool,
-    /// Median end of the executions, s, which is beyond the start of the last one if executions are long.
+    /// Median end of the executions, s; after the start of the last execution if executions are long.
     pub middle: f64,
 }
 

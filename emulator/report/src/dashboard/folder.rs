@@ -1,4 +1,4 @@
-//! Snapshots of a study directory, of a run that has ended or is in progress in another process.
+//! Snapshots of a study directory; the study has ended, or is in progress in another process.
 //!
 //! A folder has only the ended runs with their results; only the process of a run knows its progress.
 
@@ -231,7 +231,7 @@ impl FolderReading {
     }
 }
 
-/// The planned runs, with the data of those that have ended. The policy and cell of another run follow from its
+/// The planned runs, with the data of the ended runs. The policy and cell of a run that has not ended follow from its
 /// position in the plan, if the folder has every run of the plan and all points have the same number of runs.
 fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunEntry> {
     let points: Vec<_> = manifest.points().collect();

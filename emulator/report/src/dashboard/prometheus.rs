@@ -58,7 +58,7 @@ pub(super) fn metrics(snapshot: &Snapshot) -> String {
     text.family(
         "volary_process_cpu_share",
         "gauge",
-        "CPU time of a host's process over time and processors.",
+        "CPU time of a host's process as a share of all processors.",
     );
     for run in &cell.runs {
         for (host, vitals) in run.shards.iter().filter_map(|shard| Some((&shard.name, shard.vitals?))) {

@@ -141,7 +141,7 @@ fn counts(header: &PageHeader, cell: &CellView) -> Markup {
     }
 }
 
-/// A heading with the mark of a policy, of a row or a column (`scope`).
+/// A heading with the mark of a policy; `scope` is `row` or `col`.
 fn policy_head(colour: usize, label: &str, scope: &str) -> Markup {
     html! { th scope=(scope) class=(theme::series(colour)) { i.swatch {} (label) } }
 }

@@ -201,7 +201,7 @@ pub struct RunView {
     pub messages: BTreeMap<String, u64>,
     /// Number of datagrams lost and of stream messages returned to their sender.
     pub dropped: u64,
-    /// Means over the observed caches; under a policy with a shared state, over the receivers' copies of that state.
+    /// Staleness over time: means over the observed caches or, under a policy with a shared state, over its copies.
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
     /// The cores, or evenly spaced cores of a large cluster. An ended run keeps the cores of its last sample if another
@@ -302,7 +302,7 @@ pub(super) fn planned<'a>(
     faults.iter().map(fault).chain(injections.map(scheduled)).collect()
 }
 
-/// The begin and the duration of a fault; `None` if it has no end.
+/// The start of a fault, and its duration; `None` if the fault has no end.
 const fn window(fault: &FaultSpec) -> (Span, Option<Span>) {
     match fault {
         FaultSpec::Partition(fault) => (fault.at, Some(fault.lasting)),
@@ -330,7 +330,7 @@ fn fault(fault: &FaultSpec) -> Disturbance {
     }
 }
 
-/// A part of an injection: cores, their host, and begin and end, s; the end is infinite if unknown.
+/// A part of an injection: cores, their host, and start and end, s; the end is infinite if unknown.
 type Part = (String, String, (f64, f64));
 
 fn part(cores: &CoreSet, host: &str, injection: &Injection) -> Part {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_scheduled_injections_are_shown_from_their_begin() {
+    fn faults_and_scheduled_injections_are_shown_from_their_start() {
         #[derive(serde::Deserialize)]
         struct Planned {
             fault: Vec<FaultSpec>,

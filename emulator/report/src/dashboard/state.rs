@@ -50,7 +50,7 @@ struct Plan {
     cells: BTreeMap<String, PlannedCell>,
     /// Start of each run in this process, by index.
     began: BTreeMap<usize, Instant>,
-    /// Number of jobs that had finished in runs that this process did not execute.
+    /// Number of submitted jobs of the ended runs that this process did not execute.
     kept: u64,
     /// Response times of the ended runs, with their numbers of jobs.
     ended: BTreeMap<usize, (Sketch, u64)>,
@@ -71,7 +71,7 @@ struct Plan {
 /// A cell of the plan.
 #[derive(Debug)]
 struct PlannedCell {
-    /// Indices of its runs.
+    /// Indices of the cell's runs.
     runs: Vec<usize>,
     /// Faults and injections of the experiment, which are the same in all runs.
     disturbances: Vec<Disturbance>,
@@ -270,8 +270,8 @@ impl Plan {
         shown
     }
 
-    /// Whether another displayed run of the cell has cores, so that a run that ends keeps its own. In a race the
-    /// policies stay side by side; of runs that execute one after the other, only the run in progress has cores.
+    /// Whether another displayed run of the cell has cores; a run that ends then keeps its cores. Concurrent runs thus
+    /// stay side by side, while of runs that execute one after the other, only the run in progress has cores.
     fn is_beside(&self, at: usize) -> bool {
         let has_cores = |other: &usize| *other != at && !self.views[other].cores.listed.is_empty();
         self.shown(&self.entries[at].cell).iter().any(has_cores)

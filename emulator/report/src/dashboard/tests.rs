@@ -138,7 +138,7 @@ fn expected<'a>(run: &'a str, policy: &'a str, cell: &'a Cell) -> ExpectedRun<'a
     ExpectedRun { run, policy, cell, seed: 1, faults: &[], injections: &[] }
 }
 
-/// The record of a run without cells that took so long, s.
+/// The record of a run in a study without a sweep; `makespan_s` is the length of the run.
 fn record(run: &str, policy: &str, makespan_s: f64) -> RunRecord {
     let mut measured = measured(policy, &[], 1, 1.0, 10);
     measured.summary.makespan_s = makespan_s;
@@ -173,7 +173,7 @@ fn ended_policies_of_a_cell_are_shown_when_the_page_returns_to_it() {
 }
 
 #[test]
-fn policies_of_a_race_keep_their_cores_when_one_ends_before_the_others() {
+fn concurrent_policies_keep_their_cores_when_one_ends_before_the_others() {
     let cell = Cell::new();
     let plan = ["a", "b"].map(|run| expected(run, run, &cell));
     let begin = |dashboard: &Dashboard, id: &str| {
@@ -229,7 +229,7 @@ fn a_scheduled_injection_is_listed_once_for_all_policies() {
 
 /// Injections from outside are kept with their run when another run begins, one entry for all hosts.
 #[test]
-fn injections_stay_when_their_run_has_ended() {
+fn injections_are_kept_after_their_run_has_ended() {
     let cell = Cell::new();
     let dashboard = Dashboard::new(PageHeader::default(), &["a", "b"].map(|run| expected(run, run, &cell)));
     let begin =
@@ -257,7 +257,7 @@ fn injections_stay_when_their_run_has_ended() {
 
 /// Numbers of injections are random, and an injection that is requested first can begin last.
 #[test]
-fn injections_apply_in_the_order_of_requests_and_are_listed_by_their_begin() {
+fn injections_apply_in_the_order_of_requests_and_are_listed_by_their_start() {
     let cell = Cell::new();
     let dashboard = Dashboard::new(PageHeader::default(), &[expected("a", "a", &cell)]);
     StudyObserver::begin(&dashboard, &BegunRun { id: "a", policy: "a", number: 1, of: 1, jobs: 9 });

@@ -21,7 +21,7 @@ const MEASURES: [LookMeasure; 5] = [
     ("Age of synchronisation", "mean age", TickUnit::Seconds, |look| look.age),
     ("Error of the caches", "mean size of the error", TickUnit::Seconds, |look| look.error),
     ("Updates in flight", "updates that a receiver lacks", TickUnit::Number, |look| look.in_flight),
-    ("Version age", "updates that it lacks of a source", TickUnit::Number, |look| look.versions),
+    ("Version age", "updates of a source that it lacks", TickUnit::Number, |look| look.versions),
     ("Age of information", "mean age", TickUnit::Seconds, |look| look.information),
 ];
 
@@ -30,7 +30,7 @@ pub(crate) const CACHES: (&str, &str) = ("staleness", "Staleness");
 
 /// The reason why a study has no figure of caches.
 pub(super) const NO_CACHES: &str = "no policy of the run has observed caches, and no member has updates; \
-    `run.record.staleness` sets how often they are observed, and `volary policies` states which policies have caches";
+    `run.record.staleness` sets how often caches are observed, and `volary policies` states which policies have caches";
 
 /// The charts of a cell's caches, from the first replication of each policy; `at` follows their titles. Empty if no
 /// policy has caches.

@@ -68,9 +68,9 @@ pub struct FigureOptions {
     pub over: Option<String>,
     /// The job of a picture of one job; `None` for the slowest.
     pub job: Option<JobChoice>,
-    /// Begin and end of a timeline, s; `None` for the beginning of the run.
+    /// Start and end of a timeline, s; `None` for the beginning of the run.
     pub window: Option<(f64, f64)>,
-    /// Measured times that are drawn beside the curves of policies, with their label; for coverage.
+    /// For coverage: measured times to plot beside the curves of policies, with their label.
     pub beside: Option<(String, Sketch)>,
     /// The cells and policies that are shown.
     pub selection: Selection,

@@ -127,7 +127,7 @@ pub(crate) fn heading<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     }
 }
 
-/// The swept keys, from the one that changes least from cell to cell.
+/// The swept keys, ordered from the least to the most frequent change between consecutive cells.
 pub(crate) fn outer_first(study: &Study) -> Vec<&str> {
     let changes = |key: &&str| {
         let pairs = study.cells.iter().zip(study.cells.iter().skip(1));

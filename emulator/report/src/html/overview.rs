@@ -22,7 +22,7 @@ use crate::table::{PARTIAL, executed_again};
 /// Limit on the charts over swept keys, which keeps the cells below visible.
 const SWEEP_CHARTS: usize = 12;
 
-/// Limit on the numbers shown of a claim.
+/// Maximum number of a claim's numbers that are shown.
 const NUMBERS: usize = 100;
 
 /// Limit on the runs that a warning names.
@@ -209,11 +209,11 @@ pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// Limit on the numbers of claims that are drawn over swept keys.
+/// Maximum number of numbers of claims that are plotted over swept keys.
 const CLAIMED: usize = 4;
 
-/// The numbers that are drawn over swept keys: those that the experiment names, or else those of its claims, or else
-/// the usual ones.
+/// The numbers that are plotted over swept keys: the numbers that the experiment names, else the numbers of its claims,
+/// else the usual numbers.
 fn numbers(study: &Study) -> Vec<ChartNumber> {
     let named = study.manifest.spec.pointer("/report/charts").and_then(Value::as_array);
     let named: Vec<ChartNumber> =

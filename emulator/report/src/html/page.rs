@@ -28,7 +28,7 @@ use crate::shell::command_line;
 const BLOCKS_OF_PAGE: usize = 12_000;
 /// Number of blocks that every timeline may have, whatever the number of timelines is.
 const LEAST_BLOCKS: usize = 60;
-/// Limit on the cells in the contents. A page with more cells is wide: parts outside the view are not laid out.
+/// Maximum number of cells in the contents. On a page with more cells (wide), parts outside the view are not laid out.
 const LISTED: usize = 100;
 /// Limit on the points shown in the resolved form of an experiment.
 const POINTS: usize = 24;

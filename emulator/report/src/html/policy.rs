@@ -190,7 +190,7 @@ const CACHES: [CacheMeasure; 9] = [
 type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, Unit);
 
 const SHARES: [CacheNumber; 4] = [
-    ("bias", "mean of the cached less the true load", |s| s.bias_s, Unit::Seconds),
+    ("bias", "mean of the cached minus the true load", |s| s.bias_s, Unit::Seconds),
     (
         "out of sync",
         "share of time that a scheduler lacks an update about a node",

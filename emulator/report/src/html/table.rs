@@ -397,7 +397,7 @@ pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
     let (cpu, wall) = (sum(|engine| engine.cpu_s), sum(|engine| engine.wall_s));
     let row = |at: usize| {
         let engines = &runs[at];
-        // A run equal to an earlier one took over its results and used no CPU time.
+        // A run that is equal to an earlier run has the earlier results, and used no CPU time.
         let events: u64 =
             engines.iter().filter(|engine| engine.cpu_s > 0.0).map(|engine| engine.events).sum();
         let cpu_s: f64 = engines.iter().map(|engine| engine.cpu_s).sum();
@@ -593,7 +593,7 @@ const HOSTS: [HostColumn; 11] = [
     ("involuntary switches", |host| html! { (number::count(host.involuntary_switches)) }),
     ("late from other hosts", |host| html! { (number::count(host.parcels_late)) }),
     ("messages lost", |host| html! { (number::count(host.datagrams_lost)) }),
-    ("clock known to", |host| html! { (number::seconds(host.clock.bound_s)) }),
+    ("clock error, at most", |host| html! { (number::seconds(host.clock.bound_s)) }),
 ];
 
 /// Number of columns of hosts in the first of two tables, after the name of the host.

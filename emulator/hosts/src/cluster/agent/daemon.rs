@@ -1,7 +1,7 @@
 //! `Agent`: the daemon on each host.
 //!
 //! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
-//! at a time, and a run ends with the connection of its controller.
+//! at a time, and a run ends when its controller disconnects.
 //!
 //! The first message of a connection identifies the peer as a controller or another host.
 
@@ -80,13 +80,13 @@ impl Agent {
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {
-                // In this order, an agent whose only session ends together with the idle timeout does not warn.
+                // In this order there is no warning if the only session ends together with the idle timeout.
                 biased;
                 () = accept(Rc::clone(&state), accepted) => {}
                 _ = term.recv() => tracing::info!("the agent ends on a signal"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("the agent ends on a signal"),
                 () = state.served_one(), if once => {}
-                () = state.idle_too_long(), if once => tracing::warn!("the agent ends: no controller came in time"),
+                () = state.idle_too_long(), if once => tracing::warn!("the agent ends: no controller connected in time"),
             }
             state.transport.close("the agent ends").await;
             Ok(())

@@ -40,7 +40,7 @@ use crate::real_time::host_stats::{HostStats, ShardSampler};
 /// Timeout for setting up links and estimating the clock offset: a constant part, and a part per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Time before that timeout from which no new attempt to open a link begins. The last attempt then fails before the
+/// No attempt to open a link begins within this time before the setup timeout. The last attempt then fails before the
 /// timeout, with an error that names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Maximum of nodes plus cores of a cluster. Every host has tables for all of them, 2 GB at this size.
@@ -132,8 +132,8 @@ impl HostRun<'_> {
         Ok(Some((started.map_err(|error| error.to_string())?, cores)))
     }
 
-    /// Connects to the other hosts and estimates the clock offset; returns the connections, and the bound of its error
-    /// in ns.
+    /// Connects to the other hosts and estimates the clock offset. Returns the connections, and the maximum error of
+    /// the offset in ns.
     async fn prepare(
         &self,
         tasks: &mut TaskGroup,
@@ -289,7 +289,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
         count => format!(", {count} {}s", world.point().policy.auxiliary()),
     };
     format!(
-        "run {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock is known to {:.1} µs",
+        "run {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock error is at most {:.1} µs",
         task.id,
         world.point().label,
         task.seed,

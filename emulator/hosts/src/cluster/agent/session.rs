@@ -52,7 +52,7 @@ pub(super) async fn serve(
     tasks.spawn(send_log(state.settings.log.clone(), messages.clone()));
     let planned = tokio::select! {
         planned = plan(bundle, Arc::clone(&state.settings.programs)) => planned,
-        // The thread that plans ends by itself; the session need not wait for it.
+        // The planning thread ends by itself; the session need not wait for it.
         run = runs.recv() => return Err(match run {
             Some(_) => "it did not wait until the experiment was planned".to_owned(),
             None => "it disconnected before the experiment was planned".to_owned(),

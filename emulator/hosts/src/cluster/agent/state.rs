@@ -66,7 +66,7 @@ pub(super) struct AgentState {
     current: RefCell<Option<Rc<RunContext>>>,
     /// The smallest run number that links are accepted for.
     run: Cell<u64>,
-    /// The latest link that each other host has opened, until its run takes it.
+    /// The latest link that each other host has opened, with its run number; removed when that run takes the link.
     links: RefCell<BTreeMap<String, (u64, Connection)>>,
     link_added: Notify,
     /// Time of the last status request, or of the start.

@@ -384,7 +384,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts no connections.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
-    // QUIC applies the shorter idle timeout of two peers; the longest one here leaves the choice to the host's lease.
+    // QUIC applies the shorter of the two peers' idle timeouts. With the longest one here, the host's lease decides.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
     Ok(Transport::connector(&identity, file.local(), &timing)?)

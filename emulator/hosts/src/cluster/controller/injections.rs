@@ -23,7 +23,7 @@ use crate::cluster::timing::at_least;
 /// Maximum number of injections into one run. Cores evaluate each injection whenever a copy begins, and some profiles
 /// keep state per core.
 const MAX_INJECTIONS: usize = 100;
-/// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.
+/// Maximum number of targets of an injection, and of bytes per target, because resolving them delays reports of hosts.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
 /// Maximum number of runs without the injection that are reported to an injector.

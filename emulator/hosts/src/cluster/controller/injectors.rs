@@ -29,7 +29,7 @@ pub(super) struct Injectors {
     socket: Option<PathBuf>,
 }
 
-/// A message of an injector, by its number.
+/// A message of an injector, which is identified by its number.
 #[derive(Debug)]
 pub(super) enum InjectorEvent {
     Request(Injector, Box<InjectRequest>),
@@ -192,7 +192,6 @@ mod tests {
         assert!(!socket.exists());
     }
 
-    /// A request that comes between two runs waits for the next run.
     #[tokio::test]
     async fn requests_between_two_runs_wait_for_the_next_run() {
         let folder = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// Timeout for the final report of a host, which can be several megabytes on a path that was idle: at least this long,
 /// and this many round trips.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
-/// Timeout for the final report where the user waits for the end of an interrupted run.
+/// Timeout for the final report of an interrupted run, shorter because the user waits.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
 /// Maximum number of observations that wait for reports of slower hosts; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
@@ -282,7 +282,7 @@ impl<'a> ControlledRun<'a> {
         self.injections.show(self.pool, self.control, Time::MAX);
     }
 
-    /// Gives up a host whose report cannot be true: it takes no part in further runs.
+    /// Gives up a host that sent an impossible report; the host takes no part in further runs.
     async fn distrust(&mut self, host: usize, why: String) -> Lost {
         self.pool.lose(host, &why, false);
         self.injections.on_lost(self.pool, host).await;
@@ -406,7 +406,7 @@ async fn prepare(
 
 /// Silence after which a host is given up, while its machine answers.
 const REPORT_LIMIT: Duration = Duration::from_secs(20);
-/// Interval of checks. If this process itself was stopped, the longer pause is taken for one interval.
+/// Interval of checks. If this process was suspended (SIGSTOP), the longer pause counts as one interval.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The silence of each host.
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_was_stopped_itself_gives_up_no_host() {
+    fn a_controller_that_was_suspended_gives_up_no_host() {
         let begin = Instant::now();
         let mut silence = Silence::new(1, begin);
         assert_eq!(silence.look(begin + 10 * REPORT_LIMIT, [Some(9)].into_iter()), None);

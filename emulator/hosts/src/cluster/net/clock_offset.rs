@@ -1,8 +1,8 @@
 //! The offset of another machine's clock, estimated from round trips.
 //!
-//! The remote clock was read at some moment between request and response, so the offset is within half a round trip
-//! of the middle, even if the two ways are unequal (Cristian, 1989). The estimate uses the best sample of a window;
-//! the drift possible since then is added to its bound. This module reads no clock.
+//! The remote clock is read at some moment between request and response. Assuming the middle makes the offset wrong by
+//! at most half a round trip, even if the two ways are unequal (Cristian, 1989). The estimate uses the best sample of a
+//! window, and adds the possible drift since that sample to the bound of the error. This module reads no clock.
 
 use std::collections::VecDeque;
 
@@ -70,8 +70,8 @@ impl OffsetEstimator {
         Some(Offset { offset: best.middle(), bound: self.bound(best, now) })
     }
 
-    /// The drift between the best samples of the window's older and newer half; `None` if a half has no sample, or both
-    /// samples are of one moment.
+    /// The drift between the best samples of the window's older and newer half; `None` if a half has no sample, or if
+    /// the two samples are too close in time.
     pub fn drift(&self) -> Option<Drift> {
         let half = self.window.len() / 2;
         let best =
@@ -145,7 +145,7 @@ mod tests {
             clock.add(RoundTrip { sent: i * S, remote: 7 * S + i * S + 50_000, received: i * S + 100_000 });
         }
         let before = clock.at(4 * S).unwrap();
-        // Half a second on the way back.
+        // The response takes half a second.
         clock.add(RoundTrip { sent: 4 * S, remote: 11 * S + 50_000, received: 4 * S + S / 2 });
         let after = clock.at(4 * S + S / 2).unwrap();
         assert_eq!((before.offset, after.offset), ((7 * S).cast_signed(), (7 * S).cast_signed()));

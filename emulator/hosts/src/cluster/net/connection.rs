@@ -46,7 +46,7 @@ impl Connection {
 /// The code of a close frame, beside its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Close {
-    /// Normal end. Not 0: QUIC sends that for a connection that was dropped without a close.
+    /// Normal end. Not 0, which QUIC sends for a connection that was dropped without a close.
     Done = 1,
     /// The certificate names no host.
     Certificate = 2,
@@ -73,7 +73,7 @@ pub enum End {
     /// handshake.
     #[error("the peer closed the connection without a reason")]
     Dropped,
-    /// The peer closed the connection with another code; its text, without control characters.
+    /// The peer closed the connection with another code and this text; control characters are removed.
     #[error("the peer closed the connection: {0}")]
     Peer(String),
     /// The peer cancelled the handshake in favour of another handshake, or is ending.
@@ -147,7 +147,7 @@ fn explain(code: TransportErrorCode, error: &ConnectionError, rejected: Rejected
             "another host is at this address: check the hosts file and the agent's --identity"
         }
         Some(48 | 51) => &format!(
-            "{certificate} is of another authority: give both sides identities made by the same `volary certs`"
+            "{certificate} was issued by another authority: give both sides identities made by the same `volary certs`"
         ),
         Some(42 | 46) => &format!("{certificate} was rejected"),
         Some(116) => match rejected {

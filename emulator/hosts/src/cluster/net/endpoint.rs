@@ -5,11 +5,11 @@
 //!
 //! [`Options`] has the limits and timeouts of an endpoint, from which the TLS and QUIC configuration is made.
 //!
-//! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which they
-//! are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer
-//! whose address is not proved gets a place only while few are taken. Otherwise it must try again with a token that
-//! only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with most
-//! places loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
+//! A listening socket has a limited number of places for handshakes under way (`Handshakes`), because anyone who can
+//! send a datagram can begin a handshake without ending it. A peer with an unvalidated address gets a place only while
+//! few places are taken. Otherwise the peer must try again with a token that only the true holder of the address
+//! receives (RFC 9000, section 8.1). When all places are taken, the peer with most places loses its oldest handshake,
+//! so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -237,7 +237,7 @@ async fn accept(
                 tracing::warn!("many handshakes do not end: peers must prove their addresses from now on");
                 warned = Some(Instant::now());
             }
-            // Fails for peers with proved addresses only.
+            // Fails only for peers with validated addresses.
             let _ = incoming.retry();
             continue;
         };
@@ -256,7 +256,7 @@ async fn accept(
                 Err(error) => {
                     tracing::debug!("refused {address}: {error}");
                     // The place is kept until the memory of the failed handshake is free; otherwise handshakes that
-                    // fail at once could take any amount of it.
+                    // fail at once could take unbounded memory.
                     let _ = timeout(DRAINING, place).await;
                 }
             }
@@ -346,7 +346,7 @@ fn subject(connection: &Connection) -> Result<Subject, End> {
     })
 }
 
-/// A bound UDP socket with large buffers: buffers of the default size lose some of the datagrams, which are not paced.
+/// A bound UDP socket with large buffers: datagrams are not paced, so buffers of the default size would lose some.
 fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -381,7 +381,7 @@ pub struct Options {
     pub max_incoming: usize,
     /// Maximum number of handshakes from one address, or from one /64 of IPv6 addresses.
     pub max_per_address: usize,
-    /// Number of handshakes in progress from which peers must prove their addresses.
+    /// With this many handshakes under way, further peers must validate their addresses first.
     pub max_unproved: usize,
     /// Timeout of the TLS handshake, and separately of the hellos.
     pub handshake_timeout: Duration,
@@ -389,9 +389,9 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// Interval of keep-alive packets on a quiet connection; well below `idle_timeout`.
     pub keep_alive: Duration,
-    /// Unread bytes that a peer may have sent on one stream.
+    /// Maximum number of unread bytes on one stream.
     pub window: u32,
-    /// Bytes of datagrams that may wait to be sent, and to be read.
+    /// Maximum number of bytes of datagrams that wait to be sent, and of those that wait to be read.
     pub datagrams: usize,
     /// Bytes requested from the system for each of the socket's two buffers.
     pub socket_buffer: usize,
@@ -414,7 +414,7 @@ impl Default for Options {
 }
 
 /// The round trip that both sides assume until they have measured one: lost packets of a handshake are sent again after
-/// three such round trips. A connection that ends earlier is kept for three times its retransmission timeout,
+/// three such round trips. A connection that ends before is kept for three times its retransmission timeout,
 /// [`DRAINING`].
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(50);
 /// Nine times [`INITIAL_ROUND_TRIP`]: the retransmission timeout is the round trip plus four times its deviation, which
@@ -482,9 +482,9 @@ fn transport(options: &Options) -> Result<TransportConfig, ConfigError> {
 /// The decision about a new handshake.
 #[derive(Debug)]
 enum Admission {
-    /// The handshake has a place until the receiver is dropped. A message or an error on the receiver revokes it.
+    /// The handshake has a place until the receiver is dropped. A message or error on the receiver revokes the place.
     Place(oneshot::Receiver<()>),
-    /// The peer must prove its address first.
+    /// The peer must validate its address first.
     Prove,
 }
 
@@ -514,7 +514,7 @@ impl Handshakes {
         }
     }
 
-    /// Decides about a new handshake from this address, which may be `proved`.
+    /// Decides about a new handshake from this address; `proved` if the address is validated.
     fn admit(&mut self, address: IpAddr, proved: bool) -> Admission {
         self.under_way.retain(|handshake| !handshake.place.is_closed());
         if !proved && self.under_way.len() >= self.unproved {
@@ -559,7 +559,7 @@ mod tests {
         Handshakes::new(&Options { max_incoming, max_per_address, max_unproved, ..Options::default() })
     }
 
-    /// A place of a peer with a proved address.
+    /// A place of a peer with a validated address.
     fn place(handshakes: &mut Handshakes, address: &str) -> oneshot::Receiver<()> {
         match handshakes.admit(address.parse().unwrap(), true) {
             Admission::Place(place) => place,
@@ -573,14 +573,14 @@ mod tests {
     }
 
     #[test]
-    fn unproved_addresses_have_few_places() {
+    fn unvalidated_addresses_get_few_handshakes() {
         let mut handshakes = handshakes(10, 10, 2);
         let admitted: Vec<_> = (1..=4)
             .map(|i| handshakes.admit(IpAddr::from([10, 0, 0, i]), false))
             .filter(|admission| matches!(admission, Admission::Place(_)))
             .collect();
         assert_eq!(admitted.len(), 2);
-        // A peer with a proved address gets a place, and handshakes that have ended free theirs.
+        // A peer with a validated address gets a place, and handshakes that have ended free their places.
         let mut proved = place(&mut handshakes, "10.0.0.9");
         assert_eq!(kept([&mut proved]), [true]);
         drop((admitted, proved));

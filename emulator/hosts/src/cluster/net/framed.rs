@@ -207,7 +207,7 @@ impl<R: DeserializeOwned> ControlReceiver<R> {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// Version and digest of the program: see [`engine`]. Both sides must run the same machines.
+    /// Version and digest of the program: see [`engine`]. Both sides must have the same message kinds and policies.
     engine: String,
     role: Role,
     name: String,
@@ -297,7 +297,7 @@ mod tests {
             &[("job.submit", stream), ("probe.claim", datagram), ("my-own {}", None)],
         ];
         assert!(others.iter().all(|other| digest(other) != digest(&ours)));
-        // The same on every machine.
+        // The digest is the same on every machine.
         assert_eq!(digest(&[("a", stream)]).to_string(), "e5d2f8190427081f");
     }
 }

@@ -64,7 +64,7 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The socket of the controller that uses this file, at `path`, in the folder of its identity.
+    /// Path of the controller's socket, in the folder of the controller's identity. `path` is that of this hosts file.
     pub fn socket(&self, path: &Path) -> PathBuf {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         // The name has a hash of the file's path (FNV-1a), because several hosts files may share one folder of

@@ -1,4 +1,4 @@
-//! The making of a run's identities: its own authority, one certificate per host, one for the controller.
+//! Creation of a run's identities: an authority of its own, and a certificate for each host and for the controller.
 //!
 //! ```text
 //! DIR/ca.pem  hosts.toml  ca-key.pem (only with --keep-ca)
@@ -50,7 +50,7 @@ pub struct Issued {
 /// Maximum lag of the clocks of hosts behind the clock of this machine.
 const SKEW: Duration = Duration::from_secs(3600);
 
-/// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
+/// Makes the identities of `request` in a new `folder`, or in a folder that still has its authority's key.
 pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     request.check()?;
     let kept = folder.join(CA_KEY).exists();
@@ -105,7 +105,7 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     Ok(Issued { folders, until, hosts: path })
 }
 
-/// Adds hosts with an authority that was kept.
+/// Adds hosts to a folder that still has its authority's key.
 fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let path = folder.join(HOSTS);
     let mut hosts = Hosts::load(&path)?;
