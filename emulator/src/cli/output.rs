@@ -17,8 +17,8 @@ use volary_report::style::{Style, folded};
 
 use super::progress::Bar;
 
-/// The control of a study that Ctrl-C stops. Its observers are `observer` and, unless `quiet` or log lines are written,
-/// a progress bar. Called once per process.
+/// The control of a study that Ctrl-C stops. Its observers are `observer` and, unless `quiet` is set or log lines are
+/// written, a progress bar. Called once per process.
 pub(super) fn control(
     quiet: bool,
     observer: Option<Arc<dyn StudyObserver>>,

@@ -87,7 +87,7 @@ pub(super) fn main(options: &RecordOptions) -> anyhow::Result<ExitCode> {
     }
     if lasting.0 / window.0 * cpus.len() as u64 > MOST {
         return Err(anyhow!(
-            "--for {lasting}: over {MOST} windows of all CPUs, so that the trace could be longer than the {} MiB that can be \
+            "--for {lasting}: more than {MOST} windows of all CPUs, so the trace could exceed the {} MiB that can be \
              read\n  = help: record a shorter time, fewer CPUs, or longer windows",
             LONGEST_TEXT >> 20
         ));
@@ -260,7 +260,7 @@ impl Findings {
         let (taken, floors, file) = (percent(self.taken), &self.floors, options.out.display());
         let _ = write!(
             text,
-            "other programs had the CPUs, or a CPU quota withheld them, for {taken} of the time; slowdowns below {floors} are \
+            "other programs or a CPU quota took the CPUs for {taken} of the time; slowdowns below {floors} are \
              ignored, as CPUs vary that much by themselves\n{limits}\n{file} is the trace: [interference] trace = {{ file = \"{file}\", repeat = true }}\n"
         );
         Ok(text)
@@ -292,8 +292,8 @@ fn limits(options: &RecordOptions, recordings: &[CpuRecording]) -> String {
     let mut speeds: Vec<f64> = recordings.iter().map(|cpu| cpu.rounds_per_s / 1e6).collect();
     speeds.sort_by(f64::total_cmp);
     format!(
-        "the healthy speed was measured before the recording, the slowest {:.4} and the fastest {:.4} million rounds of the \
-         kernel {} a second: compare it with other machines, as a CPU that was slow then too looks healthy\nthe recording cannot see bursts shorter than the {} of which a sample is the mean, networks and disks, and effects on \
+        "healthy speeds, measured before the recording: the slowest {:.4} and the fastest {:.4} million rounds of the \
+         kernel {} a second; compare them with other machines, as a CPU that was slow even then looks healthy\nthe recording cannot see bursts shorter than the {} that a sample averages, networks and disks, and effects on \
          programs that have another priority or sleep at times: the kernel was always busy",
         speeds.first().copied().unwrap_or_default(),
         speeds.last().copied().unwrap_or_default(),
@@ -313,15 +313,15 @@ fn notes(
     if nice != 0 {
         let share = if nice > 0 { "larger" } else { "smaller" };
         notes.push(format!(
-            "the CPUs were measured at nice {nice}, as this process may not set it to 0: programs at nice 0 had a {share} \
+            "the CPUs were measured at nice {nice}, as this process may not set nice 0: programs at nice 0 had a {share} \
              share of a CPU than the recorder"
         ));
     }
     let before = recordings.iter().map(|cpu| cpu.taken_before).fold(0.0, f64::max);
     if before > BUSY {
         notes.push(format!(
-            "other programs had, or a CPU quota withheld, up to {} of a CPU before the recording: if they also used caches or memory, the healthy \
-             speed was measured too low, and slowdowns are too low as well",
+            "other programs or a CPU quota took up to {} of a CPU before the recording: if the programs also used caches or memory, the healthy \
+             speed was measured too low, and the slowdowns too",
             percent(before)
         ));
     }

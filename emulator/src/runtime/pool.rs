@@ -135,7 +135,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Executes the run with this number among the runs of the study.
+    /// Executes a run once; `number` is its number among the runs of the study.
     fn attempt(&self, run: &Run, number: u64) -> Result<Measured, RunError> {
         let name = &self.experiment.name;
         let section = &self.experiment.run.of_replication(run.replication);
@@ -191,7 +191,7 @@ impl Pool<'_> {
         })
     }
 
-    /// Stores the results of a run, and of those that are equal to it.
+    /// Stores the results of a run, and of the `others`, which are equal to it.
     fn keep(
         &self,
         run: &Run,

@@ -431,7 +431,7 @@ fn an_interrupted_recording_keeps_its_trace_and_ends_its_command() {
     assert!(test_kill_process(Pid::from_raw(shell).unwrap()).is_err(), "the command goes on");
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        out.contains("work lost") && out.contains("other programs had the CPUs, or a CPU quota"),
+        out.contains("work lost") && out.contains("other programs or a CPU quota took the CPUs"),
         "{out}"
     );
     assert!(fs::read_to_string(folder.path().join("p.svg")).unwrap().contains("Speed of CPUs"));

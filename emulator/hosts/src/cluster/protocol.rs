@@ -138,7 +138,7 @@ pub enum ControllerMessage {
     Prepare(Box<Assignment>),
     /// Begin when the controller's clock reads `at`, ns.
     Start { at: i64 },
-    /// Answers [`AgentMessage::Ping`] with its `sent` and the controller's clock, ns.
+    /// Answers [`AgentMessage::Ping`] with the `sent` of the ping and the controller's clock, ns.
     Pong { sent: i64, here: i64 },
     /// The emulated time that the slowest host has reached, and the number of finished jobs.
     Progress { slowest: Time, finished: u64 },

@@ -35,8 +35,8 @@ pub(super) struct Competitor {
 }
 
 impl Competitor {
-    /// Nice value of the competitor. Its weight is about 37 times that of a burner and a tenth of that of other
-    /// threads.
+    /// Nice value of the competitor, which gives it about 37 times the weight of a burner, and a tenth of the weight of
+    /// other threads.
     pub(super) const NICE: i32 = 10;
 
     pub(super) fn new(shared: Arc<CoreShared>, calibration: Calibration) -> Self {

@@ -91,8 +91,8 @@ fn averaged(points: &[Point]) -> Vec<Point> {
 }
 
 /// The timelines of the first cores in the first replication of each policy, with the colour of the policy; also the
-/// common end of the timelines, s. They show `window` (from, until; s) or, without it, the beginning of the runs with
-/// at most `blocks` executions and bursts.
+/// common end of the timelines, s. The timelines show `window` (from, until; s), or without a window the beginning of
+/// the runs with at most `blocks` executions and bursts.
 pub(crate) fn timelines(
     group: &CellGroup,
     policies: &[&str],

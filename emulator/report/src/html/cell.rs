@@ -334,8 +334,8 @@ fn section(group: &CellGroup, view: &View<'_>) -> Markup {
                 summary { "Shared nodes" }
                 p.hint {
                     "A copy is throttled while the other copies on its node leave it less CPU than it would use, and may be \
-                     evicted when the memory that its node uses passes the threshold, which loses its work. Throttles \
-                     are counted per node and hour; CPU-time and what is lost of it are in core-hours of a healthy \
+                     evicted, and lose its work, when the memory use of its node passes the threshold. Throttles \
+                     are counted per node and hour; used and lost CPU-time are in core-hours of a healthy \
                      reference core. Means over replications."
                 }
                 (number_tables("Shared nodes", &rows, &columns, view.policies))

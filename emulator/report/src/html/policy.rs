@@ -28,7 +28,7 @@ fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
                 summary { "Plans" }
                 p.hint {
                     "Cycles up to the last decision, and problems solved in them. Options, columns of the linear \
-                     program and pivots: means over problems. Gap: distance from a proven bound, relative to it. \
+                     program and pivots: means over problems. Gap: distance from a proven bound, as a share of the bound. \
                      Launched: jobs, in whole or in part; revoked: launches that were no longer possible when the \
                      decision took effect. Emulated time of all decisions, and the CPU time that they took on this \
                      machine."
@@ -135,7 +135,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
             details.more {
                 summary { "Times at which tasks were placed" }
                 p.hint {
-                    "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
+                    "Times since the arrival of the job, over jobs whose tasks all ended: until tasks were bound to a node \
                      for the last time, until they began to run, and until they ended. Means over replications."
                 }
                 (number_tables("Placements", &rows, &columns, view.policies))

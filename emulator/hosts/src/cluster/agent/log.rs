@@ -9,8 +9,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use volary_experiment::guard::guard;
 use volary_experiment::sanitize;
 
-/// Bytes that may wait to be sent. Lines that do not fit are dropped and counted, so that a log cannot fill the agent's
-/// memory.
+/// Maximum number of bytes that wait to be sent. Further lines are dropped and counted, so that a log cannot fill the
+/// agent's memory.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// A writer that keeps log lines during a session. Clones share the lines.

@@ -43,14 +43,14 @@ const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 /// No attempt to open a link begins within this time before the setup timeout. The last attempt then fails before the
 /// timeout, with an error that names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
-/// Maximum of nodes plus cores of a cluster. Every host has tables for all of them, 2 GB at this size.
+/// Maximum number of nodes plus cores of a cluster. Every host has tables for all of them, 2 GB at this limit.
 const MOST_MACHINES: u64 = 4_000_000;
 /// Number of pings before a run, and the interval between pings.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
 /// Interval of pings during a run.
 const PING_INTERVAL: Duration = Duration::from_millis(200);
-/// Batches of parcels that may wait between the links and the inbox of the shard.
+/// Maximum number of batches of parcels that wait between the links and the inbox of the shard.
 const ARRIVAL_QUEUE: usize = 64;
 
 /// One host's part of a run.
@@ -189,7 +189,7 @@ impl HostRun<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let datagrams = io.datagrams();
         io.close();
-        // The input log ends when its writer is dropped. It is sent even if the run failed.
+        // Dropping the writer ends the input log, which is sent even if the run failed.
         shard.observer.inputs = None;
         let lifted = io.injections.close(now);
         for message in std::iter::from_fn(|| io.next_waiting()).chain(lifted) {
@@ -310,7 +310,7 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     if nodes + cores > MOST_MACHINES {
         return Err(format!(
             "the cluster has {nodes} nodes and {cores} cores, together above the limit of {MOST_MACHINES}: each of \
-             them takes some hundred bytes on every host; lower cluster.nodes"
+             them takes about 500 bytes on every host; lower cluster.nodes"
         ));
     }
     let id = id_under(&experiment.points[point], seed, &experiment.run);
@@ -398,7 +398,7 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
 }
 
 /// Whether a message belongs to the policy's external program, and goes from one actor that the program controls to
-/// another. Its fields are checked where they are read.
+/// another. The fields of the message are checked where they are read.
 fn is_of_program(world: &World, parcel: &Parcel) -> bool {
     let Parcel { from, to, msg: Message::Custom(custom), .. } = parcel else { return false };
     let asked = world.asked();
@@ -407,9 +407,9 @@ fn is_of_program(world: &World, parcel: &Parcel) -> bool {
 
 /// Number of messages that may wait for the controller; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;
-/// Bytes that may wait for one other host; the shard waits when half of this number wait.
+/// Maximum number of bytes that wait for another host; the shard waits from half of this number on.
 const LINK_QUEUE: usize = 8 << 20;
-/// Frames of logged inputs that may wait; with more the shard waits.
+/// Number of frames of logged inputs that may wait; if there are more, the shard waits.
 const INPUT_QUEUE: usize = 64;
 
 /// The [`ShardIo`] of a shard on an agent.

@@ -78,7 +78,7 @@ pub(super) struct RunClock {
 }
 
 impl RunClock {
-    /// The emulated time at `wait` from now, in real time.
+    /// The emulated time when `wait` of real time has passed from now on.
     pub(super) fn after(&self, wait: Duration) -> Time {
         let real = (self.ticks.now() - self.start).max(0) as f64;
         Time((real * self.speed) as u64) + Span::from_secs_f64(wait.as_secs_f64() * self.speed)
@@ -359,8 +359,8 @@ async fn wait_until_free(
     Ok(())
 }
 
-/// Waits before busy hosts are asked again, no longer than `until`. The wait differs between controllers that claimed
-/// hosts at the same time.
+/// Waits before busy hosts are asked again, no longer than `until`. The wait depends on the process, so that controllers
+/// that claimed hosts at the same time do not do so again.
 async fn pause(until: Instant, control: &StudyControl) -> Result<(), HostsError> {
     let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
     tokio::select! {

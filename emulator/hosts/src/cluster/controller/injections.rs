@@ -97,7 +97,7 @@ impl RunInjection {
         {
             return None;
         }
-        // The latest begin and end of all hosts: an order may have reached a host too late.
+        // The latest start and end of all hosts, because an order may have reached a host too late.
         let from = self.shares.iter().filter_map(|share| share.from).max()?;
         let ended = self.shares.iter().filter_map(|share| share.until).max().filter(|_| self.lifted);
         let until = ended.map_or(self.injection.until, |ended| ended.min(self.injection.until));

@@ -32,7 +32,7 @@ const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// Timeout for the final report of an interrupted run, shorter because the user waits.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
-/// Maximum number of observations that wait for reports of slower hosts; they take some hundred megabytes.
+/// Maximum number of observations that wait for reports of slower hosts; they take several hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
 /// A run in progress, and its outcome.
@@ -203,7 +203,7 @@ impl<'a> ControlledRun<'a> {
             };
             let handled = match event {
                 Some((host, event)) => self.on_event(host, event).await,
-                // No run follows and the user waits, so the host is not waited for; it notices when the controller
+                // The user waits and no run follows, so the host is given up; it notices when the controller
                 // disconnects.
                 None if self.over == EndReason::Interrupted => {
                     let name = &self.pool.members[slowest].name;

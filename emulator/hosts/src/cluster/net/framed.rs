@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_with_other_messages_differ_in_version() {
+    fn builds_with_different_messages_have_different_versions() {
         use Class::{Datagram, Stream};
         let digest = |words: &[(&str, Option<Class>)]| {
             digest(&words.iter().map(|(word, class)| ((*word).to_owned(), *class)).collect::<Vec<_>>())
