@@ -410,8 +410,8 @@ fn aggregate(
     Ok(ended)
 }
 
-/// Parcels for one shard. A sender must wake the shard unless it is awake, or its own timer wakes it before the first
-/// parcel is due.
+/// Parcels for one shard. A sender must wake the shard unless the shard is awake, or the shard's own timer expires
+/// before the first parcel is due.
 #[derive(Debug, Default)]
 pub struct Mailbox {
     parcels: Mutex<Vec<Parcel>>,

@@ -85,8 +85,8 @@ impl SummaryColumn {
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
     }
 
-    /// The numbers of rows, each of a policy and a class of its jobs or all jobs, with a mark that tells whether the
-    /// number is the best of its class; `None` if the class has no best number. Numbers with the same text have the
+    /// The numbers of rows; a row is a policy with all its jobs, or with a class of its jobs. The mark of a number says
+    /// whether it is the best of its class; `None` if the class has no best number. Numbers with the same text have the
     /// same mark.
     pub(super) fn numbers(
         &self,

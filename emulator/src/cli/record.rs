@@ -302,7 +302,7 @@ fn limits(options: &RecordOptions, recordings: &[CpuRecording]) -> String {
     )
 }
 
-/// Notes on what makes a recording doubtful, or shorter than requested.
+/// Notes on the reasons why a recording is doubtful, or shorter than requested.
 fn notes(
     options: &RecordOptions,
     recordings: &[CpuRecording],

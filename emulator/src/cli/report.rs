@@ -24,7 +24,7 @@ pub(super) struct Options {
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// Make this folder a study directory with all results: manifest, runs, summary, tables, timeline and report.html.
-    /// If absent, the files that are made from the runs of a single study directory are written to it.
+    /// If absent, the files that are made from the runs of a single study directory are written to that directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Refuse if a run of the experiment is missing: name the slices and folders that lack runs, write nothing, and

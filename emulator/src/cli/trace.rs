@@ -195,8 +195,8 @@ fn page(_: &[Description], _: Option<&TraceComparison>) -> anyhow::Result<String
     anyhow::bail!("--html: this program was built without pages: build it with the feature `figures`")
 }
 
-/// The question for one trace: with all its features if no feature was named. Fails if the trace lacks a named feature
-/// or outcome.
+/// The question for one trace; if it names no features, all features of the trace are used. Fails if the trace lacks a
+/// named feature or outcome.
 fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     let (file, known) = (trace.file().display(), trace.features());
     let names = known.iter().map(|feature| format!("`{feature}`")).collect::<Vec<_>>().join(", ");
@@ -275,7 +275,7 @@ struct ReadArgs {
     /// Time zone of dates that state none, such as UTC or Europe/Stockholm.
     #[arg(long, value_name = "ZONE")]
     zone: Option<Zone>,
-    /// The number of tasks of a job in a .csv file: its gpus or its cores, rounded up. Jobs without any are left out.
+    /// The number of tasks of a job in a .csv file: its gpus or its cores, rounded up. Jobs with none are left out.
     #[arg(long, value_name = "COLUMN")]
     size: Option<SizeBy>,
     /// Leave out malformed rows, at most this share of the rows, such as 1%. If absent they are errors.

@@ -131,7 +131,7 @@ fn reasons(runs: &[&RunRecord]) -> Vec<String> {
 
 /// Share of a difference that a cause must explain.
 const MOST: f64 = 0.5;
-/// Share of moved jobs from which their moves are named as a possible cause of the difference.
+/// Share of moved jobs from which the moves are named as a possible cause of the difference.
 const MOVED: f64 = 0.05;
 
 /// The likely cause as text: the first cause that explains most of the difference.

@@ -26,7 +26,7 @@ use super::protocol::{AgentMessage, Datagrams, FinalReport};
 const MOST: u64 = 1 << 47;
 /// The largest sum of time that a host may report in a unit finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
-/// Maximum time by which a report may be ahead of the controller's clock, s of real time: clocks and delays differ.
+/// Maximum lead of a report over the controller's clock, s of real time, because clocks and delays differ.
 const AHEAD_S: f64 = 5.0;
 
 /// Checks the messages of all hosts in one run.

@@ -228,7 +228,7 @@ pub(super) struct SlotState {
     pub(super) done: f64,
     /// The configured slowdown, above 1.
     pub(super) slowdown: f64,
-    /// Recent work done per time in which the CPU was left to the burner: below 1 if context switches cost it time, for
+    /// Recent work done per time in which the CPU was left to the burner: below 1 if context switches cost time, for
     /// example through cold caches. The loop corrects for that except at the end of the slot.
     pub(super) gain: f64,
 }
@@ -313,7 +313,7 @@ pub(super) struct ReadingLog {
 }
 
 impl ReadingLog {
-    /// Ends a stretch with the counters `end`, and records it if it had a copy. `whole` says that it ended as planned.
+    /// Ends a stretch with the counters `end`, and records it if it had a copy. `whole` if it ended as planned.
     fn close(&mut self, stretch: Stretch, end: CoreCounters, whole: bool) {
         let counted = self.since_start(end);
         // Without a copy, rounds of a chunk that ended late belong to the next stretch.

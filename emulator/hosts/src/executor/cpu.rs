@@ -83,7 +83,7 @@ pub(super) fn check(cpus: &[CpuId]) -> Result<(), BurnError> {
     Ok(())
 }
 
-/// Starts a thread pinned to a CPU, with the given nice value. It returns the result of `work`.
+/// Starts a thread pinned to a CPU, with the given nice value. The thread returns the result of `work`.
 pub(super) fn spawn<T: Send + 'static>(
     name: String,
     cpu: CpuId,
@@ -119,7 +119,7 @@ fn pin(cpu: CpuId, nice: Option<i32>) -> io::Result<()> {
 pub(super) fn set_idle_priority() -> io::Result<()> {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let asked = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
-    // The call also sets the nice value, which has no meaning here and may be refused: only the policy counts.
+    // The call also sets the nice value, which has no meaning here and may be refused: only the policy matters.
     match thread_schedule_policy() {
         Ok(policy) if policy == idle => Ok(()),
         Ok(_) | Err(_) => Err(io::Error::other(format!("{asked:?}"))),

@@ -72,7 +72,7 @@ pub(super) struct CoreShared {
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
-    /// Time for which a count of rounds is requested, and below the recorded count: [`record_edge`](Self::record_edge).
+    /// Time for which a count of rounds is requested, and the count that [`record_edge`](Self::record_edge) records.
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
     /// The ticket of the last finished copy, zero if it was taken, and the time of its end in ns since the origin. A

@@ -23,9 +23,9 @@ pub struct Curve<'a> {
 /// Share of submitted jobs that finished within a time, on a logarithmic axis.
 ///
 /// With one replication, the band is by Dvoretzky, Kiefer and Wolfowitz, for independent jobs. Jobs in a queue are not
-/// independent: the band is too narrow, and the report says so. With several replications, the curve is the mean of
-/// their quantiles, and the band is its 95 % interval over replications. A curve that ends below 100 % has unfinished
-/// jobs.
+/// independent: the band is too narrow, and the report says so. With several replications, the curve averages the
+/// quantiles of the replications, and the band is the 95 % interval of this mean. A curve that ends below 100 % has
+/// unfinished jobs.
 pub fn distribution(
     title: &str,
     x_label: &str,

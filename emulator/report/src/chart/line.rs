@@ -149,7 +149,7 @@ impl Plot {
         self.picture_over(&[])
     }
 
-    /// The picture of the chart with shaded spans of the x axis behind its curves. A span has begin, end and title.
+    /// The picture of the chart with shaded spans of the x axis behind its curves. A span has start, end and title.
     pub fn picture_over(&self, shades: &[(f64, f64, String)]) -> Picture {
         let (wide, high) = self.size;
         let bottom = high - if self.x.title().is_empty() { BOTTOM_WITHOUT_TITLE } else { BOTTOM };

@@ -117,7 +117,7 @@ const MARKS: [&[(f64, f64)]; 4] = [
 /// the same dash, one has a filled mark and the other an open one.
 const LOOKS: usize = 2 * DASHES.len();
 
-/// The look of the n-th policy: it differs from the look of the previous policies, and of policies with the same colour.
+/// The look of the n-th policy. It differs from the looks of the previous policies and of policies with its colour.
 const fn look(i: usize) -> usize {
     (i + i / COLOURS) % LOOKS
 }

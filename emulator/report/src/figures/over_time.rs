@@ -110,7 +110,7 @@ pub(crate) fn timelines(
         Extent::of(&run.timeline, bursts(run, &shared), &cores, (run.summary.makespan_s, blocks))
     };
     let time = match window {
-        // The timeline ends with the latest recorded start: executions that began later are not recorded.
+        // The timeline ends with the latest recorded start, because executions that began later are not recorded.
         Some((from, until)) => (from, first().map(|run| extent(run).begun).fold(0.0, f64::max).min(until)),
         None => (0.0, Extent::common(first().map(extent))),
     };

@@ -166,7 +166,7 @@ fn claim(claim: &ClaimResult) -> Markup {
 /// The id of the section with the table of all cells of a wide sweep.
 pub(super) const ALL_CELLS: &str = "all-cells";
 
-/// The usual numbers of every cell, shaded, and curves over the swept keys. The table of a wide sweep is shown on demand.
+/// The usual numbers of every cell, shaded, and curves over the swept keys. The table of a wide sweep opens on demand.
 pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
     if study.cells.len() < 2 {
         return Markup::default();
@@ -228,7 +228,7 @@ fn numbers(study: &Study) -> Vec<ChartNumber> {
 }
 
 /// Charts over each key with three values or more, or with two values if it is the only swept key and not a flag. Also
-/// returns the number of charts beyond the limit, within which each key and number has an equal share.
+/// returns the number of charts beyond the limit. Within the limit, each key and number has an equal share.
 fn curves(study: &Study, policies: &[&str]) -> (Vec<Picture>, usize) {
     let is_drawn = |(_, values): &(&str, Vec<&Value>)| {
         let flags = values.iter().all(|value| value.is_boolean());

@@ -24,7 +24,7 @@ use super::{cell, overview};
 use crate::chart::{theme, timeline};
 use crate::shell::command_line;
 
-/// Limit on the blocks in all timelines of a page, which take most of its size.
+/// Maximum number of blocks in all timelines of a page; they take most of the size of the page.
 const BLOCKS_OF_PAGE: usize = 12_000;
 /// Number of blocks that every timeline may have, whatever the number of timelines is.
 const LEAST_BLOCKS: usize = 60;

@@ -108,8 +108,8 @@ const AROUND: f64 = 16.0;
 /// Space for the columns of a table of numbers on a page of 1280 px, px.
 const ROOM: f64 = 770.0;
 
-/// A table with a row for each policy, and a column of numbers for each measure, whose heading has the unit. Columns
-/// that do not fit beside each other are in further tables.
+/// A table with a row for each policy and a column of numbers for each measure; headings have the unit. Columns that do
+/// not fit beside each other are in further tables.
 pub(super) fn number_tables(
     name: &str,
     rows: &[PolicyRow<'_>],

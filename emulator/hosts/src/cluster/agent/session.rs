@@ -138,7 +138,7 @@ impl Drop for Latest {
     }
 }
 
-/// Carries out the controller's messages until it disconnects; this ends the latest run.
+/// Carries out the controller's messages until the controller disconnects, which ends the latest run.
 async fn receive_all(
     state: Rc<AgentState>,
     mut incoming: ControlReceiver<ControllerMessage>,

@@ -373,7 +373,7 @@ impl RunContext {
 pub(super) struct TaskGroup(JoinSet<()>);
 
 impl TaskGroup {
-    /// Spawns a task of a session. Its panic is logged; the peer notices the end of the task.
+    /// Spawns a task of a session. A panic of the task is logged, and the peer notices that the task has ended.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + 'static) {
         self.0.spawn_local(async {
             if let Err(panic) = catch_panic(task).await {
@@ -382,7 +382,7 @@ impl TaskGroup {
         });
     }
 
-    /// Spawns a task of a run. Its panic ends the run.
+    /// Spawns a task of a run. A panic of the task ends the run.
     pub(super) fn spawn_in(&mut self, run: &Rc<RunContext>, task: impl Future<Output = ()> + 'static) {
         let run = Rc::clone(run);
         self.0.spawn_local(async move {

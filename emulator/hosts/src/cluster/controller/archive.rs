@@ -1,7 +1,7 @@
 //! The logs and input logs of the hosts, on disk.
 //!
 //! `HOST.log` is the log of the host's agent during the run. A full file is renamed to `HOST.log.1` and replaces the
-//! earlier file of that name. The two files have the latest lines, and at most twice [`MAX_LOG_BYTES`].
+//! earlier file of that name. The two files hold the latest lines, at most twice [`MAX_LOG_BYTES`] in total.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

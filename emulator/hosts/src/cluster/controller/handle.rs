@@ -83,7 +83,7 @@ impl Controller {
         let hosts = Hosts::load(&file)?;
         let (file, socket) = (hosts.clone(), hosts.socket(&file));
         let bundle = experiment.bundle()?;
-        // The network has a thread of its own: pings are answered while reports are merged and worlds are built.
+        // The network has its own thread, so that pings are answered while reports are merged and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
         let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), control))?;

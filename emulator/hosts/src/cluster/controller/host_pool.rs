@@ -359,8 +359,8 @@ async fn wait_until_free(
     Ok(())
 }
 
-/// Waits before busy hosts are asked again, no longer than `until`. The wait depends on the process, so that controllers
-/// that claimed hosts at the same time do not do so again.
+/// Waits before busy hosts are asked again, no longer than `until`. The wait depends on the process, so that two
+/// controllers that claimed hosts at the same time do not collide again.
 async fn pause(until: Instant, control: &StudyControl) -> Result<(), HostsError> {
     let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
     tokio::select! {

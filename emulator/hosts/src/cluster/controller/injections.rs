@@ -194,7 +194,7 @@ impl<'a> Injections<'a> {
         self.update_all(pool).await;
     }
 
-    /// Sends the last replies at the end of a run, and waits for their arrival: the process may end right after.
+    /// Sends the last replies at the end of a run, and waits for their arrival, since the process may end right after.
     pub(super) async fn finish(&mut self, pool: &mut HostPool) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
             share.ended.get_or_insert_with(|| RUN_OVER.to_owned());

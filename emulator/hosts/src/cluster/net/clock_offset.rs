@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(clock.at(5 * S).unwrap().offset, -(5 * S).cast_signed());
     }
 
-    /// A clock that starts at `offset` and gains `ppm`, read after `there` of a trip of `there + back`.
+    /// A round trip of `there + back` to a clock that starts at `offset`, gains `ppm` and is read after `there`.
     fn trip(offset: i64, ppm: f64, sent: u64, there: u64, back: u64) -> RoundTrip {
         let read = sent + there;
         RoundTrip { sent, remote: read.wrapping_add_signed(truth(offset, ppm, read)), received: read + back }

@@ -50,7 +50,7 @@ pub struct Issued {
 /// Maximum lag of the clocks of hosts behind the clock of this machine.
 const SKEW: Duration = Duration::from_secs(3600);
 
-/// Makes the identities of `request` in a new `folder`, or in a folder that still has its authority's key.
+/// Makes the identities of `request` in a new `folder`, or adds hosts to a folder that still has the authority's key.
 pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     request.check()?;
     let kept = folder.join(CA_KEY).exists();
