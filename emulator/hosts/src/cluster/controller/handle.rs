@@ -91,7 +91,7 @@ impl Controller {
         Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Removes the lost hosts, so that the next run is placed on the remaining hosts; returns whether some were removed.
+    /// Removes the lost hosts, so that the next run is placed on the other hosts; returns whether some were removed.
     pub fn remove_lost_hosts(&mut self) -> bool {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
