@@ -36,8 +36,8 @@ fn replace_as<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(suffix);
     let partial = PathBuf::from(partial);
-    // A killed process leaves its partial file, which is removed: a link to another file must not be followed. A link
-    // to a device stays, since /dev/full stands for a full disk in tests.
+    // Remove what is at this path before creating it: it may be the leftover of a killed process, or a link, which must
+    // not be followed. A link to a character device stays, since tests use /dev/full as a full disk.
     if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
         remove(&partial)?;
     }

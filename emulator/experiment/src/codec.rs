@@ -137,7 +137,8 @@ pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) 
 /// A batch whose parcels are not decoded yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Sequence number, from 0 on every link and direction: of the batch on streams, of its first parcel in datagrams.
+    /// Sequence number, from 0 on every link and in each direction: the number of the batch on a stream, the number of
+    /// the first parcel in a datagram.
     pub sequence: u64,
     parcels: &'a [u8],
 }
@@ -190,7 +191,7 @@ impl<'a> Batch<'a> {
 type Encoded<M> = (u64, u64, u32, u32, u32, bool, M);
 
 /// Encoding of a parcel. A parcel holds no sequence, so decoding needs no limit. Integers of fixed length make a parcel
-/// a third longer than variable ones do, and its coding a quarter faster.
+/// a third longer than integers of variable length, and coding it a quarter faster.
 const PARCEL: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {
@@ -350,9 +351,9 @@ mod tests {
             }
         }
 
-        /// The smallest datagrams that QUIC allows hold any parcel.
+        /// The smallest datagram that QUIC allows has room for 15 parcels of any kind.
         #[test]
-        fn the_smallest_datagram_holds_any_parcel(parcel in parcels()) {
+        fn the_smallest_datagram_has_room_for_fifteen_parcels_of_any_kind(parcel in parcels()) {
             let mut bytes = Vec::new();
             prop_assert_eq!(encode_batch(u64::MAX, &[parcel; 20], 1100, &mut bytes).min(15), 15);
             prop_assert!(bytes.len() <= 1100);
@@ -376,7 +377,7 @@ mod tests {
 
     /// The announced length of a string is limited before memory is allocated.
     #[test]
-    fn an_announced_length_is_limited() {
+    fn an_announced_length_above_the_limit_is_refused() {
         let huge = [&[VERSION, 1, 253][..], &(1_u64 << 40).to_le_bytes(), b"abc"].concat();
         assert!(matches!(decode::<Frame>(&huge), Err(CodecError::Garbage(_))));
         let many = [&[VERSION, 253][..], &u64::MAX.to_le_bytes()].concat();
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_kind_are_those_of_its_longest_encoded_message_and_headers() {
+    fn the_stated_bytes_of_a_message_kind_are_its_longest_encoding_plus_headers() {
         let mut forger = Forger { dice: Rng::new(1, 0, 0), now: Time::ZERO, jobs: 3, tasks: 3 };
         let mut longest = BTreeMap::new();
         for _ in 0..100_000 {
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(longest.len(), kinds().filter(|(name, _)| !name.starts_with("core.")).count());
     }
 
-    /// Compares the encoded bytes: changing them requires a new version of [`PROTOCOL`].
+    /// Compares the encoded bytes. Whoever changes them must raise [`PROTOCOL`].
     #[test]
     fn the_bytes_of_a_batch_stay_the_same() {
         let mut bytes = Vec::new();

@@ -192,7 +192,7 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
     /// The cores of each host in the run that begins.
     fn placed(&self, _hosts: &[(String, CoreSet)]) {}
-    /// The injection with this number into the latest run began on further hosts, or has a new end: its shares by host.
+    /// Injection `number` into the latest run has begun on further hosts, or its end has changed; its shares by host.
     fn inject(&self, _number: u64, _shares: &[(String, Injection)]) {}
     /// Whether the observer receives runs that had finished before this process began.
     fn sees_kept_runs(&self) -> bool {
@@ -214,7 +214,7 @@ pub trait RunObserver: fmt::Debug {
     fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted);
 }
 
-/// Counters that only shards have.
+/// Counters of a run that its shards keep, and its recorder does not.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
     /// Messages sent over the network, in the order of [`KINDS`].
@@ -231,8 +231,8 @@ impl Counted {
         Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
     }
 
-    /// The counters of shards in real time, from their latest samples with their names; a sample is `None` before the
-    /// first.
+    /// The counters of shards in real time, from the name and the latest sample of each shard; `None` stands for a
+    /// shard without a sample yet.
     pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
         let mut all = Self::default();
         for (name, sample) in samples {
@@ -276,7 +276,7 @@ pub struct LateSoFar {
     pub max_s: f64,
 }
 
-/// A process and its machine since the previous sample, or over a whole run.
+/// Use of CPU and memory by a process and its machine, since the previous sample or over a whole run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VitalsSample {
     /// CPU time of the process, divided by real time and the number of processors.

@@ -92,7 +92,7 @@ fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
 }
 
-/// The measured window of a run; `None` if all of it is measured.
+/// The measured window of a run; `None` if the whole run is measured.
 fn measured(point: &Point, jobs: &Workload) -> Option<String> {
     let Some(window) = point.resolved.measure?.window(jobs).ok()? else {
         return Some(
@@ -125,7 +125,7 @@ impl<'a> Held<'a> {
         Self { policies, cells: points.iter().map(|point| &point.cell).collect() }
     }
 
-    /// The contents of a slice, and their consequence for claims.
+    /// The policies and cells of a slice in words, and a remark if claims on other policies have to wait for the merge.
     fn says(&self, experiment: &Experiment) -> String {
         if self.policies.is_empty() {
             return "no run: there are more slices than runs".to_owned();

@@ -25,7 +25,7 @@ pub type Node<'t> = Spanned<DeValue<'t>>;
 /// The start of the parser's message for a duplicate key.
 const DUPLICATE: &str = "duplicate key";
 
-/// The texts that a document borrows from, which live until the list is dropped. A full list continues in `next`, which
+/// The texts that documents borrow from; every text lives as long as the list. A full list continues in `next`, which
 /// has more than twice as many places.
 #[derive(Debug, Default)]
 pub struct Texts {
@@ -44,7 +44,7 @@ impl Texts {
     }
 }
 
-/// Name of the text: its file, or `--set`.
+/// A parsed TOML file, and further texts from which keys and values were put into its tree.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
     /// Each text with the offset of its first byte.

@@ -60,7 +60,7 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     pub run: RunSection,
     pub report: ReportSection,
-    /// Labels of the classes of jobs, where there are several.
+    /// Labels of the classes of jobs in all cells that have several classes.
     #[serde(skip)]
     pub classes: BTreeSet<String>,
     /// Warnings for the user before the run.
@@ -122,7 +122,7 @@ impl Experiment {
         self.points.iter().any(|point| point.program.is_some())
     }
 
-    /// The starter of the programs of policies in other languages.
+    /// A launcher for the programs of policies in other languages, relative to the experiment's folder.
     pub fn launcher(&self) -> Arc<ProcessLauncher> {
         Arc::new(ProcessLauncher::of_experiment(self.folder().to_owned()))
     }
@@ -265,7 +265,7 @@ fn abridge(name: &str, value: &mut Value) {
     }
 }
 
-/// Everything that planning an experiment depends on. A bundle is not trusted: planning it opens no file.
+/// Everything that planning an experiment depends on. Planning a bundle opens no file, since bundles are not trusted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
     /// The experiment file's name; its text is in `files`.
@@ -326,7 +326,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     if let Some(program) = &point.program {
         depends["program"] = json!(program);
     }
-    // Runs without this setting lack its count, so a resumed experiment must not keep them.
+    // A finished run without this setting lacks the count, so it must not stand for a run with the setting.
     if let Some(unqueued) = run.record.unqueued {
         depends["unqueued"] = json!(unqueued);
     }

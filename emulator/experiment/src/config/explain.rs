@@ -33,7 +33,7 @@ const COUNT_U64: &str = "write a whole number of at least zero, up to 1844674407
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
-/// The start of errors within a parameter of a policy, which carry the position of all its parameters.
+/// Start of the message of an error within a parameter of a policy; the error's position is that of all parameters.
 const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 /// Rows of phrases in a message, a phrase in the expected value, and the remedy. The first row that matches is used.
@@ -138,7 +138,7 @@ fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usi
     (value.map_or(span, Spanned::span), rest.trim_start_matches(": "))
 }
 
-/// The error for an unknown key or name; its remedy is the most similar known one.
+/// The error for an unknown key or name. The remedy suggests the most similar known name.
 fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
     // Some errors carry the position of the table around the key.

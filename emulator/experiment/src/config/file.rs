@@ -60,8 +60,8 @@ pub struct File {
     /// The policies to run in this world, at least one.
     pub policy: Vec<PolicyEntry>,
     /// Dotted keys with the values that each key takes. Every combination of values is a cell, which is run under every
-    /// policy. A value may be a table such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`: it has the value
-    /// of the swept key, which names the cells, and further keys that are set in these cells.
+    /// policy. A value may be a table such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`. The table
+    /// contains a value of the swept key, which names the cell, and other keys that are set in the same cell.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Value>>,
     /// Claims about the results, which are judged after the run.
@@ -79,9 +79,9 @@ pub struct File {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportSection {
-    /// Numbers that the report of a sweep draws over the swept keys, in the syntax of claims without the policy, such
-    /// as `response_s.p99 / response_s.p50`. If empty, the first four numbers of the claims; without claims, median
-    /// and 99th percentile of response times, or two numbers of gossip or failure detection.
+    /// Numbers that the report of a sweep plots over the swept keys, in the syntax of claims without the policy, such
+    /// as `response_s.p99 / response_s.p50`. If empty: the first four numbers of the claims. Without claims: median and
+    /// 99th percentile of response times, or two numbers of gossip or failure detection.
     pub charts: Vec<String>,
 }
 
@@ -152,9 +152,9 @@ pub struct RunSection {
     /// Emulated time at which the run stops, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
-    /// The part of the run that results cover: `{ from = "10 %", until = "5min" }`, or `"auto"`, which runs twice in
-    /// virtual time; if absent, all of it. Results cover the jobs that arrive in this part and the time between its
-    /// bounds; earlier jobs are the warm-up.
+    /// The part of the run that results cover: `{ from = "10 %", until = "5min" }`, or `"auto"` in virtual time, where
+    /// a first pass finds the end of the warm-up. If absent, the whole run. Results cover the jobs that arrive in this
+    /// part and the time between its bounds; earlier jobs are the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
     /// Have copies burn real cores, in `local` and `hosts`; if absent, a timer ends each copy. `virtual` ignores this
@@ -229,8 +229,8 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`, a row per job.
     pub jobs: bool,
-    /// Write the copies of one job in this many to `tasks.parquet`; 0 writes none, and 1 those of all jobs. If absent,
-    /// the number is chosen so that a run writes about 5,000 copies at most.
+    /// Write the copies of one job in this many to `tasks.parquet`; 0 writes no copies, and 1 the copies of all jobs.
+    /// If absent, the number is chosen so that a run writes about 5,000 copies at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of each run; zero for none. If absent, 10 s; in virtual time, only for
@@ -244,8 +244,8 @@ pub struct Record {
     pub timeline_messages: u32,
     /// Interval between observations of the caches of schedulers, for policies with caches, and of the updates that
     /// members of a gossip group have. A few schedulers and nodes, or members, are observed at a random instant of each
-    /// interval, at most a thousand times in a run. With zero, staleness of caches is not measured, and no ages are
-    /// drawn over time.
+    /// interval, at most a thousand times in a run. With zero, the staleness of caches is not measured, and no ages are
+    /// plotted over time.
     pub staleness: Span,
     /// Count the jobs that do not wait for a core: their response time exceeds the run time of their longest task by at
     /// most this time, which should allow for the policy's messages. If absent, these jobs are not counted.
@@ -310,9 +310,9 @@ pub struct RealSection {
     pub kernel: Kernel,
     /// The mechanism that slows a core down.
     pub degrade: Degrade,
-    /// Number of CPUs of each host that no emulated core takes: the lowest CPUs that the process may use. None is
-    /// needed, since schedulers and node managers have priority over copies; a spare CPU keeps copies from being
-    /// interrupted.
+    /// Number of CPUs of each host that do not become emulated cores: the lowest CPUs that the process may use. 0
+    /// suffices, since schedulers and node managers have priority over copies; spare CPUs keep them from interrupting
+    /// copies.
     pub spare: u32,
 }
 

@@ -163,7 +163,7 @@ pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
 /// Reads and checks a preset or a profile file without an experiment.
 ///
 /// # Errors
-/// When it, or a file it names, cannot be read, does not match [`Interference`], or is inconsistent.
+/// When the profile, or a file it names, cannot be read, does not match [`Interference`], or is inconsistent.
 pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
     let (files, texts) = (Files::of_disk(), Texts::default());
     presets::hold(&files, path);

@@ -80,7 +80,7 @@ struct Demand {
     last_s: f64,
 }
 
-/// The offered load of a cell: from the distributions of a synthetic workload or a mix, or else from the jobs drawn
+/// The offered load of a cell: from the distributions of a synthetic workload or a mix, or else from the jobs sampled
 /// under `seed`. `None` if the load is unknown.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let by_distributions = match (&world.workload, &world.service) {
@@ -137,7 +137,7 @@ fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
     (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
 }
 
-/// The work per second of the jobs that are drawn under `seed`. `None` if all jobs arrive at once, or have too many
+/// The work per second of the jobs that are sampled under `seed`. `None` if all jobs arrive at once, or have too many
 /// tasks.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
@@ -210,7 +210,7 @@ fn scale_arrivals(
 /// The offered load; or the reason why the load is unknown or not positive.
 ///
 /// # Errors
-/// When the jobs cannot be drawn.
+/// When the jobs cannot be built.
 fn known(
     document: &Document<'_>,
     world: &Resolved,
@@ -251,7 +251,7 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    // A load beside another key, or a load that is not positive, is refused when the jobs are drawn.
+    // A load beside another key, or a load that is not positive, is refused later, when the jobs are built.
     let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
     let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
@@ -309,7 +309,7 @@ random = {}
         for (rows, keys, remains) in [
             ("0 0 100 2\n1 0 100 2", "", 0.5),
             ("0 0 100 2", "", 0.75), // the other core is healthy
-            ("0 0 50 2", "", 0.875), // so are both afterwards
+            ("0 0 50 2", "", 0.875), // after 50 s, both cores are healthy
             ("0 0 10 2\n0 10 20 1", ", repeat = true", 0.875),
             ("0 1000 1050 2", ", offset = \"1000s\"", 0.875),
             ("9 0 100 2", "", 1.0), // no such core

@@ -67,7 +67,7 @@ pub(super) fn hold(files: &Files, name: &Path) -> bool {
     found.is_some()
 }
 
-/// Adds the most similar preset to the error of a profile that cannot be read, if its name can be that of a preset.
+/// Adds the most similar preset to the error of a profile that cannot be read, unless its name looks like a path.
 pub(super) fn suggested(error: ConfigError, name: &Path) -> ConfigError {
     let plain = name.to_str().filter(|name| !name.contains(['/', '.']));
     match (error, plain) {

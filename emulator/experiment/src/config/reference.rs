@@ -291,7 +291,7 @@ fn about(schema: &Value) -> Option<&str> {
 }
 
 /// The keys of the table at `key` of a file that is read as a `T`, in the order of declaration; empty if any key is
-/// accepted. JSON Schemas do not preserve this order; serde lists it when it refuses a key.
+/// accepted. JSON Schemas do not preserve this order, but serde's error for an unknown key lists the keys in it.
 fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
     let Err(error) = toml::from_str::<T>(&stray(key)) else { return Vec::new() };
     let message = error.message();

@@ -137,7 +137,7 @@ struct Planner<'a> {
     points: Vec<Point>,
     /// Labels of all policies, run or not.
     labels: Vec<String>,
-    /// Labels of the classes of jobs, where there are several.
+    /// Labels of the classes of jobs in all cells that have several classes.
     classes: BTreeSet<String>,
     /// The number of classes of jobs of the last world.
     last_classes: usize,
@@ -393,7 +393,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Adds the mismatches of a trace of interference with the run of a world.
+    /// Notes where a trace of interference does not match the world's cores or the length of its run.
     fn note_gaps(&mut self, world: &Resolved, file: &File) {
         let Some(profile) = &world.interference else { return };
         if profile.table.trace.is_none() {

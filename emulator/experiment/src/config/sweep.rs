@@ -1,8 +1,8 @@
 //! Overrides (`--set key=value`) and sweeps, applied to the document before it is read into types.
 //!
 //! Values keep the position at which they were written: a wrong type or an unknown key is reported at the `--set` or at
-//! the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of tables
-//! the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
+//! the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label. An element of another
+//! list of tables is addressed by its name or its number from zero: `workload.mix.class.NAME.weight`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -45,7 +45,8 @@ pub(super) fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
 }
 
 /// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, with the keys that
-/// the file sets beside it, and cells continue to show it. Rows of the sweep lose a key that `--set` gives.
+/// the file sets beside it, and cells continue to show it. Other keys that `--set` gives are removed from the rows of
+/// the sweep.
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through a value that has no keys.
@@ -208,7 +209,8 @@ fn overlap(a: &str, b: &str) -> bool {
     below(a, b).is_some() || below(b, a).is_some()
 }
 
-/// The value of the swept key and the whole table, if an element of its list is a table with this key.
+/// If this element of a sweep's list is a table that has the swept key: the key's value, and the table. Otherwise
+/// `None`.
 fn row<'a, 't>(item: &'a Node<'t>, swept: &str) -> Option<(&'a Node<'t>, &'a DeTable<'t>)> {
     let table = item.get_ref().as_table()?;
     Some((table.get(swept)?, table))
@@ -343,7 +345,8 @@ pub fn cell<'s, 't: 's>(
     Ok((document, cell))
 }
 
-/// Splits a dotted key by the rules of TOML; `None` for a text that is not a key. Its first byte is at offset `base`.
+/// Splits a dotted key by the rules of TOML; `None` for a text that is not a key. The key's first byte is at offset
+/// `base`.
 fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<Key<'t>>> {
     let mut table = document.table(&format!("{key} = 0"), base).ok()?;
     let mut path = Vec::new();

@@ -64,7 +64,7 @@ impl Side {
         }
     }
 
-    /// The metric of a side that multiplies or divides it by a constant; `None` for other sides.
+    /// The metric, if this side is a metric that is multiplied or divided by a constant; otherwise `None`.
     pub(super) fn scaled(&self) -> Option<&MetricName> {
         let Self::Binary(left, op, right) = self else { return None };
         match (left.as_ref(), *op, right.as_ref()) {
@@ -399,8 +399,8 @@ const fn is_part_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Whether claims can refer to a policy by this word. It begins with a letter, or with a digit if the word is neither a
-/// number nor a duration.
+/// Whether claims can refer to a policy by this word: the word begins with a letter, or begins with a digit and is
+/// neither a number nor a duration.
 pub fn is_label(word: &str) -> bool {
     let begins = word.starts_with(|c: char| c.is_ascii_alphanumeric());
     let starts_with_letter = word.starts_with(|c: char| c.is_ascii_alphabetic());

@@ -55,7 +55,7 @@ struct Finding {
     numbers: Value,
 }
 
-/// A cell of a trend.
+/// The value of a trend in one cell.
 struct TrendPoint {
     /// The swept value as a number; `None` for other values.
     order: Option<f64>,
@@ -129,8 +129,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left distribution is largest relative to the right one. If the
-    /// comparison holds, the noise of every percentile counts; if it fails, only the noise of the failing percentiles.
+    /// The comparison at the percentile where the left distribution is largest relative to the right one. A comparison
+    /// that holds is within noise if any percentile is; a comparison that fails, if every failing percentile is.
     fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
