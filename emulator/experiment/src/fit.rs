@@ -174,8 +174,8 @@ impl LengthFit {
     }
 }
 
-/// The largest difference between a distribution function and that of sorted values, each of which may be off by
-/// `wrong`.
+/// The largest difference between a distribution function and the empirical distribution of sorted values, whose errors
+/// are at most `wrong`.
 fn distance(sorted: &[f64], wrong: f64, function: impl Fn(f64) -> f64) -> f64 {
     let count = sorted.len() as f64;
     let differs = |(i, x): (usize, &f64)| {

@@ -235,10 +235,11 @@ const MOST_DIGITS: i32 = 6;
 /// Maximum number of digits of the largest number of a column in which each half-width has two digits.
 const FEW_DIGITS: i32 = 4;
 
-/// The number of decimals for means and half-widths that are read together. Each half-width has two digits, if the
-/// largest number then has at most [`FEW_DIGITS`]; otherwise the median half-width has two and each at least one. Without
-/// half-widths the smallest mean has three digits, or two beside much larger ones. `None` if a number would then have
-/// more than [`MOST_DIGITS`].
+/// The number of decimals for means and half-widths that are read together; `None` if a number would then have more
+/// than [`MOST_DIGITS`].
+/// - With half-widths: each has two digits, if the largest number then has at most [`FEW_DIGITS`]; otherwise the median
+///   half-width has two, and each at least one.
+/// - Without half-widths: the smallest mean has three digits, or two beside much larger means.
 fn common_decimals(numbers: &[(f64, Option<f64>)]) -> Option<i32> {
     let sorted = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);

@@ -48,12 +48,12 @@ pub struct ProcessLauncher {
 }
 
 impl ProcessLauncher {
-    /// Starts the commands of an experiment in its folder.
+    /// A launcher that runs the commands of an experiment, in the experiment's folder.
     pub fn of_experiment(folder: PathBuf) -> Self {
         Self { folder, allowed: None, longest: None }
     }
 
-    /// Starts only these programs, by the name that the experiment gives, whatever its command is.
+    /// A launcher that runs only these programs, by the name that the experiment gives, whatever command it states.
     pub fn of_host(allowed: BTreeMap<String, PathBuf>) -> Self {
         Self { folder: PathBuf::new(), allowed: Some(allowed), longest: None }
     }

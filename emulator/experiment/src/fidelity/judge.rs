@@ -17,8 +17,8 @@
 //! | datagrams lost by the real network | a tenth of the smallest configured loss of a link | none where no loss is configured, because policies then run without repairs |
 //! | bound on a host's clock error | a tenth of the median delay | the error of a clock changes every delay between hosts |
 //!
-//! A share exceeds its threshold only if its 95 % interval does, and likewise a mean of slowdowns: a single late
-//! delivery does not make a short run degraded. A deviation of a quarter in a single stretch of a core may be chance.
+//! A share, or a mean of slowdowns, exceeds its threshold only if its whole 95 % interval does: a single late delivery
+//! does not make a short run degraded. A deviation of a quarter in a single stretch of a core may be chance.
 
 use volary_engine::results::{
     Certificate, Compared, Departure, HostVitals, RealWork, Reason, STILL, Samples, Standing,
@@ -179,7 +179,7 @@ impl Judge {
         let excess = certificate.core_s.excess();
         let (most, remedy) = match certificate.cores {
             None => (CORE_TIME, Remedy::Slower(CORE_TIME / excess)),
-            // At a lower speed, other processes take the same share of the CPU.
+            // A lower speed does not help: other processes would take the same share of the CPU.
             Some(_) => (REAL_CORE_TIME, Remedy::Words(OTHERS)),
         };
         if excess > most {
@@ -270,7 +270,7 @@ impl Judge {
     }
 }
 
-/// Whether cores that should be `asked` times as slow significantly did more or less work than that.
+/// Whether the slowdown of cores that should be `asked` times as slow differs significantly from this.
 fn is_off(pace: &Samples, asked: f64) -> bool {
     let half = match pace.count {
         0 => f64::INFINITY,

@@ -48,8 +48,8 @@ pub struct Evidence<'a> {
 }
 
 impl JobsMet {
-    /// The jobs of a run that ended at `now` for the reason `over`. Jobs that arrive shortly before the limit, within a
-    /// second of real time and a tenth of the run, are not missing, nor are jobs of a client that faults stop.
+    /// The jobs of a run that ended at `now` for the reason `over`. Jobs that arrive shortly before a cut, within a
+    /// second of real time and a tenth of the run, are not missing. If faults stop a client, no job is missing.
     fn of(world: &World, (accounts, over, now): (&Accounts, EndReason, Time), speed: f64) -> Self {
         let (jobs, faults) = (world.workload(), world.faults());
         let (layout, all) = (world.layout(), u64::from(jobs.chains()));
@@ -178,7 +178,7 @@ impl Evidence<'_> {
     }
 }
 
-/// The measurements of a real run of `world`, with its certificate. `ended` has the accounts of the run, the reason of
+/// The measurements of a real run of `world`, with its certificate. `ended` is the accounts of the run, the reason of
 /// its end and the emulated time.
 pub fn real_time(
     world: &World,

@@ -124,7 +124,7 @@ impl<'a> FromIterator<&'a str> for TextValues {
 
 impl TextValues {
     pub(super) fn push(&mut self, text: &str) {
-        // Columns have few texts, long runs of one text, or no repetitions.
+        // Only the latest texts are searched: columns have few texts, long runs of one text, or no repetitions.
         let recent = self.words.len().saturating_sub(8);
         let known = self.words[recent..].iter().position(|word| word == text).map(|at| recent + at);
         let at = known.unwrap_or_else(|| {
@@ -206,7 +206,7 @@ impl<'a> Column<'a> {
         Self { values, defined }
     }
 
-    /// A column of JSON values; its type must be able to hold all of them.
+    /// A column of JSON values, all of which `kind` must be able to hold.
     pub(super) fn of<'v>(kind: Kind, from: impl Iterator<Item = Option<&'v Value>>) -> Self {
         let (mut values, mut defined) = (kind.values(), Vec::new());
         for value in from {

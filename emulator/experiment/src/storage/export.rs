@@ -22,7 +22,8 @@ use crate::stats::Interval;
 /// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
 /// Stored bytes, per processor, of the runs whose rows are read together; in memory the rows take several times as
-/// much. The rows of a larger run are read chunk by chunk. The smaller value in tests gives both cases.
+/// much. The rows of a larger run are read chunk by chunk. Tests use a smaller value, so that they have runs of both
+/// kinds.
 const BATCH: u64 = if cfg!(test) { 500 } else { 1 << 20 };
 
 /// A table that can be exported.

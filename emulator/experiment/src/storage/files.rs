@@ -17,10 +17,10 @@ use crate::atomic_file::{self, PARTIAL};
 
 /// Bytes of padding in the manifest of an unfinished study, for its final state and end time.
 const ROOM: usize = 64;
-/// Number of attempts to take a lock, and the interval between them. A reader holds the lock for a moment to check
-/// whether a study owns the folder, and a child of the owner holds it until it executes its program.
+/// Number of attempts to take a lock, at intervals of [`APART`]. A reader holds the lock for a moment to check whether
+/// a study owns the folder, and a child of the owner holds it until it executes its program.
 const TRIES: u32 = 20;
-/// Number of attempts of a reader.
+/// Number of attempts of a reader to take the lock.
 const READ_TRIES: u32 = 4;
 const APART: Duration = Duration::from_millis(5);
 
@@ -115,7 +115,7 @@ pub(super) fn append(mut file: &File, bytes: &[u8]) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Replaces a file by the output of `fill`; `failed` makes the error of a failure.
+/// Replaces a file by the output of `fill`; `failed` converts the error of `fill`.
 pub(super) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
@@ -177,7 +177,7 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
     atomic_file::remove(path).map_err(io("remove", path))
 }
 
-/// The study directories at `path`. If `path` is a folder of study directories, these are returned by name, without
+/// The study directories at `path`: `path` itself, or the study directories in this folder, sorted by name, without
 /// `except`.
 ///
 /// # Errors

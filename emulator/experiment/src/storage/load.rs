@@ -77,7 +77,7 @@ fn load_records(store: &RunStore, manifest: &Manifest, timelines: usize) -> Resu
     Ok(found.records)
 }
 
-/// The records of those runs `ids` that have finished, in this order.
+/// The records of the finished runs among `ids`, in the order of `ids`.
 ///
 /// # Errors
 /// When a record is damaged.
@@ -196,7 +196,7 @@ fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manife
     )))
 }
 
-/// Sorts runs into the order of the experiment, in which consecutive runs belong to different slices.
+/// Sorts runs into the order of the experiment. Slices take runs in turn, so merged folders have them in another order.
 fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
     let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
     let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
@@ -280,12 +280,12 @@ fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
     (policy.clone(), cell_key(cell))
 }
 
-/// Records in the order in which they were added. Only runs that charts draw keep their timelines: the run with the
-/// first seed of each policy in a cell, and the first few runs.
+/// Records in the order in which they were added. Only runs that charts plot keep their timelines: the run with the
+/// lowest seed of each policy in a cell, and the first few runs.
 #[derive(Debug, Default)]
 struct RecordList {
     records: Vec<RunRecord>,
-    /// The first run of a policy in a cell so far.
+    /// Per policy and cell, the run with the lowest seed added so far.
     first: BTreeMap<PointKey, FirstRun>,
 }
 
@@ -330,7 +330,8 @@ pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     for folder in &study.folders {
         let mut manifest = load_manifest(folder)?;
         if study.folders.len() == 1 {
-            // The state of the study was determined before the folder was locked, when its process could be seen.
+            // Use the state from when the study was loaded: a lock that this process took since looks like a running
+            // study.
             manifest.state = study.manifest.state;
         }
         let missing: Vec<&String> = manifest.runs.iter().filter(|id| !there.contains(id.as_str())).collect();

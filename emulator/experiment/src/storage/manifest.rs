@@ -264,7 +264,8 @@ pub struct HostShard {
     pub runs: Vec<String>,
 }
 
-/// Adds hosts, their assignments and their losses to the known ones. The last assignment of a repeated run counts.
+/// Adds hosts, their assignments and their losses to the known ones. The assignment of a repeated run replaces its
+/// earlier one.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |run: &String| more.iter().flat_map(|host| &host.held).any(|held| held.runs.contains(run));
     for host in known.iter_mut() {

@@ -1,10 +1,10 @@
 //! The file `timeline.perfetto-trace` for <https://ui.perfetto.dev>.
 //!
 //! Each cell, policy and seed is a process. It contains counters (waiting tasks, busy cores, degraded cores among the
-//! drawn ones), a group with a track for each actor that exchanged a message with a drawn node, and two tracks for each
-//! drawn core: one with a slice for every copy, and one with its degraded intervals. A message is an instant on the
-//! track of its sender and an instant on that of its receiver, joined by a flow. Flows also lead from the message that
-//! brought a copy to the copy, and from the copy to the message that reports its end.
+//! plotted ones), a group with a track for each actor that exchanged a message with a plotted node, and two tracks for
+//! each plotted core: one with a slice for every copy, and one with its degraded intervals. A message is an instant on
+//! the track of its sender and an instant on that of its receiver, joined by a flow. Flows also lead from the message
+//! that brought a copy to the copy, and from the copy to the message that reports its end.
 //!
 //! The file is cut to a size that viewers can load. `proto` has the required subset of Perfetto's `trace.proto`.
 
@@ -73,8 +73,8 @@ pub fn write<'a, W: Write>(
     Ok(cut)
 }
 
-/// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit. Its flows have numbers
-/// from `flow` on.
+/// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit. Ids of flows begin at
+/// `flow`.
 fn encode(record: &RunRecord, pid: u32, flow: u64, share: usize) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let tracks = Tracks::new(record, pid);
@@ -310,7 +310,7 @@ enum TrackKey {
     Waiting,
     /// The number of cores that run a copy.
     Busy,
-    /// The number of degraded cores among those that are drawn.
+    /// The number of degraded cores among those that are plotted.
     Degraded,
     /// The group of tracks with messages.
     Messages,
@@ -414,8 +414,8 @@ impl Tracks {
         match key {
             TrackKey::Waiting => "tasks waiting".to_owned(),
             TrackKey::Busy => "cores busy".to_owned(),
-            TrackKey::Degraded => format!("cores degraded, of {} drawn", self.drawn),
-            TrackKey::Messages => "messages of the drawn nodes".to_owned(),
+            TrackKey::Degraded => format!("cores degraded, of {} shown", self.drawn),
+            TrackKey::Messages => "messages of the nodes shown".to_owned(),
             TrackKey::Actor(rank) => self.actors[rank].clone(),
             TrackKey::Copies(core) => match self.node_of(core) {
                 Some(node) => format!("core {core}, {node}"),
@@ -603,7 +603,7 @@ mod tests {
         assert_eq!(values("tasks waiting"), expected);
         let expected: Vec<_> = load.iter().map(|row| (nanoseconds(row.0), i64::from(row.2))).collect();
         assert_eq!(values("cores busy"), expected);
-        let degraded = values("cores degraded, of 8 drawn");
+        let degraded = values("cores degraded, of 8 shown");
         assert_eq!(degraded.last().unwrap().1, 0);
         for (at, count) in degraded {
             let within =

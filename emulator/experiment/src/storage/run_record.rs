@@ -212,7 +212,7 @@ impl Sketch {
         Self { count: values.len() as u64, rank, value }
     }
 
-    /// The sketch of values in ascending order, each with its number.
+    /// The sketch of values in ascending order, each given with the number of its occurrences.
     pub fn of_counts(counts: &[(f64, u64)]) -> Self {
         let count: u64 = counts.iter().map(|(_, count)| count).sum();
         let (rank, mut values, mut above) = (ranks(count as usize), counts.iter(), 0);
@@ -229,7 +229,7 @@ impl Sketch {
         Self { count, rank, value }
     }
 
-    /// The sketch reduced to about `most` of its points, evenly spaced, and the last point.
+    /// The sketch reduced to about `most` evenly spaced points and the last point.
     pub fn thinned(&self, most: usize) -> Self {
         let step = self.rank.len().div_ceil(most.max(1)).max(1);
         let last = self.rank.len().saturating_sub(1);

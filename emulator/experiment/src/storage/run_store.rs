@@ -1,8 +1,8 @@
 //! The file `runs.log`: the finished runs of a study, each with its record and the rows of its tables.
 //!
 //! It consists of `frames`, one for each run, in the order in which the runs ended; if a run has several frames, the
-//! last one counts. Every frame has the section `MARK`: after a damaged frame, a search for this mark finds the next
-//! one. A payload is a `Head`, then its parts, each compressed separately: the record as JSON, then the rows of each
+//! last one is read. Every frame has the section `MARK`: after a damaged frame, a search for this mark finds the next
+//! frame. A payload is a `Head`, then its parts, each compressed separately: the record as JSON, then the rows of each
 //! table.
 //!
 //! A frame is appended in one write: a process that is killed leaves whole frames and at most one incomplete frame.
@@ -188,10 +188,10 @@ impl RunStore {
         Some(RunRows(Some((Arc::clone(self.log.as_ref()?), self.runs.get(id)?.clone()))))
     }
 
-    /// The records of those runs `ids` that are stored, in this order.
+    /// The records of the stored runs among `ids`, in the order of `ids`.
     ///
     /// # Errors
-    /// An item is an error if it cannot be read.
+    /// An item is an error if the record cannot be read.
     pub fn records<'a>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -202,10 +202,10 @@ impl RunStore {
         })
     }
 
-    /// The fields of the stored records that `T` has; see [`records`](Self::records).
+    /// The fields of `T`, read from stored records; see [`records`](Self::records).
     ///
     /// # Errors
-    /// An item is an error if it cannot be read.
+    /// An item is an error if the record cannot be read.
     pub fn parts_of_records<'a, T: DeserializeOwned + Send>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -303,8 +303,8 @@ fn version() -> (u32, u32) {
     (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
-/// Reads the run at offset `at`, the position of `file`; `None` if no whole frame begins there. Leaves the position
-/// after the frame.
+/// Reads the run at offset `at`, where `file` stands; `None` if no whole frame begins there. Afterwards `file` stands
+/// behind the frame.
 fn whole(
     file: &mut impl Read,
     at: u64,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::{count, plural};
 
-/// `--slice I/N`: every N-th run of an experiment, beginning with run I, counted from one. I may be a sum, `J+1/N`, for
-/// array jobs that count from zero.
+/// `--slice I/N`: every N-th run of an experiment, beginning with run I, where the first run is 1. I may be a sum,
+/// `J+1/N`, for array jobs that count from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SweepSlice {
     pub of: u32,

@@ -203,7 +203,7 @@ impl PolicyRuns {
         format!("{}{}", self.policy, if self.is_injected() { INJECTED } else { "" })
     }
 
-    /// Whether there are several seeds and all gave the same times, because nothing random depends on the seed.
+    /// Whether several seeds gave the same times, because nothing random depends on the seed.
     pub fn seeds_change_nothing(&self) -> bool {
         let times = |run: &Summary| {
             (run.times.response_s, run.times.wait_s, run.times.slowdown, run.makespan_s, run.utilization)
@@ -265,7 +265,7 @@ impl CellGroup {
         ))
     }
 
-    /// The central policies beside policies with several schedulers, in words; `None` if there is none.
+    /// The policies with one central scheduler in a cell with several schedulers, in words; `None` if there is none.
     pub fn central(&self) -> Option<String> {
         let unused = |runs: &PolicyRuns| runs.runs.first().and_then(|run| run.summary.unused_schedulers);
         let all = self.policies.iter().find_map(unused)? + 1;
@@ -310,7 +310,7 @@ impl CellGroup {
         })
     }
 
-    /// The policies whose actors were overloaded by messages, in words, by their first runs.
+    /// The policies whose actors were overloaded by messages in the first run, in words.
     pub fn overloads(&self) -> impl Iterator<Item = String> {
         self.policies.iter().filter_map(|runs| runs.runs.first()).flat_map(|run| {
             let Summary { policy, actors, .. } = &run.summary;

@@ -86,8 +86,8 @@ impl StudyDir {
     }
 
     fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
-        // If the log cannot be opened, the folder is left unchanged. Without a log, the manifest is written first,
-        // because it identifies the experiment.
+        // An existing log is opened first: if this fails, the folder stays unchanged. Without a log, the manifest is
+        // written first, because it identifies the experiment.
         let there = root.join(RUNS).exists().then(|| RunStore::open_to_write(root)).transpose()?;
         manifest.state = RunState::Running;
         manifest.ended = None;
@@ -136,7 +136,7 @@ impl StudyDir {
         guard(&self.finished).get(id).cloned()
     }
 
-    /// The records of those runs `ids` that have finished, in this order.
+    /// The records of the finished runs among `ids`, in the order of `ids`.
     ///
     /// # Errors
     /// When a record is damaged.

@@ -19,10 +19,10 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// A function that writes the content of a file.
 type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
-/// A function that writes content in one form of compression.
+/// A function that writes content with one compression.
 type Pack = fn(&Content<'_>, BufWriter<File>) -> io::Result<()>;
 
-/// The ways of compression by suffix of the file name.
+/// The compressions by suffix of the file name; none without a suffix.
 const PACKINGS: [(&str, Pack); 4] = [
     ("", |content, mut out| {
         content(&mut out)?;
@@ -45,9 +45,9 @@ const PACKINGS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. Writes the other details that
-/// the trace states (features, outcomes, cores, waits, stages) to a file beside it, whose path is returned. With
-/// `force`, existing files are replaced when everything is written.
+/// Writes the jobs to `to`, a name that ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. Other details that the trace
+/// states (features, outcomes, cores, waits, stages) are written to a file beside `to`; its path is returned. With
+/// `force`, existing files are replaced once everything is written.
 ///
 /// # Errors
 /// When the name has another suffix, a file exists, another file beside it would be read as the features of these jobs,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packing_reads_back_and_replaces_the_file() {
+    fn every_compression_replaces_the_file_and_is_read_back() {
         let text = "3 2 1.5 1 2\n10.000000001 1 0.000001 0.000001\n";
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new(text), None).unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -184,7 +184,7 @@ mod tests {
         let trace = traces.open("a.tr".as_ref(), &Reading::default()).unwrap();
         let of = |feature| [0, 1].map(|job| trace.feature(JobId(job), feature));
         assert_eq!((of(Feature::User), of(Feature::Priority)), ([1, 2], [1, 1]));
-        // If the experiment reads one job, a longer file of features is accepted.
+        // A file of features may have more rows than the jobs that are read.
         assert_eq!(traces.open("a.tr".as_ref(), &first_job()).unwrap().jobs().len(), 1);
         beside("a_meta.csv", "line,priority\n1,9\n");
         let error = read(&folder.path().join("a.tr"), &Reading::default()).unwrap_err().to_string();

@@ -245,8 +245,8 @@ impl Tally {
         }
     }
 
-    /// Counts the position of the run time in the predicted distribution. A run time with a probability of its own is
-    /// spread over all tenths that it covers.
+    /// Counts the position of the run time in the predicted distribution. A run time that has a probability above zero
+    /// covers a range of quantiles, and is spread over the tenths in this range.
     fn place(&mut self, histogram: &Histogram, run: f64) {
         self.distributions += 1;
         self.above += u64::from(histogram.range().is_some_and(|(_, most)| run > most));

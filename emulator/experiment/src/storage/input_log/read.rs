@@ -1,7 +1,7 @@
 //! The format of a log, and its reader: one pass finds the sections and checks every frame, then each section is read
 //! independently.
 //!
-//! The format has digests of effects, and the fingerprint of messages.
+//! The module also has the digests of effects, and the fingerprint of the list of message types.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -236,7 +236,7 @@ pub(super) const EXPERIMENT: u32 = 0;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
     pub run: String,
-    /// Number of the attempt at the run; the last attempt counts.
+    /// Number of the attempt at the run; `volary replay` uses the last attempt.
     pub attempt: u32,
     /// Label of the policy, shown in messages.
     pub policy: String,

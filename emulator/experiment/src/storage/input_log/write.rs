@@ -327,7 +327,7 @@ impl Observer for Section {
         self.put(now, LogEvent::Crashed(core));
     }
 
-    /// The log contains all steps in order.
+    /// All schedulers are watched, since the log contains every step.
     #[inline]
     fn watches(&self, _scheduler: u32) -> bool {
         true

@@ -97,8 +97,7 @@ impl Arrivals {
     }
 }
 
-/// Limit in hours on a trace that is counted by the hour: a single wrong arrival must not allocate memory for
-/// centuries.
+/// Limit on the number of hours that are counted: a single wrong arrival must not allocate memory for centuries.
 const MOST_HOURS: u64 = 24 * 366 * 30;
 
 /// Jobs and tasks in each hour, from the first arrival to the last.
@@ -337,7 +336,7 @@ mod tests {
         arrivals.iter().map(|at| Time(at.0 / unit * unit)).collect()
     }
 
-    /// The test rejects a Poisson process at each level in that share of samples, even if times are rounded.
+    /// At each level, the test rejects that share of the samples of a Poisson process, even if times are rounded.
     #[test]
     fn a_poisson_process_is_rejected_as_often_as_the_level_states() {
         const SAMPLES: u64 = 4000;
@@ -348,8 +347,8 @@ mod tests {
             let all: Vec<f64> = (0..SAMPLES).map(p).collect();
             for level in [0.01, 0.05, 0.1] {
                 let size = all.iter().filter(|p| **p < level).count() as f64 / SAMPLES as f64;
-                // Percentage points are interpolated and equal for all n: a tenth of the level is allowed besides
-                // chance.
+                // Besides chance, a tenth of the level is allowed, since percentage points are interpolated and equal
+                // for all n.
                 let chance = 4.0 * (level * (1.0 - level) / SAMPLES as f64).sqrt();
                 assert!(
                     (size - level).abs() < 0.1 * level + chance,
