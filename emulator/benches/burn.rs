@@ -41,7 +41,7 @@ fn measure(kernel: Kernel) -> Vec<CoreReading> {
     let burners = Burners::start(kernel, &cpus).unwrap_or_else(|error| panic!("{error}"));
     (0..burners.cores()).for_each(|core| burners.run(core, 1, Duration::from_secs(3600)));
     let (slots, end) = slots(Instant::now() + Duration::from_millis(100));
-    // The last core is degraded, so that one CPU suffices.
+    // Degrade the last core: if the machine has only one free CPU, it is also the first.
     burners.degrade(burners.cores() - 1, slots);
     std::thread::sleep(end.saturating_duration_since(Instant::now()));
     burners.end()

@@ -39,7 +39,7 @@ class ShortestOfFew(volary.Scheduler):
     def task_ready(self, task):
         question = self.questions.setdefault(task, Question())
         if question.asked and (self.timeout is None or self.now < question.due):
-            return  # answers or a timer are still to come; this call is from the timer of an earlier question
+            return  # the timer is of an earlier question; answers or the timer of the latest one are pending
         best, question.asked, question.best = question.best, [], None
         if best:
             return self.launch(task, best[1])
@@ -91,7 +91,7 @@ class ShortestOfFew(volary.Scheduler):
 class ReservingNode(volary.Node):
     def __init__(self):
         self.expiry = self.parameters.get("expiry", 0.1)
-        self.places = {}  # tasks with a reservation here, and its expiry
+        self.places = {}  # time at which the reservation of each task expires
 
     def message_received(self, scheduler, name, task, number, repair):
         self.places = {task: until for task, until in self.places.items() if until > self.now}

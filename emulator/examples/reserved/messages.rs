@@ -14,8 +14,8 @@ volary_actors::custom_messages! {
             /// Whether the question repairs a loss; if so, the answer does too.
             repair: bool,
         } = "reserved.ask", Datagram, Scheduler -> Node;
-        /// Node → scheduler: the number of tasks that run or wait here, or minus the number of free cores; plus the
-        /// reservations.
+        /// Node → scheduler: the number of tasks that run or wait here (or minus the number of free cores), plus the
+        /// number of reservations of other tasks.
         Length {
             /// The task.
             task: TaskId,

@@ -13,7 +13,7 @@ use crate::messages::Reservation;
 #[derive(Clone, Debug)]
 pub(crate) struct ReservingNode {
     node: NodeManager,
-    /// Tasks with a reservation here, and its expiry.
+    /// Time at which the reservation of each task expires.
     places: BTreeMap<TaskId, Time>,
     expiry: Span,
 }

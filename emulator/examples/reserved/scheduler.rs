@@ -43,7 +43,7 @@ impl DispatchRule for ShortestOfFew {
     fn ready(&mut self, copy: CopyId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let task = copy.task;
         let question = self.questions.entry(task).or_default();
-        // Answers or a timer are still to come; this call is from the timer of an earlier question.
+        // This call is from the timer of an earlier question, while answers or the timer of the latest one are pending.
         if !question.asked.is_empty() && (self.timeout.is_none() || fx.now() < question.due) {
             return;
         }
@@ -89,7 +89,7 @@ impl DispatchRule for ShortestOfFew {
         self.questions.remove(&task);
     }
 
-    /// Discards the answers of the crashed node, and no longer waits for others from it.
+    /// Discards the answers of the crashed node, and stops waiting for its other answers.
     fn crashed(&mut self, node: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         for question in self.questions.values_mut() {
             question.asked.retain(|asked| *asked != node);

@@ -100,7 +100,7 @@ fn nodes_are_asked_again_if_answers_are_missing_at_the_timeout() {
 }
 
 #[test]
-fn a_kept_place_counts_until_it_expires_or_its_task_arrives() {
+fn a_reservation_counts_until_it_expires_or_its_task_arrives() {
     let mut node = bench(|layout| layout.node(2));
     let scheduler = node.layout.scheduler(0);
     let ask = |job| Reservation::Ask { task: JobId(job).task(0), round: 1, repair: false };

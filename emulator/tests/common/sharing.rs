@@ -60,12 +60,12 @@ pub fn assert_sharing(folder: &Path, args: &str) {
         found.iter().for_each(assert_shared);
         found
     };
-    // After an eviction, a task is not placed on the same node for a minute.
+    // Six times as fast as real time, since a task is not placed on the node that evicted it for a minute.
     let (here, there) = (run("virtual", ""), run("real", &format!("{args} --set run.speed=6")));
     for (expected, run) in here.iter().zip(&there) {
         let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
-        // In real time a segment ends late, and until then its copy continues to use what that segment uses. For each
-        // of 240 copies the error is at most half of the mean, in either direction.
+        // In real time a segment ends late, and its copy keeps the segment's usage until then. This changes the
+        // CPU-time of each of 240 copies by at most half of the mean, up or down.
         assert!((useful / expected - 1.0).abs() < 0.05, "{useful} core-hours instead of {expected}: {run}");
     }
     for out in ["virtual", "real"] {

@@ -33,7 +33,7 @@ fn a_run_prints_lines_writes_files_and_can_be_resumed() {
     assert_eq!(again, out);
     let (table, _) = expect(here, "report r", 0);
     assert!(table.contains("sparrow") && table.contains("time passes"), "{table}");
-    // A truncated summary is restored from the cells.
+    // A truncated summary file is not needed: the runs are read from the log of runs.
     fs::write(here.join("r/summary.jsonl"), &out[..out.len() / 2]).unwrap();
     let (reported, _) = expect(here, "report r --json", 0);
     assert_eq!(reported, out);
@@ -527,7 +527,7 @@ fn errors_of_the_system_are_printed_once() {
 }
 
 #[test]
-fn a_run_without_records_still_has_a_trace_file() {
+fn a_run_without_records_still_writes_a_timeline_file() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r --set run.until=1ns", 0);

@@ -66,14 +66,14 @@ fn the_claims_of_murmurations_worked_examples_hold() {
 }
 
 #[test]
-fn pigeon_and_kairos_keep_their_worked_examples() {
+fn the_claims_of_the_worked_examples_of_pigeon_and_kairos_hold() {
     let trace = format!("workload.trace.file={}", folder().join("pigeon/example.tr").display());
     assert_claims(&small("pigeon/example.toml", &[&trace]), &[]);
     assert_claims(&small("kairos/table1.toml", &[]), &[]);
 }
 
 #[test]
-fn gossip_keeps_its_closed_forms_in_small_groups() {
+fn gossip_matches_its_closed_forms() {
     assert_claims(&small("gossip/closed-forms-information.toml", &[]), &[]);
     assert_claims(&small("gossip/closed-forms-handling.toml", &[]), &[]);
     // The event loop looks ahead in runs with more than 20,000 actors.

@@ -148,7 +148,7 @@ fn a_sweep_of_detectors_shows_numbers_of_detection_by_default() {
 }
 
 #[test]
-fn coverage_is_drawn_with_measured_times_beside_it() {
+fn coverage_is_plotted_beside_measured_times() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("g.toml"), GOSSIP).unwrap();

@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::docs::root;
 
-/// The items that a page names, as in `` `roles/las.rs`: `Las::arrive`, `Las::start` ``: paths from `actors/src`, each
-/// with a name.
+/// The items that a page names, as in `` `roles/las.rs`: `Las::arrive`, `Las::start` ``, each after the path of its
+/// file below `actors/src`.
 fn items(page: &str) -> Vec<(&str, &str)> {
     let mut items = Vec::new();
     let mut file = None;

@@ -348,7 +348,7 @@ fn an_unusable_output_folder_is_refused() {
     assert_eq!(fs::read_dir(here.join("mine")).unwrap().count(), 1, "the folder must stay unchanged");
 }
 
-/// The sizes of gangs depend on the seed: all seeds are checked before the first run.
+/// The sizes of gangs depend on the seed, so all seeds are checked before the first run.
 #[test]
 fn a_gang_that_fits_nowhere_is_refused_under_any_seed() {
     let folder = folder();

@@ -72,7 +72,7 @@ fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
     bytes
 }
 
-/// The fuzzer's seeds must equal such streams; `VOLARY_UPDATE_CORPUS=1` writes them again.
+/// The fuzzer's seeds must equal the messages tested here; `VOLARY_UPDATE_CORPUS=1` writes the seeds again.
 #[test]
 fn valid_reports_of_hosts_are_accepted() {
     for (number, world) in (0..).zip(report_worlds()) {

@@ -30,7 +30,7 @@ fn threads_and_repetition_do_not_change_results() {
 fn an_interrupted_run_is_resumed() {
     let folder = folder();
     let here = folder.path();
-    // The sweep has two short cells, then two cells so long that the signal always comes in time.
+    // Two runs are short, and two are so long that the signal always arrives before their end.
     let sweep = "[sweep]\n\"workload.synthetic.jobs\" = [60, 300000]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}{sweep}")).unwrap();
     let args = "run e.toml --json --quiet --threads 1 --out";
@@ -42,7 +42,7 @@ fn an_interrupted_run_is_resumed() {
         .unwrap();
     let patience = Instant::now();
     while finished(&here.join("r")).is_empty() {
-        assert!(patience.elapsed() < Duration::from_secs(120), "no cell ever finished");
+        assert!(patience.elapsed() < Duration::from_secs(120), "no run ever finished");
         std::thread::sleep(Duration::from_millis(5));
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -57,7 +57,7 @@ fn an_interrupted_run_is_resumed() {
     assert!(table.contains("of 4 runs: interrupted"), "{table}");
     assert!(said.contains("to run what is missing: ") && said.contains(rest), "{said}");
     let kept = finished(&here.join("r")).len();
-    assert!((1..4).contains(&kept), "{kept} cells of 4");
+    assert!((1..4).contains(&kept), "{kept} runs of 4");
     let all = |out: &str| results(&expect(here, &format!("{args} {out}"), 0).0);
     let resumed = all("r --resume");
     assert_eq!(state(&here.join("r")), "finished");
@@ -212,21 +212,21 @@ fn another_experiment_is_not_resumed() {
     assert_eq!(fs::read(here.join("r/manifest.json")).unwrap(), before);
 }
 
-/// Some seeds draw more tasks than a job can have. This is detected only when the run begins.
+/// Under some seeds a job has more tasks than is possible. This is detected only when the run begins.
 #[test]
-fn a_cell_that_fails_is_kept_and_the_others_finish() {
+fn runs_that_fail_are_recorded_and_the_other_runs_finish() {
     let folder = folder();
     let here = folder.path();
     let tasks = "workload.synthetic.tasks={empirical={values=[1,1e9]}}";
     let set = format!("e.toml --set workload.synthetic.jobs=1 --set {tasks} --seed");
-    // The plan draws jobs under the first seed: this seed must give a valid plan.
+    // The plan builds the jobs of the first seed, so this seed must be valid.
     let harmless = |seed: &u32| volary(here, &format!("plan {set} {seed}")).status.success();
     let seed = (0..64).find(harmless).unwrap();
     let (out, err) = expect(here, &format!("run {set} {seed} --json --repeat 12 --out r"), 3);
     assert!(err.contains("failed:") && err.contains("tasks, more than"), "{err}");
     assert_eq!(state(&here.join("r")), "failed");
     let count = finished(&here.join("r")).len();
-    assert!((2..24).contains(&count), "{count} cells of 24");
+    assert!((2..24).contains(&count), "{count} runs of 24");
     assert_eq!(results(&out).iter().filter(|line| line.get("policy").is_some()).count(), count);
     assert_eq!(fs::read_dir(here.join("r/failed")).unwrap().count(), 24 - count);
 }

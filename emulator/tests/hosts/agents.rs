@@ -221,7 +221,7 @@ async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
 async fn a_run_that_panics_is_reported_and_the_agent_continues() {
     let fixture = Fixture::new();
     let mut controller = fixture.controller().await;
-    // A host without weight cannot be placed: no hosts file has one, so the agent asserts that there is none.
+    // A weight of 0, which a hosts file cannot state, violates an assertion in the agent.
     let mut assignment = fixture.assignment(1, &[("h1", fixture.agent)]);
     assignment.members[0].weight = 0;
     controller.prepare(assignment).await;

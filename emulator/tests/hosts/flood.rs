@@ -1,4 +1,4 @@
-//! Runs during a flood of handshakes that are begun and not ended, from forged addresses.
+//! Runs during a flood of handshakes from forged addresses, none of which is completed.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -81,7 +81,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
 
 /// Every run has links of its own, which must be established during the flood.
 #[test]
-fn a_sweep_continues_during_handshakes_that_do_not_end() {
+fn a_sweep_continues_during_a_flood_of_incomplete_handshakes() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 4_000, 500);
     // More handshakes than the agent keeps open at a time.

@@ -136,7 +136,8 @@ fn a_policy_is_not_compared_if_only_it_was_injected_into() {
 #[test]
 fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     let cluster = cluster();
-    // The injection is repeated 5.5 s ahead, further than the time in the report of a host may lie in the future.
+    // The injection begins 5.5 s after the start of the first run. In the second run it is therefore scheduled 5.5 s
+    // ahead, further than times in a host's reports may normally be in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
     assert!(

@@ -115,7 +115,7 @@ fn kill_each(victims: &[Victim]) {
     let mut draws = Rng::new(1, 0, 0);
     let mut cluster = Cluster::start("");
     fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
-    // One core for each host, which may be the same CPU: nothing is measured here.
+    // One core per host. All may share a CPU, since nothing is measured here.
     let burns = "--set cluster.nodes=3 --set run.real.kernel=hash";
     let folder = cluster.path().canonicalize().unwrap();
     let footprints = |cluster: &Cluster| -> Vec<_> {

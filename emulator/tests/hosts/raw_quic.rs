@@ -51,7 +51,7 @@ pub struct RawClient {
 }
 
 impl RawClient {
-    /// Trusts the authority in one folder and shows the certificate in a second folder, if given.
+    /// A client that trusts the authority in one folder, and shows the certificate in a second folder, if given.
     pub fn new(trust: &Path, shows: Option<&Path>) -> Self {
         let read = |path: PathBuf| fs::read(path).unwrap();
         let certificate = |path| CertificateDer::from_pem_slice(&read(path)).unwrap();

@@ -95,8 +95,8 @@ fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
     }
 }
 
-/// With --as-recorded the nodes of each host are as slow as the recording of the host says. The CPUs of a recording
-/// stand for the host's cores in turn.
+/// With --as-recorded the nodes of each host are as slow as the recording of this host says. The host's cores take the
+/// CPUs of the recording in turn.
 #[test]
 fn nodes_are_as_slow_as_their_host_was_recorded() {
     let folder = binary::folder();
@@ -112,7 +112,8 @@ fn nodes_are_as_slow_as_their_host_was_recorded() {
     fs::write(here.join("rec/local2.csv"), "0 0 1000 2\n").unwrap();
     let summary = lines(&expect(here, run, 0).0).remove(0);
     assert_eq!(summary["jobs"]["finished"], 80);
-    // Three of the six nodes of the first host lose three quarters, and all of the second one half.
+    // Three of the first host's six nodes lose three quarters of their work, and all nodes of the second host lose
+    // half.
     let [degraded, lost] =
         ["degraded", "work_lost"].map(|key| summary["interference"][key].as_f64().unwrap());
     assert!((degraded - 0.75).abs() < 1e-9 && (lost - 0.4375).abs() < 1e-9, "{}", summary["interference"]);
@@ -150,13 +151,13 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, runs: usize) {
 }
 
 #[test]
-fn chains_of_stages_run_on_hosts() {
+fn chains_of_stages_run_in_order_on_hosts() {
     let folder = tempfile::tempdir().unwrap();
     assert_chains(folder.path(), "--runtime hosts --spawn 3");
 }
 
 #[test]
-fn nodes_are_shared_on_hosts() {
+fn shared_nodes_keep_their_limits_on_hosts() {
     let folder = tempfile::tempdir().unwrap();
     assert_sharing(folder.path(), "--runtime hosts --spawn 3");
 }

@@ -84,9 +84,9 @@ async fn a_missing_answer_names_the_remedy() {
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
 }
 
-/// Handshakes that do not end come from the address of the peers themselves; the oldest handshakes are dropped.
+/// Incomplete handshakes come from the peers' own address; the oldest of them are dropped.
 #[tokio::test]
-async fn peers_connect_during_handshakes_that_do_not_end() {
+async fn peers_connect_during_incomplete_handshakes_from_their_address() {
     let options = Options { max_incoming: 8, max_per_address: 6, max_unproved: 2, ..Options::default() };
     let options = Options { handshake_timeout: crate::net::PATIENT, ..options };
     let mut rig = Rig::new(options).await;

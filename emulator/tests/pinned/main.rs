@@ -1,9 +1,10 @@
 //! Tests that results of every experiment file (shortened) and of 300 drawn worlds equal pinned results to the bit.
 //!
 //! `experiments.tsv` and `swarm.tsv` hold one line per run: experiment, policy, number of the run, order hash, events,
-//! and a digest of the whole summary without the cost of the run. A change of structure must not change any line. A
-//! change of a definition writes the lines again, with `VOLARY_TRACES` set, and includes their diff: `VOLARY_PIN=write
-//! cargo test -p volary --test pinned -- --include-ignored --test-threads 1`. `VOLARY=PATH` checks another binary.
+//! and a digest of the whole summary without the cost of the run. A refactoring must not change any line. Whoever
+//! changes the definition of a number regenerates the files with `VOLARY_TRACES` set, and commits the diff:
+//! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`. `VOLARY=PATH` checks
+//! another binary.
 //!
 //! The tests run only on Linux on x86-64: logarithms and powers come from the platform's libm, and their last bits
 //! differ.
@@ -131,18 +132,22 @@ fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-/// Writes every number of a summary, with keys in order, except its cost, its id and the share of jobs in its tables.
+/// Writes every number of a summary, with keys in order, except the keys named below.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
             out.push('{');
             for (key, value) in map.iter().collect::<BTreeMap<_, _>>() {
-                // The digests of runs without suspensions and work in progress are from before these were counted.
+                // Left out if zero: the pinned digests of runs without suspensions or work in progress are older than
+                // these keys.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                // The interference that cores met follows from the profile, the share of slow jobs and the drift of
-                // response times from their times, the results of graphs from times and stages, and the bytes from
-                // the kinds of messages; earlier versions did not count them.
+                // The first six keys are cost, id and sampling. The others follow from pinned numbers, and are newer
+                // than the digests:
+                // - interference: from the profile
+                // - over_10x, job_wait_s, bounded_slowdown, unsettled: from the times of jobs
+                // - graphs: from times and stages
+                // - bytes: from the kinds of messages
                 let besides = [
                     "cpu_s",
                     "planning_cpu_s",

@@ -73,14 +73,14 @@ fn assert_consistent(certificate: &Certificate) {
 }
 
 #[test]
-fn chains_of_stages_run_in_real_time() {
+fn chains_of_stages_run_in_order_in_real_time() {
     let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     assert_chains(folder.path(), "--runtime local");
 }
 
 #[test]
-fn nodes_are_shared_in_real_time() {
+fn shared_nodes_keep_their_limits_in_real_time() {
     let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     assert_sharing(folder.path(), "--runtime local");
@@ -240,7 +240,7 @@ fn validate_compares_runtimes_and_checks_their_differences() {
 /// A policy with caches has the same jobs in real time as in virtual time, and the same staleness within the lateness
 /// budget.
 #[test]
-fn caches_are_as_stale_as_in_virtual_time() {
+fn caches_in_real_time_are_as_stale_as_in_virtual_time() {
     let _machine = crate::machine();
     let set = [
         "cluster={nodes=12, schedulers=3}",

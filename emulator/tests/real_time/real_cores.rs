@@ -83,7 +83,7 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
 fn suspended_copies_lose_no_work() {
     let _machine = crate::machine();
     if free_cpus().len() < 2 {
-        return; // refused: see below
+        return; // the run would be refused, as tested below
     }
     let folder = folder();
     let set = [

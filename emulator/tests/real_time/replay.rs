@@ -83,7 +83,8 @@ fn progress_of_copies_is_replayed_from_the_log() {
     assert_identical(&run_and_replay(&experiment), 1);
 }
 
-/// Deadlines, preferences and history are those of the run, in virtual and in real time, also in a run that is cut off.
+/// A replay has the deadlines, preferences and history of its run, in virtual and real time, even if the run is cut
+/// off.
 #[test]
 fn deadlines_and_history_are_replayed() {
     let _machine = crate::shared_machine();

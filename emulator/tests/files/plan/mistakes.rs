@@ -268,7 +268,7 @@ fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
         let error = message(&with(&cutoff, policy));
         assert!(error.contains(words), "{policy}: {error}");
     }
-    // N and Q are both 0. Nodes have at least one core, and with Q = 0 they hold as many tasks as cores.
+    // `queue = 0` is valid: a node then holds as many tasks as it has cores. A node without cores is refused.
     assert!(plan(&with(&cutoff, "kairos = { queue = 0 }")).is_ok());
     let error = message(&with(&cutoff, "kairos = { queue = 0 }").replace("cores = 2", "cores = 0"));
     assert!(error.contains("without cores"), "{error}");

@@ -54,7 +54,7 @@ fn the_load_of_a_mix_follows_from_its_distributions() {
     let experiment = plan(MIX).unwrap();
     assert_eq!(experiment.warnings, [] as [&str; 0]);
     let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
-    // A quarter of the jobs and three quarters bring 25 s each, every 4 s, on 10 cores.
+    // Jobs of both classes bring 25 s of work each; one job arrives every 4 s, and there are 10 cores.
     assert!((found.offered - 0.625).abs() < 1e-9, "{found:?}");
 }
 
@@ -125,7 +125,7 @@ fn every_mistake_in_a_mix_is_located_and_has_a_remedy() {
 
 /// The values of empirical distributions of stages come from files beside the experiment.
 #[test]
-fn distributions_of_stages_read_their_files() {
+fn empirical_distributions_of_stages_are_read_from_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mix.toml");
     fs::write(folder.path().join("sizes.txt"), "2\n4 # tasks\n").unwrap();

@@ -167,8 +167,8 @@ fn the_offered_load_follows_from_the_distributions() {
     // Each second, 10 jobs with 4 tasks of 1 s arrive on 20 cores, which do 1 − 0.1 · (1 − 1/4) of their work.
     let found = of(&[]).unwrap();
     assert!((found.offered - 40.0 / (20.0 * 0.925)).abs() < 1e-9, "{found:?}");
-    // The jobs that a generator draws come near the same formula: the published facts about Yahoo give a load of about
-    // 3/4 on 4,500 cores. A trace-like generator has no copies that differ.
+    // The load of generated jobs is computed from the jobs: about 3/4 by the facts published about Yahoo. Without
+    // `service.demand`, the copies of a task cannot differ, so `correlated` must be true.
     let yahoo =
         ["workload={yahoo-like={}}", "service={}", "cluster={nodes=4_500}", "service.correlated=true"];
     let found = of(&yahoo).unwrap();
