@@ -107,8 +107,8 @@ impl Increment {
     }
 }
 
-/// CPU time of this process, which has one thread. The scheduler's account has nanoseconds, and clock ticks would be
-/// too coarse. Without such an account, wall time since the first call.
+/// CPU time of this process, which has one thread, from the scheduler's account in nanoseconds; clock ticks are too
+/// coarse. If the system keeps no account: wall time since the first call.
 fn cpu_seconds() -> f64 {
     use std::sync::OnceLock;
     use std::time::Instant;

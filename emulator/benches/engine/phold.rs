@@ -1,6 +1,6 @@
 //! PHOLD: the number of pending events stays constant, because each event causes one event an exponential time later.
 //!
-//! Three loops take turns: std's heap with the same payload and draws and nothing else; the shard with a machine per
+//! Three loops take turns: std's heap alone, with the same payload and random numbers; the shard with a machine per
 //! node that arms timers; and the shard with machines that send each message to another node over the emulated network.
 //! The first loop is the best that an engine could reach with that heap.
 

@@ -61,7 +61,8 @@ fn stamp(batch: &mut [Parcel], now: u64) {
     }
 }
 
-/// Emulated nanoseconds between batches, about the time that they take: 64,000 messages wait for their delay to pass.
+/// Emulated nanoseconds between batches, about the real time that a batch takes. With a delay of 10 ms, 64,000 messages
+/// wait until they are due.
 const PACE: u64 = 10_000;
 
 /// An emulated time some hours into a run.

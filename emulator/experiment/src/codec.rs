@@ -1,10 +1,10 @@
 //! The codec of frames and parcels between machines, and of the log of inputs; the only file that uses bincode.
 //!
 //! A frame is `u32` length (little endian), `u8` version, value. A batch of parcels is `u8` version, `u64` sequence
-//! number, parcels to its end: in a frame on a stream, and without a frame in a datagram. Sequence numbers count
-//! batches on a stream; in a datagram the number is that of its first parcel. The length is checked before anything
-//! else is read: a faulty peer cannot cause an allocation larger than a small multiple of the frame's limit.
-//! Encoded types must not hold sequences of zero-sized elements: their length would cost no bytes.
+//! number, parcels to its end: in a frame on a stream, and without a frame in a datagram. On a stream, sequence numbers
+//! count batches; the number of a datagram is the number of its first parcel. The length is checked before anything
+//! else is read, so a faulty peer cannot cause an allocation larger than a small multiple of the frame's limit. Encoded
+//! types must not hold sequences of zero-sized elements: their length would cost no bytes.
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
 use bincode::enc::write::Writer;

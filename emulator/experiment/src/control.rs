@@ -182,7 +182,7 @@ pub struct BegunRun<'a> {
     pub jobs: u64,
 }
 
-/// Observes a study. Calls come from the threads that execute runs, and must return soon.
+/// Observes a study. The threads that execute runs call the observer, so its methods must return soon.
 pub trait StudyObserver: Send + Sync + fmt::Debug {
     /// A stopping rule added runs to the plan.
     fn expect(&self, _runs: &[ExpectedRun<'_>]) {}

@@ -132,8 +132,8 @@ fn slowdowns(bursts: &mut [Stretch], slow: f64) -> Vec<f64> {
 
 impl LengthFit {
     /// The exponential or the lognormal distribution, whichever is nearer to the lengths. `all` is the total time of
-    /// these lengths and of those that the trace cuts off, which the exponential fit includes. Lengths are exact to
-    /// `window`, s.
+    /// these lengths and of the lengths that the end of the trace cuts off; only the exponential fit uses it. Lengths
+    /// are exact to `window`, s.
     fn of(lengths: &[f64], all: f64, unfinished: f64, window: f64) -> Self {
         let mut sorted = lengths.to_vec();
         sorted.sort_by(f64::total_cmp);

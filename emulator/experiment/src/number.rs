@@ -29,7 +29,7 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A name cut in the middle to at most `most` characters: names mostly differ at their beginnings and ends.
+/// A name cut in the middle to at most `most` characters, since names mostly differ at their beginnings and ends.
 pub fn elided(name: &str, most: usize) -> String {
     let size = name.chars().count();
     if size <= most {
@@ -112,7 +112,7 @@ fn unit_of_time(seconds: f64) -> (f64, &'static str) {
     unit_of(seconds, &UNITS, (1.0 / 3_600.0, "h"))
 }
 
-/// The first unit whose limit exceeds a size, as factor and name. Units are given as limit, factor and name.
+/// The factor and name of the first unit in `units` (limit, factor, name) whose limit exceeds a size, otherwise `last`.
 fn unit_of(size: f64, units: &[(f64, f64, &'static str)], last: (f64, &'static str)) -> (f64, &'static str) {
     let unit = units.iter().find(|(limit, ..)| size < *limit);
     unit.map_or(last, |&(_, factor, name)| (factor, name))

@@ -12,8 +12,8 @@ use super::binary::{expect, lines};
 /// Maximum number of copies that a node runs at once.
 const PODS: usize = 6;
 
-/// An experiment in which users request half of the memory that tasks use: nodes are given more tasks than fit. It has
-/// losses and interference.
+/// An experiment in which users request half of the memory that tasks use, so that nodes get more tasks than fit. It
+/// has losses and interference.
 const WORLD: &str = r#"
 title = "shared nodes"
 seed = 11

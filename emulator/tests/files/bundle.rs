@@ -119,7 +119,7 @@ fn a_missing_trace_stays_missing_in_a_bundle() {
     assert_ne!(there.points[0].id, without.points[0].id, "the trace makes another world");
 }
 
-/// A bundle is not trusted: none of its names opens a file of this machine.
+/// A bundle is not trusted, so none of its names may open a file of this machine.
 #[test]
 fn a_bundle_reads_only_its_own_files() {
     let folder = tempfile::tempdir().unwrap();

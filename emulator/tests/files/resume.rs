@@ -123,8 +123,8 @@ fn tables(here: &Path, run: &str) -> [String; 2] {
     ["jobs", "tasks"].map(|name| fs::read_to_string(here.join(format!("tables/{name}.csv"))).unwrap())
 }
 
-/// After `--resume`, the results of a run with a damaged file equal those of the undamaged run. A manifest cannot be
-/// restored: the message names it, and suggests another folder.
+/// After `--resume`, the results of a run with a damaged file equal those of the undamaged run. A damaged manifest
+/// cannot be restored; the message names it, and suggests another folder.
 #[test]
 fn resuming_restores_a_damaged_file() {
     let folder = folder();

@@ -66,7 +66,7 @@ fn a_schedule_equals_interference_with_a_window() {
     }
 }
 
-/// All policies meet the same schedule: verdicts and stars are given as usual.
+/// All policies have the same schedule, so verdicts and stars are shown as without injections.
 #[test]
 fn runs_with_a_schedule_are_compared() {
     let at = folder();

@@ -30,7 +30,7 @@ mod drawn {
     pub(crate) use draw::experiment;
     use volary_experiment::config::{Experiment, Overrides};
 
-    /// The folder of the topologies that are drawn.
+    /// The folder from which topologies are drawn.
     const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/engine/tests/sim/swarm/topologies");
 
     /// Checks that an experiment can be run, and that a scheduler and a node survive.

@@ -17,7 +17,7 @@ const MACHINE_BUDGET_S: f64 = 1.0;
 /// The largest bound of a clock error on loopback, s: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;
 
-/// Checks a time on hosts against the time in virtual time. Both runs have the same jobs, but schedulers draw other
+/// Checks a time on hosts against the time in virtual time. Both runs have the same jobs, but schedulers sample other
 /// nodes when messages arrive in another order.
 fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     let (there, here) = (what(there), what(here));
@@ -244,8 +244,8 @@ fn a_run_that_loses_two_hosts_one_after_the_other_ends_with_its_measurements() {
     finish(cluster.run("again", ""), 0);
 }
 
-/// A sweep that loses a host has all its results: the run is executed again on the remaining hosts, and so are all
-/// later runs.
+/// A sweep that loses a host has all its results: the interrupted run and all later runs are executed on the remaining
+/// hosts.
 #[test]
 fn a_sweep_continues_on_the_remaining_hosts() {
     let mut cluster = Cluster::start("");
@@ -349,7 +349,7 @@ fn free_hosts_are_not_claimed_before_all_are_free() {
 /// The lease of an agent without `--lease`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
-/// The controller has no limit of its own: a host that is silent for longer than the default lease is not lost.
+/// The controller has no limit of its own, so a host that is silent for longer than the default lease is not lost.
 #[test]
 #[ignore = "nightly: it waits for 12 s of silence"]
 fn an_agent_states_the_length_of_its_lease() {

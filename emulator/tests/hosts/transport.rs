@@ -41,7 +41,7 @@ async fn datagrams_arrive_once_each_or_are_counted() {
     rig.client_link.send(&sent, Class::Datagram).unwrap();
     let stats = rig.client_link.stats();
     assert_eq!(stats.datagram_sent + stats.datagram_dropped, 1000);
-    // Datagrams may be lost: a parcel on the stream marks the end.
+    // Datagrams may be lost, so a parcel on the stream marks the end.
     let last = parcel(1000);
     rig.client_link.send(&[last], Class::Stream).unwrap();
     let mut got = Vec::new();

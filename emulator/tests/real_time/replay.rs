@@ -61,7 +61,7 @@ fn runs_in_virtual_and_real_time_are_replayed() {
     assert!(replayed.iter().all(|one| one.shards == 2));
 }
 
-/// Of 80 jobs the 40 in the middle are measured. A replay takes the window that the first of two passes found.
+/// Of 80 jobs, the 40 in the middle are measured. A replay uses the window that the first of two passes found.
 #[test]
 fn measured_windows_are_replayed() {
     let _machine = crate::shared_machine();

@@ -171,7 +171,7 @@ pub(super) fn injections(document: &Document<'_>, file: &File, world: &Resolved)
     })
 }
 
-/// Checks that work drawn from distributions fits into the range of emulated time.
+/// Checks that work sampled from distributions fits into the range of emulated time.
 pub(super) fn duration(
     document: &Document<'_>,
     world: &Resolved,

@@ -94,8 +94,7 @@ impl<'t> Document<'t> {
 
     /// Parses a single value whose first byte is at offset `base`.
     pub(super) fn value(&self, text: &str, base: usize) -> Result<Node<'t>, toml::de::Error> {
-        // `DeValue::parse` refuses the leading white space that keeps byte offsets, so the value is parsed as that of a
-        // key.
+        // `DeValue::parse` refuses the leading white space that keeps byte offsets, so the value is parsed behind `v=`.
         let line = self.kept.keep(format!("{:>base$}{text}", "v="));
         let mut values = DeTable::parse(line)?.into_inner().into_iter();
         let value = values.next().filter(|_| values.len() == 0).map(|(_, value)| value);

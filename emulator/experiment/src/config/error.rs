@@ -68,7 +68,8 @@ pub struct Diagnostic {
     help: Vec<String>,
 }
 
-/// Limit on the characters of a message, and of the text above a caret: both may repeat a whole line of the input.
+/// Limit on the characters of a message, and of the text above a caret, since both may repeat a whole line of the
+/// input.
 const LONGEST: usize = 500;
 
 /// A text cut to [`LONGEST`] characters.

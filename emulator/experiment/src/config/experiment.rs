@@ -223,8 +223,8 @@ struct AbridgedPoint<'a> {
     id: &'a str,
 }
 
-/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint:
-/// experiments with different lists then still differ.
+/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
+/// so that experiments with different lists still differ.
 fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
     let mut known: Option<(&Arc<Resolved>, Value)> = None;
     let mut abridged = Vec::with_capacity(points.len());

@@ -29,7 +29,7 @@ const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295
 const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
 
 // `toml` and serde report errors only as English text. All matched phrases are listed here. The tests of mistakes in
-// experiment files provoke each phrase: a version with other words fails the tests.
+// experiment files provoke each phrase, and fail with a version of the crates that uses other words.
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";

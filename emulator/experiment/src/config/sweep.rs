@@ -68,7 +68,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
         let value = value.trim();
         let node = match document.value(value, at) {
             Ok(node) => node,
-            // Shells remove quotes: text that is not valid TOML is taken as a string.
+            // Shells remove quotes, so text that is not valid TOML is taken as a string.
             Err(_) if !value.starts_with(['"', '\'', '[', '{']) => {
                 Spanned::new(at..base + text.len(), DeValue::String(value.to_owned().into()))
             }

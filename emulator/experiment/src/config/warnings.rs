@@ -74,7 +74,7 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     })
 }
 
-/// Warns about kinds in `service.sensitivity` of which there is no interference.
+/// Warns about kinds in `service.sensitivity` that no interference of the experiment has.
 pub(super) fn of_kinds(world: &Resolved) -> Option<String> {
     let injected = world.injections.iter().map(|injection| &injection.spec.profile);
     let all = injected.chain(world.interference.as_ref().map(|profile| &profile.table));
@@ -482,7 +482,7 @@ random = {}
     }
 
     #[test]
-    fn patience_is_compared_with_the_tasks_of_a_trace() {
+    fn the_patience_of_a_policy_is_compared_with_the_task_durations_of_a_trace() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         let synthetic = TEXT.lines().find(|line| line.starts_with("workload")).unwrap();

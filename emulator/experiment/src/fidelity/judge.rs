@@ -2,7 +2,7 @@
 //!
 //! | what | at most | because |
 //! |---|---|---|
-//! | jobs that did not arrive although their time had come, or stay open in a run that was not cut off | none | jobs are what a run measures |
+//! | jobs that were due and did not arrive, or stay open in a run that was not cut off | none | jobs are what a run measures |
 //! | deliveries later than a tenth of the median delay | 1 % of them | a tenth is a notable change of a delay; one delivery in a hundred affects no quantile up to p99 |
 //! | deliveries later than a hundredth of the median copy, where messages take no time | 1 % of them | response times then consist of run times of copies |
 //! | mean delay above the configured mean | 5 % | the bar for response times |
@@ -392,8 +392,8 @@ mod tests {
         };
         assert_eq!(reasons(|run| lossy(run, 90)), []);
         assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
-        // Links within a machine lose nothing, and some links lose less than others: not all links have a configured
-        // loss.
+        // Not all links have the configured loss: links within a machine lose nothing, and some links lose less than
+        // others.
         let mixed = |run: &mut Run, really| {
             lossy(run, really);
             let [link] = &run.classes[..] else { panic!("one class of links") };
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_without_delay_are_measured_against_copies() {
+    fn without_network_delays_lateness_is_judged_against_copies() {
         let instant = |late: Span| {
             reasons(|run| {
                 run.gauge = Default::default();

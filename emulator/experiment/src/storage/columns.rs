@@ -412,7 +412,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_type_of_a_key_has_room_for_all_its_values() {
+    fn the_type_of_a_column_can_hold_all_values_of_its_key() {
         let kind = |values: &[Value]| values.iter().map(Kind::of).reduce(Kind::with).unwrap();
         assert_eq!(kind(&[json!(true), json!(false)]), Kind::Flag);
         assert_eq!(kind(&[json!(1), json!(-2)]), Kind::Integer);

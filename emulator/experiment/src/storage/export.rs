@@ -295,8 +295,8 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// The labels of a study. Their types follow from all values of the sweep: every slice of an experiment has the
-    /// same types.
+    /// The labels of a study. Their types follow from all values of the sweep, so that every slice of an experiment has
+    /// the same types.
     pub(super) fn of(study: &Study) -> Self {
         let planned: Vec<(String, Vec<Value>)> = study
             .manifest

@@ -43,7 +43,8 @@ impl Draws {
     }
 }
 
-/// A run in which every response is `scale` times an exponential draw plus a start-up time; equal seeds share draws.
+/// A run in which every response is `scale` times an exponential draw plus a start-up time. Equal seeds have equal
+/// draws.
 pub fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, count: u32) -> Measured {
     let mut draws = Draws::new(seed);
     let jobs: Vec<JobRow> = (0..count)

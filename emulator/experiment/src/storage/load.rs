@@ -41,7 +41,7 @@ pub(super) fn load_stored(root: &Path, manifest: Manifest, runs: &RunStore) -> R
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
-/// The manifest of a study directory. A run whose process has ended never has the state `Running`.
+/// The manifest of a study directory. Its state is never `Running` if the process of the study has ended.
 ///
 /// # Errors
 /// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].

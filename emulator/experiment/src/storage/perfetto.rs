@@ -24,10 +24,10 @@ use super::tables::end_name;
 
 mod proto;
 
-/// Size above which the trace is cut: viewers load traces into memory.
+/// Size above which the trace is cut, since viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;
 
-/// Limit on the runs that are shown: with more runs, the share of each would be too small to be useful.
+/// Limit on the runs that are shown. With more runs, the share of each run would be too small to be useful.
 pub(in crate::storage) const RUNS: usize = 500;
 
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether the file is incomplete.
@@ -186,7 +186,8 @@ impl Links {
             });
             let sent = of.and_then(|of| from.get_mut(&of)).and_then(|sent| {
                 let first = sent.partition_point(|(at, _)| *at < end);
-                // A message reports only one copy: copies that end at the same time are linked to different messages.
+                // A message reports only one copy, so copies that end at the same time are linked to different
+                // messages.
                 sent.get(first).filter(|(at, _)| *at <= end + ROUNDING)?;
                 Some(sent.remove(first).1)
             });

@@ -303,8 +303,8 @@ fn version() -> (u32, u32) {
     (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
-/// Reads the run at offset `at`, where `file` stands; `None` if no whole frame begins there. Afterwards `file` stands
-/// behind the frame.
+/// Reads the run at offset `at`, the current position of `file`; `None` if no whole frame begins there. Afterwards
+/// `file` is positioned after the frame.
 fn whole(
     file: &mut impl Read,
     at: u64,

@@ -15,8 +15,8 @@ const NAMED: usize = 3;
 /// Number of characters at which a value in the message is cut.
 const SHOWN: usize = 40;
 
-/// The differences between two experiments; `None` if they share a run, or the older experiment has no runs. Slices of
-/// one experiment may share a folder without sharing cells.
+/// The differences between two experiments; `None` if there are none, they share a run, or the older experiment has no
+/// runs. Slices of one experiment have no differences, and may share a folder without sharing a run.
 pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     if old.runs.is_empty() || old.runs.iter().any(|id| new.runs.contains(id)) {
         return None;

@@ -57,7 +57,7 @@ impl StudyDir {
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
-            // This process has the lock: the earlier process has ended.
+            // The earlier process has ended, since this process has the lock.
             let state = old.state.without_its_process();
             return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
         }
@@ -66,7 +66,8 @@ impl StudyDir {
 
     /// Takes ownership of a folder to continue its study, or [`create`](Self::create)s it.
     ///
-    /// Finished runs are kept whatever the manifest states: their ids are hashes of everything their results depend on.
+    /// Finished runs are kept whatever the manifest states, since their ids are hashes of everything their results
+    /// depend on.
     ///
     /// # Errors
     /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or an error
@@ -235,7 +236,7 @@ impl StudyDir {
         self.note(|manifest| manifest::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
-    /// Records the injections into a run in place of those of an earlier attempt.
+    /// Records the injections into a run; they replace the injections of an earlier attempt.
     ///
     /// # Errors
     /// When the manifest cannot be written.
@@ -585,7 +586,7 @@ mod tests {
         assert_eq!(latest(runs, "a-b"), Some(runs.join("a-b-11")));
     }
 
-    /// Threads that begin together stand for processes.
+    /// Threads that begin together simulate processes.
     #[test]
     fn folders_created_concurrently_differ() {
         let folder = tempfile::tempdir().unwrap();

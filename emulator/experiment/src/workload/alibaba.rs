@@ -424,7 +424,7 @@ mod tests {
 
     /// The file has more instances than a trace may have tasks with their own durations.
     #[test]
-    fn instances_that_take_the_same_time_are_only_counted() {
+    fn instances_of_equal_duration_are_counted_but_not_stored() {
         let equal: String =
             (0..40).map(|job| format!("M1,16777216,j{job},1,Terminated,5,9,100,1\n")).collect();
         let trace = tasks(&equal);

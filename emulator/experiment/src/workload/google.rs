@@ -187,7 +187,7 @@ mod tests {
             (Some(Span::from_secs(1)), Some(Outcome::Finished))
         );
         assert_eq!(trace.cores(second), Some(8.0));
-        // A job that was evicted, submitted again and killed: its last run counts.
+        // A job that was evicted, submitted again and killed is measured by its last run.
         assert_eq!((trace.run(third), trace.outcome(third)), (Span::from_secs(1), Some(Outcome::Killed)));
         assert_eq!((trace.wait(third), trace.cores(third)), (Some(Span::from_secs(8)), None));
         let of = |feature| [second, third].map(|job| trace.feature(job, feature));

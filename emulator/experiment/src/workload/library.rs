@@ -59,7 +59,7 @@ impl Traces {
 impl TraceSource for Traces {
     fn open(&self, file: &Path, reading: &Reading) -> Result<Arc<Trace>, WorkloadError> {
         let file = self.find(file)?;
-        // The lock is held while parsing: concurrent cells do not parse the same file twice.
+        // The lock is held while parsing, so concurrent cells do not parse the same file twice.
         let mut parsed = guard(&self.parsed);
         if let Some(known) = parsed.iter().find(|known| known.file == file && known.reading == *reading) {
             return Ok(Arc::clone(&known.trace));

@@ -1,4 +1,4 @@
-//! The rows of a Parquet file as lines of JSON objects, which the reader of tables takes.
+//! The rows of a Parquet file as lines of JSON objects, for the reader of tables.
 //!
 //! The decoder panics on some damaged files; such a panic becomes an error. The first use of the decoder sets a panic
 //! hook for the whole process. The hook hides panics of a thread that is decoding, and passes all others to the

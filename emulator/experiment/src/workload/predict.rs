@@ -297,7 +297,7 @@ fn bucket(estimate: f64, run: f64) -> usize {
     if estimate == run {
         return 10;
     }
-    // The error is infinite for a job that took no time; the job counts in the last bucket.
+    // The error is infinite for a job that took no time; the job is counted in the last bucket.
     let error = 100.0 * (estimate - run) / run;
     if error >= 95.0 { BUCKETS - 1 } else { ((error + 100.0) / 10.0).round().min(19.0) as usize }
 }
@@ -508,7 +508,7 @@ mod tests {
         assert!((fit.in_middle_80 - 0.8).abs() < 0.05 && fit.above_maximum < 0.1, "{fit:?}");
         assert!((fit.tenths.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         assert!(evaluation.to_string().contains("above the maximum"));
-        // A run time that always repeats counts equally in every tenth.
+        // A run time that is the same for all jobs is counted equally in every tenth.
         let rows: String = (0..50).map(|k| format!("{},0,10000,F,1,1\n", k * 20_000)).collect();
         let evaluation = evaluate(&parse(&rows), &question);
         let fit = evaluation.overall.distribution.as_ref().unwrap();

@@ -239,7 +239,7 @@ fn predicted(trace: &Trace) -> Accuracy {
     evaluate(trace, &Question { predictor, features, only_finished: false, by_week: false }).overall
 }
 
-/// Asserts equality within five points: the thesis does not list the features that it used.
+/// Asserts equality within five points, since the thesis does not list the features that it used.
 fn near(what: &str, got: f64, published: f64) {
     assert!((got - published).abs() < 0.05, "{what}: {got}, published {published}");
 }

@@ -19,7 +19,7 @@ pub(super) fn percent(share: f64) -> String {
     unsigned_zero(format!("{:.1} %", 100.0 * share))
 }
 
-/// The text of a number without the minus sign of zero: an empty sum of floats is −0.
+/// The text of a number without the minus sign of zero (an empty sum of floats is −0).
 pub(super) fn unsigned_zero(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) if !rest.contains(|c: char| ('1'..='9').contains(&c)) => rest.to_owned(),

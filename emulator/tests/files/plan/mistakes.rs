@@ -120,7 +120,7 @@ fn every_mistake_is_located_and_has_a_remedy() {
     }
 }
 
-/// Only Pigeon has masters: faults may name masters if Pigeon is a policy of the experiment.
+/// Only Pigeon has masters, so faults may name masters only if Pigeon is a policy of the experiment.
 #[test]
 fn faults_at_masters_need_a_policy_that_has_them() {
     let with = |who: &str, policy: &str| {

@@ -128,7 +128,7 @@ fn slices_partition_the_runs() {
     }
     dealt.sort_by_key(|unit| (unit.point, unit.replication));
     assert_eq!(dealt, all);
-    // Arrays that count from zero can write a sum.
+    // Array jobs that count from zero can write a sum, such as `0+1/3`.
     let runs = |slice: &str| experiment.runs(Some(slice.parse().unwrap()));
     assert_eq!((runs("0+1/3"), runs("2+1/3")), (runs("1/3"), runs("3/3")));
     for bad in

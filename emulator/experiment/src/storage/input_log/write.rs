@@ -224,8 +224,8 @@ impl Carried {
     }
 }
 
-/// The log of one shard. Dropping it writes the buffered entries: the log of a failed run contains the steps up to the
-/// failure.
+/// The log of one shard. Dropping it writes the buffered entries, so the log of a failed run contains the steps up to
+/// the failure.
 #[derive(Debug)]
 pub struct Section {
     relay: Relay,
@@ -255,7 +255,8 @@ impl Section {
         }
     }
 
-    /// Logs the effects of these actors' steps, whose [decisions a program takes](volary_engine::world::World::asked).
+    /// Also logs the effects of the steps of these actors, for which [a program
+    /// decides](volary_engine::world::World::asked).
     #[must_use]
     pub const fn with_effects_of(mut self, asked: Range<u32>) -> Self {
         self.asked = asked;

@@ -241,7 +241,7 @@ const POINTS: [(f64, f64); 14] = [
 ];
 
 /// The probability of a modified distance. The logarithm of the probability is interpolated over the square of the
-/// distance: in the tail they are proportional.
+/// distance, because the two are proportional in the tail.
 fn probability(distance: f64) -> f64 {
     let square = distance.max(0.0).powi(2);
     let next = POINTS.iter().position(|(point, _)| *point > distance).unwrap_or(POINTS.len() - 1).max(1);

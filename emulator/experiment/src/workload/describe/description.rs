@@ -232,7 +232,7 @@ impl Outcomes {
         let ended = |(job, &work): (JobId, &f64)| {
             let tasks = f64::from(trace.jobs()[job.index()].tasks);
             let cores = trace.cores(job).map(f64::from);
-            // The work counts one core per task.
+            // `work` assumes one core per task.
             let cpu_s = cores.map_or(work, |cores| work * cores / tasks);
             Some(Ended { outcome: trace.outcome(job)?, size: cores.unwrap_or(tasks), cpu_s })
         };

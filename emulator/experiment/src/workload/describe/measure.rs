@@ -340,8 +340,8 @@ const TWO_SIGMA: &[Fact] = &[(&DURATION_P80, 2.0 * 3600.0, PARK)];
 const MUSTANG: &[Fact] = &[(&DURATION_P80, 3.0 * 3600.0, PARK)];
 const OPEN_TRINITY: &[Fact] = &[(&DURATION_P80, 6.0 * 3600.0, PARK)];
 
-/// Largest distance at which a trace is taken for an excerpt of a published trace: the mean absolute logarithm of the
-/// factors between their fan-outs and durations.
+/// Largest distance at which a trace is taken for an excerpt of a published trace. The distance is the mean absolute
+/// logarithm of the ratios of their fan-outs and durations.
 const RESEMBLANCE: f64 = 0.45;
 
 const fn facts(known: Reference) -> &'static [Fact] {
@@ -480,8 +480,8 @@ mod tests {
 
     #[test]
     fn weeks_are_compared_with_the_whole_trace() {
-        // Three weeks: the first has a job every hour; the others have a job every two hours, which takes twice as
-        // long.
+        // Three weeks: the first has a job every hour; the others have a job every two hours, and each job takes twice
+        // as long.
         let times = (0..168).chain((168..504).step_by(2));
         let row = |hour: u32| format!("{} 1 1 {}\n", hour * 3600, if hour < 168 { 60 } else { 120 });
         let d = describe(&parse("a.tr", &times.map(row).collect::<String>()), None, None);
