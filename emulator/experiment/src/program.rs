@@ -334,7 +334,7 @@ impl Channel for Process {
         // A second line may have followed the previous answer.
         let more = self.stdout.read(&mut [0; 1]).is_ok_and(|count| count > 0);
         if more || !self.unread.is_empty() {
-            return Err("it wrote a line without having been asked".to_owned());
+            return Err("it wrote a line that answers no request".to_owned());
         }
         self.answer(request)
     }

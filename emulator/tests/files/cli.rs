@@ -196,7 +196,7 @@ fn a_plan_of_a_slice_shows_the_runs_of_the_slice() {
     let sweep = "[sweep]\n\"network.loss\" = [0.0, 0.1]\n";
     fs::write(here.join("s.toml"), format!("{EXPERIMENT}{sweep}")).unwrap();
     let (first, _) = expect(here, "plan s.toml --slice 1/4", 0);
-    let claims = "claims on other policies are tested where the slices are merged";
+    let claims = "claims on other policies are tested when the slices are merged";
     assert!(first.contains(&format!("slice         random in 1 of 2 cells; {claims}\n")), "{first}");
     assert!(!first.contains("sparrow = {") && !first.contains("network.loss = 0.1\n"), "{first}");
     let (half, _) = expect(here, "plan s.toml --slice 2/2", 0);
@@ -363,7 +363,7 @@ const ANSWERS: &str = r#"
 plan e.toml | 1 cell × 2 policies | policies      random = {}\n | \nnetwork       one_way = "1ms"\ninterference  none\n
 plan e.toml | speed 1.0\nworkload      synthetic = { jobs = 60, tasks = 2.0
 plan e.toml --json | "offered"
-plan e.toml --set cluster={topology="s.toml"} --set network={loss=0.1} | 1 scheduler, topology: s\n | \nnetwork       link.rack = { one_way = "1ms" }\n              loss = 0.1, where a link of the topology has no other\ninterference
+plan e.toml --set cluster={topology="s.toml"} --set network={loss=0.1} | 1 scheduler, topology: s\n | \nnetwork       link.rack = { one_way = "1ms" }\n              loss = 0.1, unless a link of the topology sets its own\ninterference
 policies | latin-square
 policies latin-square | order
 policies --json | "parameters"

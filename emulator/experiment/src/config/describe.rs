@@ -133,7 +133,7 @@ impl<'a> Held<'a> {
         let cells = plural(experiment.cells().len() as u64, "cell");
         let others = experiment.labels().len() - self.policies.len();
         let claims = match (experiment.claims.is_empty(), others) {
-            (false, 1..) => "; claims on other policies are tested where the slices are merged",
+            (false, 1..) => "; claims on other policies are tested when the slices are merged",
             (true, _) | (_, 0) => "",
         };
         format!("{} in {} of {cells}{claims}", self.policies.join(", "), self.cells.len())
@@ -276,7 +276,7 @@ fn loads(rows: &mut Rows, experiment: &Experiment, held: &Held<'_>) {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
         let words = match load {
             None => format!(
-                "not known: no rate of arrivals, a distribution without a mean, or more tasks than are summed{name}"
+                "not known: no rate of arrivals, a distribution without a mean, or too many tasks to sum{name}"
             ),
             Some(load) if load.offered >= 1.0 => format!(
                 "{}{name}  WARNING: more work arrives than the cores can do; queues grow until the last arrival",
@@ -357,7 +357,7 @@ fn network(world: &Resolved) -> Vec<String> {
     for (key, value) in table(&world.network).iter().filter(|(key, value)| defaults.get(*key) != Some(*value))
     {
         let partly = topology.is_some() && ["loss", "rate", "buffer"].contains(&key.as_str());
-        let limit = if partly { ", where a link of the topology has no other" } else { "" };
+        let limit = if partly { ", unless a link of the topology sets its own" } else { "" };
         lines.extend(each(key, value).map(|line| line + limit));
     }
     if lines.is_empty() {

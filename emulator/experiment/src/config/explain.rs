@@ -146,7 +146,7 @@ fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str,
     let span = key.map_or_else(|| span.clone(), |(key, _)| key.span());
     let error = document.error(&span, format!("unknown {what} `{name}`"));
     if known.is_empty() {
-        return error.label("no keys are known here").help("remove it");
+        return error.label("no keys are allowed here").help("remove it");
     }
     let error = error.label(format!("expected {}", listed(known.iter().copied())));
     let help = did_you_mean(name, known.iter().copied());

@@ -188,7 +188,7 @@ fn scale_arrivals(
         return Err(refused("`speedup` also sets how fast jobs arrive").help("keep one of the two"));
     }
     let offered = known(document, world, seed, traces)?.map_err(|why| {
-        refused(&format!("{why}; so arrivals cannot be scaled to it"))
+        refused(&format!("{why}, so arrivals cannot be scaled to a load"))
             .help("state the gaps by `interarrival`, or scale them by `speedup`")
     })?;
     let pace = asked / offered;
@@ -238,7 +238,7 @@ fn known(
         }
         _ if jobs.total_work() == 0.0 => "the load of these jobs is zero: they have no work",
         _ => {
-            "the load of these jobs is not known: a distribution has no mean, or there are more tasks than are summed"
+            "the load of these jobs is not known: a distribution has no mean, or there are too many tasks to sum"
         }
     }))
 }
@@ -259,7 +259,7 @@ fn share_work(
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
     let offered = known(document, world, seed, traces)?.map_err(|why| {
-        refused(format!("{why}; so no part of it is known")).help("write slo.share, the share of the jobs")
+        refused(format!("{why}, so the share is not known")).help("write slo.share, the share of the jobs")
     })?;
     // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {

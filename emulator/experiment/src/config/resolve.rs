@@ -573,7 +573,7 @@ fn check_charts(
     }
     let is_idle = !charts.is_empty() && !is_swept;
     Ok(is_idle
-        .then(|| "report.charts is not used: nothing is swept, and charts are over swept keys".to_owned()))
+        .then(|| "report.charts has no effect: charts are over swept keys, and nothing is swept".to_owned()))
 }
 
 /// Parses the claims and checks every name in them.

@@ -133,7 +133,7 @@ fn leave_out(
                     row.remove(other.as_str());
                 } else if below(key, &other).is_some() {
                     return Err(source
-                        .error(0..key.len(), format!("rows of the sweep of `{swept}` set all of `{other}`"))
+                        .error(0..key.len(), format!("rows of the sweep of `{swept}` replace `{other}`"))
                         .help("change the row in the file"));
                 }
             }

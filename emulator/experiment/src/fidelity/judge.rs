@@ -134,7 +134,7 @@ impl Judge {
         for (count, what) in [(missing, "never arrived"), (open, "did not end")] {
             if count > 0 {
                 let says = format!("{} of {} {what}", number::count(count), number::plural(due, "job"));
-                let remedy = Remedy::Words("look for the reason in the logs of the hosts, and run it again");
+                let remedy = Remedy::Words("look for the reason in the logs of the hosts, and run again");
                 self.add(Departure::MissingJobs, (count as f64 / due.max(1) as f64, 0.0), says, remedy);
             }
         }
@@ -150,7 +150,7 @@ impl Judge {
             if beyond > 0.0 && wilson(late.late_share, late.count).0 > LATE_SHARE {
                 let [most, p99] = [beyond, late.p99_s].map(number::seconds);
                 let share = number::percent(late.late_share);
-                let says = format!("{share} of {name} are more than {most} late, 99 % of them up to {p99}");
+                let says = format!("{share} of {name} are more than {most} late (99th percentile {p99})");
                 self.add(what, (late.late_share, LATE_SHARE), says, Remedy::Slower(beyond / late.p99_s));
             }
         }
@@ -210,7 +210,7 @@ impl Judge {
         for core in real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)) {
             let did = number::percent(core.healthy.mean);
             let says = format!(
-                "{}: core {} on CPU {} did {did} of its work while it should have been healthy",
+                "{}: core {} on CPU {} did {did} of a healthy core's work, although it should have been healthy",
                 core.host, core.core, core.cpu
             );
             let remedy = Remedy::Words(if core.healthy.mean > 1.0 {
@@ -242,7 +242,7 @@ impl Judge {
             self.add(Departure::BusyHost, (busy, BUSY), says, remedy);
         }
         if let Some(steal) = host.steal_share.filter(|&steal| steal > STEAL) {
-            let says = format!("the hypervisor kept {} of its processor time", number::percent(steal));
+            let says = format!("the hypervisor took {} of its processor time", number::percent(steal));
             let remedy = Remedy::Words("run on dedicated processors, or at a lower speed");
             self.add(Departure::Steal, (steal, STEAL), says, remedy);
         }

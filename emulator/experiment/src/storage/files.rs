@@ -209,7 +209,7 @@ pub enum Error {
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its runs and run what is missing, or choose another folder with --out", path.display())]
     Occupied { path: PathBuf, experiment: String, state: RunState },
     /// The folder holds a study of another experiment, which cannot be resumed.
-    #[error("{} holds a run of another experiment, which has none of the requested cells ({differs}); name its folder with --out, or leave out --resume", path.display())]
+    #[error("{} holds a run of another experiment, which has none of the requested runs ({differs}); name its folder with --out, or leave out --resume", path.display())]
     Another { path: PathBuf, differs: String },
     /// Another process is running in the folder.
     #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]

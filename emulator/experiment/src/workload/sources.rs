@@ -42,7 +42,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
         size: "14.9 MB",
         sha256: "cd243bda85d2ccc3b366781197664ccdaa964a1ce59fb5aaa5b54983b129e2ad",
         command: "volary trace describe YH.tr --reference yahoo",
-        lost: "nothing. `YH_recon.tr`, which the experiments name, was rebuilt from published results: its arrivals and fan-outs are real, three quarters of its durations are drawn",
+        lost: "nothing. `YH_recon.tr`, which the experiments name, was rebuilt from published results: its arrivals and fan-outs are real, three quarters of its durations are generated",
         stand_in: YAHOO_LIKE,
         files: &["YH"],
     },
@@ -51,7 +51,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
         what: "14,803 jobs, 408,867 tasks of the first 19 hours of google-2011, which come with volary",
         published: "experiments/google/google2011_19h.tr.xz, with its attribution and what was left out beside it",
         licence: "CC-BY-4.0",
-        size: "3.7 MB, 1.0 MB packed",
+        size: "3.7 MB, 1.0 MB compressed",
         sha256: "4dc9aa4e0a7353aab09895907cf977a89cf730e1d421ba4bdd7d7800f54e8c10",
         command: "volary trace describe experiments/google/google2011_19h.tr.xz",
         lost: "usage by time, machines, constraints, priorities",
@@ -63,7 +63,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
         what: "all jobs of a Google cluster of 12,500 machines over 29 days",
         published: "gs://clusterdata-2011-2 (google/cluster-data on GitHub): job_events, task_events",
         licence: "CC-BY-4.0",
-        size: "job_events 87 MB packed",
+        size: "job_events 87 MB compressed",
         sha256: "",
         command: "volary trace convert FOLDER google.tr.xz",
         lost: "usage by time, machines, constraints",
@@ -85,7 +85,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
     TraceOrigin {
         name: "pigeon-ec2",
         what: "5,001 jobs as Pigeon's experiments on EC2 submitted them, at loads of 50, 70 and 90 %",
-        published: "with the code of Pigeon, whose place was not checked: NGO_trace50.tr, NGO_trace70.tr, NGO_trace90.tr",
+        published: "with the code of Pigeon (place not checked): NGO_trace50.tr, NGO_trace70.tr, NGO_trace90.tr",
         licence: "none stated",
         size: "0.2 MB each; the checksum is that of NGO_trace90.tr",
         sha256: "9debde251668456eddab6da8478f121868829fbae1a5bc4f51e77a3fe1d6cc73",
@@ -183,10 +183,10 @@ pub static SOURCES: [TraceOrigin; 21] = [
         what: "3.4 million jobs of four GPU clusters of SenseTime over six months",
         published: "github.com/S-Lab-System-Group/HeliosData: data.zip, in it cluster_log.csv",
         licence: "for academic purposes",
-        size: "36 MB packed",
+        size: "36 MB compressed",
         sha256: "",
         command: "volary trace describe cluster_log.csv --zone Asia/Shanghai --size gpus",
-        lost: "numbers of GPUs by day; the zone is assumed. Tried on the example of its page only",
+        lost: "numbers of GPUs by day; the zone is assumed. Tested only on the example of its page",
         stand_in: NO_GENERATOR,
         files: &["cluster_log", "helios"],
     },
@@ -210,7 +210,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
         size: "",
         sha256: "",
         command: "volary trace describe vm.csv",
-        lost: "sizes of machines, which are in another table; machines from before the trace. Tried on a made excerpt only",
+        lost: "sizes of machines, which are in another table; machines from before the trace. Tested only on a made-up excerpt",
         stand_in: NO_GENERATOR,
         files: &["vm.csv", "packing_trace"],
     },
@@ -219,7 +219,7 @@ pub static SOURCES: [TraceOrigin; 21] = [
         what: "19,366 requests to language models of November 2023 (conversation), 8,819 (code)",
         published: "github.com/Azure/AzurePublicDataset, data/AzureLLMInferenceTrace_conv.csv (and _code.csv)",
         licence: "CC-BY-4.0",
-        size: "0.7 MB (conversation), whose checksum this is",
+        size: "0.7 MB; the checksum is that of the conversation file",
         sha256: "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
         command: "volary trace describe AzureLLMInferenceTrace_conv.csv --zone UTC",
         lost: "tokens of prompts; run times are not stated and assumed",
@@ -300,9 +300,7 @@ impl TraceOrigin {
     /// The remedy for an experiment that lacks the trace: its place of publication, and its replacement.
     pub fn remedy(&self) -> String {
         let Self { name, published, stand_in, .. } = self;
-        format!(
-            "{name}: published at {published} (`volary trace sources {name}`); in its place stands {stand_in}"
-        )
+        format!("{name}: published at {published} (`volary trace sources {name}`); replacement: {stand_in}")
     }
 }
 
