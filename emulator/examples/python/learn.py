@@ -2,7 +2,7 @@
 """Learns which waiting task to start first, with volary.Env. It takes seconds and needs no machine-learning library.
 
 The policy starts the task with the highest score, a weighted sum of the logarithms of its estimate and of its wait. The
-cross-entropy method finds the weights: it draws some, keeps the best of them, and draws the next ones around these. The
+cross-entropy method finds the weights: each round samples weights around the mean of the best of the last round. The
 policy should learn to prefer short tasks.
 
     python3 learn.py      # needs pip install 'volary[gym]'

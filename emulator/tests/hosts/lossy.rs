@@ -116,7 +116,7 @@ impl Pair {
             let settings = Settings {
                 listen: anywhere(),
                 identity: net.folder(name),
-                // Long enough for a busy machine, and short enough for an agent that missed the end of its controller.
+                // Long enough for a busy machine, and short, since an agent that missed the end of its controller waits so long.
                 lease: Span::from_secs(20),
                 once: false,
                 events: 1 << 24,

@@ -17,7 +17,7 @@
 //!
 //! A file is written under a temporary name and renamed, so every file is complete, with these exceptions: `runs.log`
 //! and `inputs.log` are complete up to their last frame, `summary.jsonl` grows by lines during the run, the files in
-//! `logs/` grow, `.lock` is written in place, and so is the end of a run in `manifest.json` if the disk has no room for
+//! `logs/` grow, `.lock` is written in place, and so is the final state in `manifest.json` if the disk has no room for
 //! a second file. A study that was interrupted or killed loses only unfinished runs. Finished runs are read from
 //! `runs.log`; the other files are for people and other programs. A later study in the same folder may add runs.
 //!

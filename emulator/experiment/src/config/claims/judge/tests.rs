@@ -134,7 +134,7 @@ fn a_cell_without_results_is_not_tested() {
     lines.retain(|line| line.cell != cells[2] || line.policy != "b");
     let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
-    // A failure in another cell counts.
+    // A failure in another cell still fails the claim.
     let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
 }
@@ -221,7 +221,7 @@ fn claims_of_papers_on_a_trace_are_not_tested_on_generated_jobs() {
     assert_eq!(paper(&json!({ "s.k": 0 }), less), Verdict::Holds, "the trace was there");
     assert_eq!(paper(&all, "a.response_s.p50 rises with s.k"), Verdict::NotTested);
     assert_eq!(paper(&json!({ "s.k": 0 }), "a.response_s.p50[s.k=1] > 0"), Verdict::NotTested);
-    // A failure on the trace itself counts.
+    // A failure on the trace itself still fails the claim.
     assert_eq!(paper(&all, "a.response_s.p50 > b.response_s.p50"), Verdict::Fails);
 }
 
