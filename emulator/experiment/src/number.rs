@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn units_suit_the_size_of_values() {
+    fn units_are_chosen_by_the_size_of_values() {
         for (value, text) in [
             (0.0, "0 s"),
             (0.5e-3, "500\u{202f}µs"),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_errors_give_no_interval() {
+    fn rounding_errors_give_a_half_width_of_zero() {
         let interval = Interval::new(&[0.1 + 0.2, 0.3, 0.3]).unwrap();
         assert!((0.3 - interval.mean).abs() < 1e-15 && interval.half_width == Some(0.0));
         let paired = Interval::paired(&[(0.1 + 0.2, 0.3), (0.1 + 0.2, 0.3)]).unwrap();

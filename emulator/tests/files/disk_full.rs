@@ -1,6 +1,6 @@
 //! Tests of full disks: the error names the cause, and earlier results are kept.
 //!
-//! The next file to be written is a link to /dev/full. The system then reports a full disk, without root privileges.
+//! The next file to be written is a link to /dev/full, or the shell limits the size of files: no root privileges needed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -48,12 +48,12 @@ fn breaks_off_and_goes_on(args: &str) {
 }
 
 #[test]
-fn a_full_disk_stops_a_run() {
+fn a_run_that_a_file_size_limit_stops_can_be_resumed() {
     breaks_off_and_goes_on("");
 }
 
 #[test]
-fn a_full_disk_stops_a_run_on_hosts() {
+fn a_run_on_hosts_that_a_file_size_limit_stops_can_be_resumed() {
     breaks_off_and_goes_on("--runtime hosts --spawn 2");
 }
 

@@ -42,7 +42,7 @@ fn contains(folder: &Path, what: &str) -> bool {
 }
 
 #[test]
-fn a_run_in_real_time_is_followed_to_its_end() {
+fn the_live_page_follows_a_run_in_real_time_to_its_end() {
     let folder = folder();
     let here = folder.path();
     let (mut run, url) = start(here, "run e.toml --quiet --runtime local --set run.speed=5 --out r --live");

@@ -68,7 +68,7 @@ fn a_schedule_equals_interference_with_a_window() {
 
 /// All policies have the same schedule, so verdicts and stars are shown as without injections.
 #[test]
-fn runs_with_a_schedule_are_compared() {
+fn policies_with_the_same_scheduled_injections_are_compared() {
     let at = folder();
     let added = "[[interference.injection]]\nprofile = \"p.toml\"\nwho = [\"nodes:1-2\"]\ncores = \"0\"\nat = \"1s\"\n";
     let found = run(at.path(), added, "--out r --set run.record.inputs=true");

@@ -233,7 +233,7 @@ async fn a_run_that_panics_is_reported_and_the_agent_continues() {
 }
 
 #[tokio::test]
-async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
+async fn an_experiment_that_cannot_be_planned_is_refused_and_the_agent_continues() {
     let fixture = Fixture::new();
     let mut controller = fixture.claim().await;
     let mut load = fixture.load();

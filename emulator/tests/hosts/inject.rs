@@ -119,7 +119,7 @@ fn injected_into_one_of_two(cluster: &Cluster, second: f64, args: &str) -> (Stri
 }
 
 #[test]
-fn a_policy_is_not_compared_if_only_it_was_injected_into() {
+fn policies_with_unequal_injections_are_not_compared() {
     let cluster = cluster();
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 0.0, "--host h1 --for 500ms");
     assert!(told.contains("are not compared with this run: use --all-policies"), "{told}");

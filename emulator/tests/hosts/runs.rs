@@ -98,7 +98,7 @@ fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
 /// With --as-recorded the nodes of each host are as slow as the recording of this host says. The host's cores take the
 /// CPUs of the recording in turn.
 #[test]
-fn nodes_are_as_slow_as_their_host_was_recorded() {
+fn nodes_are_slowed_down_as_the_recordings_of_their_hosts_state() {
     let folder = binary::folder();
     let here = folder.path();
     fs::write(here.join("e.toml"), EXPERIMENT).unwrap();
@@ -352,7 +352,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 /// The controller has no limit of its own, so a host that is silent for longer than the default lease is not lost.
 #[test]
 #[ignore = "nightly: it waits for 12 s of silence"]
-fn an_agent_states_the_length_of_its_lease() {
+fn the_controller_uses_the_lease_that_an_agent_states() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
     fs::write(path.join("e.toml"), EXPERIMENT).unwrap();

@@ -76,7 +76,7 @@ async fn roles_and_names_must_match_the_certificates() {
 }
 
 #[tokio::test]
-async fn a_missing_answer_names_the_remedy() {
+async fn the_error_for_a_missing_answer_names_the_remedy() {
     let net = Net::new();
     let options = Options { handshake_timeout: Duration::from_millis(200), ..Options::default() };
     let controller = Transport::connector(&net.identity("controller"), anywhere(), &options).unwrap();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_gives_a_short_error() {
+    fn the_error_for_a_long_line_is_cut() {
         let word = "x".repeat(1 << 20);
         let text = Text { name: "x.toml".into(), text: format!("key = {word}"), folder: None };
         let shown = text.error(6..text.text.len(), format!("unknown `{word}`")).help(&*word).to_string();

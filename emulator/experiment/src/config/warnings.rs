@@ -271,7 +271,7 @@ random = {}
     }
 
     #[test]
-    fn a_run_lasts_at_least_as_long_as_the_stages_of_a_job_one_after_the_other() {
+    fn the_expected_length_of_a_run_adds_up_stages_that_wait_for_each_other() {
         let fault = "[[network.fault]]\npause = { who = [\"node:0\"], at = \"20s\", for = \"1s\" }\n";
         for (after, is_late) in [("", false), (", after = []", true)] {
             let found = of_stages(after, fault);

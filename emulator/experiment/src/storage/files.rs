@@ -321,7 +321,7 @@ mod tests {
     use crate::storage::fixture::manifest;
 
     #[test]
-    fn a_folder_of_study_directories_stands_for_all_of_them() {
+    fn a_folder_of_study_directories_is_expanded_to_all_of_them() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         assert!(matches!(run_dirs(root, None), Err(Error::NotARun { .. })));

@@ -137,9 +137,9 @@ fn only_runs_on_real_cores_write_cores_parquet() {
     assert!(load_rows::<CoreRow>(folder.path(), "none").is_err());
 }
 
-/// A killed run leaves complete runs, perhaps an incomplete run, and a summary that may end within a line.
+/// A killed study leaves complete runs, perhaps an incomplete run, and a summary that may end within a line.
 #[test]
-fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
+fn a_killed_study_is_resumed_without_loss_of_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let run = StudyDir::create(root, manifest(&["a", "b", "c"])).unwrap();
@@ -164,7 +164,7 @@ fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
 }
 
 #[test]
-fn an_interrupted_run_is_closed_with_its_finished_runs() {
+fn an_interrupted_study_is_closed_with_its_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();

@@ -232,7 +232,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn written_jobs_read_back_unchanged(
+        fn written_jobs_are_read_back_unchanged(
             rows in prop::collection::vec(
                 (0u64..1 << 50, 0u64..1 << 50, prop::collection::vec(0f32..1e6, 1..6)), 1..20),
         ) {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_and_folders_that_do_not_exist_are_refused() {
+    fn names_with_another_suffix_and_missing_folders_are_refused() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
         let error = write(&trace, Path::new("b.swf"), true).unwrap_err().to_string();
         assert!(error.contains("b.swf") && error.contains(".tr.zst"), "{error}");

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_parquet_files_are_jobs() {
+    fn rows_of_parquet_files_are_read_as_jobs() {
         let packed = [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::GZIP(Default::default())];
         for compression in packed.into_iter().chain([Compression::ZSTD(Default::default())]) {
             let trace = parse(two_jobs(compression), "Europe/Stockholm").unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_of_the_decoder_are_errors_with_their_text() {
+    fn panics_of_the_decoder_become_errors_with_their_text() {
         for panic in [|| panic!("index 7"), || panic!("index {}", 7)] {
             let error = decoded::<()>(panic).unwrap_err().to_string();
             assert!(error.contains("index 7") && error.contains("again with pandas"), "{error}");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_states_no_zone_and_a_decimal_is_a_number() {
+    fn parquet_dates_have_no_zone_and_decimals_are_numbers() {
         for (column, value, line) in [
             ("day (DATE)", 1, "{\"day\":\"1970-01-02 00:00:00\"}\n"),
             ("price (DECIMAL(9,2))", 125, "{\"price\":\"1.25\"}\n"),

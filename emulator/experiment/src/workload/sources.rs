@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_experiments_have_an_entry() {
+    fn traces_of_experiments_are_found_by_the_names_of_their_files() {
         for (file, name) in [
             ("yahoo/YH_recon.tr.xz", "yahoo"),
             ("/data/google2011/google2011_first19h.tr.xz", "google-2011"),

@@ -235,7 +235,7 @@ fn settings_that_3sigma_cannot_plan_are_refused() {
 }
 
 #[test]
-fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
+fn impossible_settings_of_kairos_and_compared_policies_are_refused() {
     let cutoff = GOOD.replace("jobs = 100", "cutoff = \"2s\"\njobs = 100");
     let with = |text: &str, policy: &str| {
         text.replace("sparrow = { probe_ratio = 2 }", &format!("label = \"sparrow\"\n{policy}"))
@@ -283,7 +283,7 @@ fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
 }
 
 #[test]
-fn a_quantum_that_preemption_uses_up_is_refused() {
+fn a_quantum_no_longer_than_a_preemption_is_refused() {
     let text = |quantum: &str| {
         GOOD.replace("[service]", "[service]\npreemption = \"50ms\"").replace(
             "sparrow = { probe_ratio = 2 }",

@@ -154,7 +154,7 @@ fn a_tolerance_check_is_within_noise_if_either_bound_is() {
 }
 
 #[test]
-fn a_distribution_is_below_another_at_every_percentile() {
+fn below_requires_smaller_values_at_every_percentile() {
     let (cells, mut lines) = world();
     let below = |lines: &[Summary]| {
         let found = judge(&[claim(&json!({}), "a.response_s below b.response_s")], &cells, lines).remove(0);
