@@ -35,17 +35,17 @@ pub const ZERO_DELAY_PART: f64 = 0.01;
 pub const TASK_PART: f64 = 0.05;
 /// Limit on the share of late events.
 const LATE_SHARE: f64 = 0.01;
-/// Limit on the excess of the mean delay.
+/// Limit on the relative excess of the mean delay over the configured mean.
 const MEAN_DELAY: f64 = 0.05;
 /// Limit on the distance between the distributions of delays.
 const DISTANCE: f64 = 0.1;
-/// Limit on the excess of the core time of copies.
+/// Limit on the relative excess of the core time of copies over their work.
 const CORE_TIME: f64 = 0.01;
-/// Limit on the excess of the core time of copies that burn real cores.
+/// The same limit for copies that burn real cores.
 const REAL_CORE_TIME: f64 = 0.05;
-/// Limit on the deviation of real cores' slowdown.
+/// Limit on the relative deviation of real cores' slowdown from the requested one.
 const SLOWDOWN: f64 = 0.05;
-/// Possible random deviation of a single stretch of a core; for several stretches it follows from their spread.
+/// Random deviation of a single stretch of a core that is possible; the deviation of several follows from their spread.
 const ALONE: f64 = 0.25;
 /// Limit on the busy share of a host.
 const BUSY: f64 = 0.9;

@@ -68,8 +68,7 @@ impl TimeKind {
 }
 
 impl ParquetLines {
-    /// # Errors
-    /// When the file cannot be read, is too large or is damaged.
+    /// The lines of a file; an error if it cannot be read, is too large or is damaged.
     pub(super) fn new(file: impl Read) -> io::Result<Self> {
         Self::bounded(file, LARGEST)
     }

@@ -336,7 +336,8 @@ mod tests {
         arrivals.iter().map(|at| Time(at.0 / unit * unit)).collect()
     }
 
-    /// At each level, the test rejects that share of the samples of a Poisson process, even if times are rounded.
+    /// The test rejects as large a share of Poisson samples as the significance level states, even if times are
+    /// rounded.
     #[test]
     fn a_poisson_process_is_rejected_as_often_as_the_level_states() {
         const SAMPLES: u64 = 4000;
