@@ -9,7 +9,7 @@ mod state;
 
 use state::{FEASIBLE, Kind, Leaving, NO_GROUP, PIVOT, State};
 
-use crate::columns::{Basis, Certificate, Columns, Variable};
+use crate::columns::{Basis, Certificate, Columns, Profits, Variable};
 use crate::problem::Problem;
 
 /// Limits of a solve. They count steps and never seconds, so equal problems have equal answers.
@@ -354,8 +354,7 @@ struct Prices {
     duals: Vec<f64>,
     /// The variable of largest reduced cost of each group, and slacks of capacity rows, as of the last scan.
     candidates: Vec<usize>,
-    /// Profits of a group's columns, for intermediate results.
-    profits: Vec<f64>,
+    profits: Profits,
     /// Largest reduced cost of the last scan.
     largest: f64,
     /// Group with which the next scan begins.
@@ -385,7 +384,7 @@ impl Prices {
             phase: Phase::Optimality,
             duals: vec![0.0; state.working.len()],
             candidates: Vec::with_capacity(state.keys.len() + state.working.len()),
-            profits: Vec::new(),
+            profits: Profits::default(),
             largest: 0.0,
             next: 0,
             tolerance: 1e-9 * largest,
@@ -454,6 +453,7 @@ impl Prices {
         let columns = state.columns;
         let feasible = self.phase == Phase::Optimality;
         self.candidates.clear();
+        self.profits.take(columns, &self.duals);
         let groups = state.keys.len();
         let mut seen = 0;
         while seen < groups && self.candidates.len() < LIST {
@@ -462,8 +462,8 @@ impl Prices {
             seen += 1;
             let dual = self.group_dual(state, group);
             let mut best = Entering { variable: columns.len() + group, reduced: 0.0 };
-            columns.profits(group, &self.duals, &mut self.profits);
-            for (column, &profit) in columns.group_columns(group).zip(&self.profits) {
+            let profits = self.profits.of(columns, group);
+            for (column, &profit) in columns.group_columns(group).zip(profits) {
                 let value = if feasible { profit } else { profit - columns.cost(column) };
                 if value > best.reduced {
                     best = Entering { variable: column, reduced: value };
@@ -535,16 +535,16 @@ fn two_pass_ratio(state: &State<'_>) -> Option<(Leaving, f64)> {
             bound = bound.min(limit);
         }
     }
-    let mut best: Option<(Leaving, f64, f64)> = None;
+    let (mut best, mut largest) = (None, 0.0);
     for (leaving, value, fall) in basics(state) {
-        if let Some(limit) = limit(value, fall, 0.0)
+        if fall.abs() > largest
+            && let Some(limit) = limit(value, fall, 0.0)
             && limit <= bound
-            && best.is_none_or(|(_, _, largest)| fall.abs() > largest)
         {
-            best = Some((leaving, limit, fall.abs()));
+            (best, largest) = (Some((leaving, limit)), fall.abs());
         }
     }
-    best.map(|(leaving, step, _)| (leaving, step))
+    best
 }
 
 /// The leaving variable and the step by Bland's rule: the variable with the lowest number among those of smallest

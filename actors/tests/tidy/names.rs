@@ -140,7 +140,7 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// Largest number of lines of code of each crate, without blank lines, comments and tests. A budget falls when code is
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
-    ("volary_lp", 1_603),
+    ("volary_lp", 1_642),
     ("volary_actors", 20_209),
     ("volary_netem", 3_027),
     ("volary_engine", 18_819),
