@@ -10,10 +10,10 @@ use crate::roles::yarn::{ContainerNode, Reclaiming, ResourceManager, YarnOptions
 parameters! {
     /// Parameters of Big-C.
     struct BigC {
-        /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
+        /// Period of a node's heartbeats; a node is allocated containers only at its heartbeats (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1) => period,
-        /// An application master keeps a container for the life of its job, as under `yarn-fifo`. This container is
-        /// never taken back, and the shares are fractions of the other containers.
+        /// Whether an application master keeps a container for the life of its job, as under `yarn-fifo`. This
+        /// container is never taken back, and the shares are fractions of the other containers.
         am: bool = false,
         /// The share of the containers that is guaranteed to short jobs; the rest is for long jobs. A queue may use
         /// more than its share while the other has no demand. The Kairos paper has 0.95, and 0.7 for its uniform
@@ -24,11 +24,13 @@ parameters! {
         monitor: Span = Span::from_secs(3) => period,
         /// Excess over its share above which containers are taken back from a queue, as a fraction of the share.
         over: f64 = 0.1 => 0.0..=1000.0,
-        /// Largest fraction of all containers that is taken back at once, but at least one container.
+        /// Largest fraction of all containers that is taken back in one comparison, but at least one container.
         round: f64 = 0.1 => 0.0..=1.0,
-        /// Fraction of the containers to be taken back that is taken back at once, since some end by themselves.
+        /// Fraction of a queue's excess that is taken back in one comparison; some of the containers become free by
+        /// themselves.
         damping: f64 = 0.2 => 0.0..=1.0,
-        /// Containers are killed, and their tasks start again, as in plain YARN; otherwise they are suspended.
+        /// Whether containers are killed, and their tasks start again, as in plain YARN. Otherwise containers are
+        /// suspended.
         kill: bool = false,
     }
 }
@@ -150,8 +152,8 @@ mod tests {
         assert_eq!(look(&mut bench), []);
     }
 
-    /// One of two containers can be a master's. The short job waits until the long job, which continues, gives up its
-    /// container.
+    /// At most one of the two containers can hold a master. The short job waits until the long job, which continues,
+    /// gives up its container.
     #[test]
     fn a_job_without_a_possible_master_does_not_block_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);

@@ -4,7 +4,7 @@
 //! one after the other, the most useful first (thesis, section 5.2.3). It preempts best-effort tasks on nodes that
 //! throttle (section 5.3.2).
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `config` | the parameters |
 //! | `known` | an open job: the estimate of its use (predictors of CPU, memory and CPU-time), and reports that replace it |
@@ -89,7 +89,7 @@ impl Policy for DistSched {
     }
 }
 
-/// The planner.
+/// Plans the cycles of DistSched from the expected use of jobs and the loads of nodes.
 #[derive(Clone, Debug)]
 struct UsagePlanner {
     config: DistSched,
@@ -431,7 +431,7 @@ fn contention(
     found
 }
 
-/// The copies of a best-effort job that may be preempted.
+/// Adds the copies of a best-effort job that may be preempted to `victims`.
 fn collect(job: &PlannedJob, known: &ExpectedJob, nodes: &[NodeDemand], victims: &mut Vec<Victim>) {
     let contended = |core: &&HeldCore| nodes[core.node as usize].throttled;
     let mut on: Vec<_> = job.held.iter().filter(contended).map(|core| core.node).collect();

@@ -79,8 +79,8 @@ mod tests {
 
     const NO_TASK: [u32; 0] = [];
 
-    /// For ε = 0.05 and p = 0.1, the accepted probabilities that a task straggles are 0.05, 0.0102, 0.00512 and
-    /// 0.000513.
+    /// For ε = 0.05, jobs of 1, 5, 10 and 100 tasks accept probabilities of 0.05, 0.0102, 0.00512 and 0.000513 that a
+    /// task straggles; p is 0.1.
     #[test]
     fn the_number_of_copies_follows_the_formula() {
         let dolly = Dolly::default();

@@ -21,16 +21,16 @@ use crate::roles::partitions::{NodeBitmap, Partitions};
 parameters! {
     /// Parameters of Eagle.
     struct Eagle {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The s other nodes of n are spread
-        /// evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1. The paper has 0.98 for Yahoo and Facebook,
-        /// 0.91 for Cloudera, 0.83 for Google.
+        /// Share of the nodes that may run long tasks; all nodes may run short tasks. The s other nodes of n are
+        /// spread evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1. The paper has 0.98 for Yahoo and
+        /// Facebook, 0.91 for Cloudera, 0.83 for Google.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Number of probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Least number of probes of a short job (the authors' simulator).
         min_probes: u32 = 20 => 0..=65536,
-        /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
+        /// Whether a node can be sampled more than once for a job, as in the authors' simulator.
         replacement: bool = false,
         /// Succinct State Sharing: number of times that a rejected probe is sent to another node without long work in
         /// the newest bitmap. After that it is sent to a node outside the big partition. The default in the authors'
@@ -44,12 +44,12 @@ parameters! {
         srpt: bool = true,
         /// SRPT: the measure of a job's work that nodes compare.
         rank: EagleRank = EagleRank::JobLeftOracle,
-        /// SRPT: total estimate of the probes that may overtake a waiting probe, relative to the waiting probe's
-        /// estimate.
+        /// SRPT: total estimated work of the probes that may overtake a waiting probe, relative to the waiting
+        /// probe's estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
-        /// Cancel probes at the nodes once a job's last task is launched. In the authors' simulator nodes drop the
-        /// probes at that time with SRPT; without SRPT they claim in vain.
+        /// Whether the remaining probes of a job are cancelled at the nodes once its last task is launched. In the
+        /// authors' simulator, nodes drop these probes with SRPT; without SRPT the probes claim tasks in vain.
         cancellation: bool = true,
         /// First wait before a probe that may have been lost is sent again; the wait doubles each time. It is used only
         /// where the network can lose datagrams.
@@ -168,7 +168,8 @@ pub(in crate::policies) struct LeastWait {
 }
 
 impl LeastWait {
-    /// Covers the nodes of the big partition. With `shares`, also sends them the bitmap.
+    /// A rule over the nodes of the big partition. With `shares`, long tasks carry the bitmap of nodes with long
+    /// work.
     pub(in crate::policies) fn new(context: BuildContext<'_>, partitions: Partitions, shares: bool) -> Self {
         let mut backlogs = Backlogs::new(context.layout);
         (0..partitions.small()).for_each(|nth| backlogs.reach(partitions.small_node(nth), false));
@@ -263,7 +264,7 @@ impl Machine for Hybrid {
             Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
                 is_long(copy.task.job, fx)
             }
-            // Only early binding launches rows, and avoids unreachable nodes for a while.
+            // The long scheduler's: only early binding launches rows and, for a while, avoids unreachable nodes.
             Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Node(_)) => true,
             // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
@@ -290,7 +291,7 @@ impl SharingNode {
         Self { manager, bits: NodeBitmap::default() }
     }
 
-    /// Sends a scheduler the blocks it does not have yet.
+    /// Sends a scheduler the blocks of the bitmap that are newer than `known`.
     fn share(&self, with: ActorId, known: Stamp, repair: bool, fx: &mut Effects<'_>) {
         for part in self.bits.newer(Time::from(known)) {
             fx.send_as(repair, with, Share::Bits(part));

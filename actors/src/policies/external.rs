@@ -47,7 +47,7 @@ parameters! {
         name: String = String::new(),
         /// The level at which the program decides.
         level: Level = Level::Central,
-        /// Whether the schedulers of a shard share a process. Its nodes always share one.
+        /// Whether the schedulers of a shard share a process. The nodes of a shard always share one.
         processes: Processes = Processes::One,
         /// Parameters of the program, a table that volary passes on unread.
         parameters: FreeTable = FreeTable::default(),
@@ -61,8 +61,8 @@ parameters! {
         suspend: bool = false,
         /// Real time after which a program that does not answer has failed.
         patience: Span = Span::from_secs(60) => period,
-        /// Whether the first run is repeated in virtual time, if it takes little time, to check that runs of one seed
-        /// are equal.
+        /// Whether the first run, if it is short, is repeated in virtual time to check that runs of one seed are
+        /// equal.
         verify: bool = true,
         /// Files on which the program depends, besides those that `command` names, relative to the experiment file.
         /// When one of them changes, `--resume` repeats the runs of this policy.

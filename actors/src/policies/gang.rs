@@ -180,7 +180,7 @@ impl GangScheduler {
         self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
         let removed = cell.and_then(|core| Some((core, self.matrix.remove(core, copy.task)?)));
         self.tidy(fx);
-        // Another copy of the task may still run: its core continues with its copy in the current slice.
+        // A core that runs another copy of the finished task is ordered to its copy in the current slice, if any.
         if let Some((core, (other, true))) = removed
             && other != copy
         {
@@ -188,7 +188,7 @@ impl GangScheduler {
         }
     }
 
-    /// Sends an undelivered order of a core again, unless a newer order has been sent since.
+    /// Sends an undelivered order to a core again, unless a newer order has been sent since.
     fn undelivered(&mut self, to: ActorId, core: u16, order: u32, fx: &mut Effects<'_>) {
         let Role::Node(node) = fx.layout().role(to) else { return };
         let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
@@ -444,8 +444,8 @@ impl GangNode {
         let Role::Node(node) = fx.layout().role(fx.me()) else { return };
         let worker = fx.layout().worker(node, u32::from(core));
         let slot = &mut self.slots[core as usize];
-        // Orders can overtake each other: an outdated order is void, and so is its first open job, because earlier jobs
-        // may have been opened again since.
+        // Orders can overtake each other. An outdated order is ignored, and so is the first open job that it names,
+        // because earlier jobs may have been opened again since.
         if order >= slot.last {
             slot.forget_before(open);
         }

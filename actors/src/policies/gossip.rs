@@ -92,15 +92,15 @@ parameters! {
         timeout: Span = Span::from_millis(500) => period,
         /// Number of other members that are asked to ping a member that did not acknowledge in time.
         indirect: u32 = 3 => 0..=1_000,
-        /// Time for which a member is suspected before it is held dead, in periods. It is multiplied by log10 of the
-        /// number of members if this is above 1. 0: a member is held dead at once.
+        /// Time for which a member is suspected before it is declared dead, in periods. It is multiplied by log10 of
+        /// the number of members if this is above 1. 0: a member is declared dead at once.
         suspicion: f64 = 5.0 => 0.0..=100_000.0,
         /// Maximum number of pieces of news in a message, besides the one about its receiver.
         piggyback: u32 = 6 => 1..=10_000,
         /// Number of messages in which a member sends a piece of news; multiplied by log10 of (members + 1), rounded
         /// up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of a random member that is held dead.
+        /// Time between pings to a random member that has been declared dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }

@@ -60,8 +60,8 @@ impl Policy for Hadoop2 {
 /// Share of a job's tasks that must have finished before any task is backed up (`MINIMUM_COMPLETE_PROPORTION`).
 const FINISHED: f64 = 0.05;
 
-/// Time without reports, times `scale`, after which a copy counts as having made no progress since its last report
-/// (`notHeartbeatedInAWhile`).
+/// Time without reports, times `scale`, after which a copy is treated as having made no progress since its last
+/// report (`notHeartbeatedInAWhile`).
 const SILENCE: Span = Span::from_secs(9);
 
 /// Lower bound of the progress of an attempt (`LegacyTaskRuntimeEstimator`).
@@ -171,7 +171,7 @@ mod tests {
             |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
         assert_eq!(silent(80), NO_TASK);
         assert_eq!(look(&table(5).at(90).silent(4, 60, 0.5, 80)), [4], "30 s for half of it: 60 s in all");
-        // Without reports the copy counts as making no progress after 9 s.
+        // After 9 s without reports the copy is treated as making no progress.
         assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NO_TASK);
         assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
     }

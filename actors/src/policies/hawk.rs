@@ -17,15 +17,15 @@ use crate::roles::partitions::Partitions;
 parameters! {
     /// Parameters of Hawk.
     struct Hawk {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The s other nodes of n are spread
-        /// evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1.
+        /// Share of the nodes that may run long tasks; all nodes may run short tasks. The s other nodes of n are
+        /// spread evenly over the cluster: the k-th of them is node ⌈k n / s⌉ − 1.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Number of probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Least number of probes of a short job (Eagle's simulator).
         min_probes: u32 = 20 => 0..=65536,
-        /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
+        /// Whether a node can be sampled more than once for a job, as in Eagle's simulator.
         replacement: bool = false,
         /// Number of random nodes of the big partition that an idle node asks for probes that wait behind a long task;
         /// 0 disables stealing.
@@ -82,7 +82,7 @@ impl Hawk {
     }
 }
 
-/// A node manager that steals.
+/// A node manager that, when idle, steals reservations from other nodes.
 #[derive(Clone, Debug)]
 struct StealingNode {
     manager: NodeManager,
@@ -128,7 +128,7 @@ impl StealingNode {
         }
     }
 
-    /// Gives away the first contiguous reservations behind a long task.
+    /// Gives `to` the first contiguous reservations behind a long task.
     fn give(&mut self, to: ActorId, fx: &mut Effects<'_>) {
         self.manager.take_behind_long(&mut self.loot);
         if self.loot.is_empty() {
@@ -232,8 +232,8 @@ mod tests {
         }
     }
 
-    /// The first contiguous short probes behind a long task are stolen. Probes before it and after the next long task
-    /// stay.
+    /// The first contiguous short probes behind a long task are stolen. Probes before this task and after the next
+    /// long task stay.
     #[test]
     fn probes_behind_a_long_task_are_stolen_once() {
         let mut victim = node(0);

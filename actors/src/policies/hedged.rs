@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(rule.classes[0].after, None, "no task of the other class has finished");
     }
 
-    /// The task times are exponential with mean one second, and second copies cut the longest short. The learned
-    /// quantile is still that of the original times, ln 20.
+    /// Task times are exponential with a mean of one second. Second copies shorten the longest tasks, but the learned
+    /// quantile stays that of the times without second copies, ln 20.
     #[test]
     fn second_copies_do_not_lower_the_learned_quantile() {
         let mut rule = Recent::new(&Hedged::default());

@@ -20,11 +20,12 @@ use node::OfferingNode;
 parameters! {
     /// Parameters of Hopper.
     struct Hopper {
-        /// Number of reservations per task, on random nodes, more than Sparrow's two because second copies use them too
-        /// (the paper, from memory: 4).
+        /// Number of reservations per task, on random nodes (the paper, from memory: 4). Sparrow has two; here second
+        /// copies use reservations, too.
         probes: f64 = 4.0 => 1.0..=1000.0,
-        /// Number of refusals after which a node's offer cannot be refused. It then goes to the smallest job that a
-        /// refusal named, or, if none did, to a job drawn in proportion to virtual sizes (the paper, from memory: 2).
+        /// Number of refusals after which a node's offer cannot be refused. The offer then goes to the smallest job
+        /// that a refusal named, or, if none did, to a job sampled in proportion to virtual sizes (the paper, from
+        /// memory: 2).
         refusals: u32 = 2,
         /// Tail index β of the Pareto distribution of task times. A job with n unfinished tasks has the virtual size
         /// 2 n / β.
@@ -140,7 +141,7 @@ mod tests {
     /// For some virtual sizes and limits on refusals: offers that may be refused go to the smallest jobs, and later
     /// offers go to all jobs one after the other.
     #[test]
-    fn a_core_is_offered_to_the_smallest_jobs_and_then_to_drawn_ones() {
+    fn a_core_is_offered_to_the_smallest_jobs_and_then_to_sampled_ones() {
         for (refusals, sizes, refusable) in [
             (2, &[5000, 2000, 3000][..], &[2, 3][..]),
             (2, &[1000, 1000, 1000], &[1, 2]),
@@ -159,10 +160,10 @@ mod tests {
         }
     }
 
-    /// A job of nine times the size is drawn nine times as often, although the other one has reservations of nine
+    /// A job of nine times the size is sampled nine times as often, although the other job has reservations of nine
     /// groups.
     #[test]
-    fn a_job_is_drawn_in_proportion_to_its_virtual_size() {
+    fn a_job_is_sampled_in_proportion_to_its_virtual_size() {
         let (mut node, scheduler) = node(&Hopper { refusals: 0, ..Hopper::default() }, &[1000, 9000]);
         let reserve = |of, repair| Offer::Reserve { of, count: 1, repair };
         for group in 1..9 {
@@ -186,7 +187,7 @@ mod tests {
         assert!((1740..1860).contains(&large), "{large} of 2000");
     }
 
-    /// The refusal names a job without a reservation on the node. It is smaller than the job that has one.
+    /// The refusal names a job without a reservation on the node, which is smaller than the job with a reservation.
     #[test]
     fn the_job_that_a_refusal_names_is_offered_the_core_next() {
         let (mut node, scheduler) = node(&Hopper::default(), &[2000, 7000]);
@@ -234,7 +235,8 @@ mod tests {
         }
     }
 
-    /// Job 3 is named and then refuses too, since it has got its cores meanwhile. The job that it names gets the core.
+    /// Job 3 is named and then refuses too, because it has received its cores meanwhile. The job that it names gets
+    /// the core.
     #[test]
     fn a_named_job_that_refuses_is_passed_over() {
         let (mut node, scheduler) = node(&Hopper::default(), &[1000]);
@@ -295,7 +297,7 @@ mod tests {
         nodes
     }
 
-    /// Does the same; after a minute the rule also names both running tasks as slow.
+    /// Like [`running`]; after a minute the rule also names both running tasks as slow.
     fn slow(bench: &mut Harness, job: u32, check: u32) -> Vec<ActorId> {
         let nodes = running(bench, job);
         bench.now += Span::from_secs(60);
@@ -322,9 +324,9 @@ mod tests {
         assert!(!left.contains(&nodes[3]) && !left.contains(&nodes[4]));
     }
 
-    /// With β = 2 a job's size is the number of its unfinished tasks. One of three tasks has ended, and the rule names
-    /// the others as slow. The job has two cores of its size of two, so that it takes a third only where it cannot
-    /// refuse, through any of its reservations.
+    /// With β = 2 a job's size is the number of its unfinished tasks. One of three tasks has ended, and the rule
+    /// names the others as slow. The job has as many cores as its size, two. It accepts a third core only if it
+    /// cannot refuse the offer, whichever of its reservations the offer uses.
     #[test]
     fn a_job_refuses_cores_beyond_its_size_and_names_the_smallest_job_that_wants_one() {
         let mut bench = scheduler(2.0);
@@ -375,7 +377,7 @@ mod tests {
 
     /// A grant that does not arrive frees the core that was held for it, and its task gets new reservations.
     #[test]
-    fn an_undelivered_grant_is_given_again() {
+    fn the_task_of_an_undelivered_grant_gets_new_reservations() {
         let mut bench = scheduler(2.0);
         let node = sends(&bench.submit(0))[0].0;
         let granted = bench.receive(node, core(0));

@@ -39,11 +39,11 @@ parameters! {
         missed: u32 = 3 => 1..=1000000,
         /// Number of quanta for which the guard protects a copy (section 3.2: a multiple of W).
         stretch: f64 = 1.0 => 1.0..=1000000.0,
-        /// Measure of attained service: time on cores, which a node can measure, or work done, which the emulated cores
-        /// report. They differ where cores are degraded or of unequal speed. The paper has time.
+        /// Measure of attained service: time on cores, which a node can measure, or work done, which the emulated
+        /// cores report. The two differ where cores are degraded or of unequal speed. The paper has time.
         attained: AttainedMeasure = AttainedMeasure::Time,
-        /// Nodes report only after a task arrived or ended, for clusters in which a report of every node in every
-        /// interval costs too much. The scheduler then knows the attained service as of the last such event.
+        /// Whether nodes report only after a task arrived or ended, for clusters in which a report of every node in
+        /// every interval costs too much. The scheduler then knows the attained service as of the last such event.
         silent: bool = false,
     }
 
@@ -254,8 +254,8 @@ impl DealtNode {
 }
 
 impl NodeRank for DealtNode {
-    /// The number of copies minus the number of cores, then the measure. A node that gets a task thus moves to the next
-    /// level; it has no room if it gets no more tasks in this round.
+    /// Orders nodes by copies minus cores, then by the tie-break `measure`; a node that gets a task moves to the next
+    /// level. `None` if the node gets no task now: it holds `most` copies, or was served in this round.
     fn rank(&self, copies: &[(CopyId, Time)]) -> Option<i64> {
         let level = i64::from(self.count(copies)) - i64::from(self.cores);
         let has_room = !self.served && copies.len() < self.most as usize;
@@ -263,7 +263,7 @@ impl NodeRank for DealtNode {
     }
 }
 
-/// All nodes.
+/// All nodes, ranked for the next task, and the state of the round.
 #[derive(Clone, Debug)]
 struct DealtNodes {
     all: RankedNodes<DealtNode>,
@@ -318,8 +318,8 @@ struct KairosNode {
     beats: Heartbeats,
 }
 
-// A node takes at most 700 bytes, with four cores of 104 bytes, or with one core and six places of 56 bytes for waiting
-// copies.
+// A node takes at most 700 bytes of memory in all: with four cores of 104 bytes each, or with one core and six places
+// of 56 bytes each for waiting copies.
 const _: () = assert!(size_of::<KairosNode>() <= 256, "a run has many nodes");
 
 impl KairosNode {
@@ -371,7 +371,7 @@ impl Machine for KairosNode {
             Input::Deliver { .. } => self.deliver(input, fx),
             Input::Fire(Timer::Beat) => self.beat(fx),
             Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
-            // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
+            // The peer timeout limits how often this repeats. If the scheduler crashed, `Down` arrives instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
                 fx.recover(to, Launch::Completed { copy });
             }
@@ -379,8 +379,8 @@ impl Machine for KairosNode {
                 self.las.forget(actor, fx);
                 self.beats.changed();
             }
-            // A start and a restarted scheduler need no action; reports are datagrams; only ticks are armed; the other
-            // inputs are for workers.
+            // `Start` and `Up` need no action. Reports are datagrams, which never return as `Undelivered`. No other
+            // timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
         self.beats.arm(self.las.tasks() == 0, fx);

@@ -23,8 +23,9 @@ parameters! {
         retry: Retry = Retry::Timer,
         /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
         retry_after: Span = Span::from_secs(30) => period,
-        /// `timer`: tasks that return from their wait are tried in the order of their return, as in kube-scheduler.
-        /// Otherwise they are tried in the order in which their jobs arrived, as in the Murmuration paper.
+        /// `timer`: whether tasks that return from their wait are tried in the order of their return, as in
+        /// kube-scheduler. Otherwise they are tried in the order in which their jobs arrived, as in the Murmuration
+        /// paper.
         restamp: bool = false,
         /// Duration of an attempt to place a task; attempts follow one another. 5 ms in the Murmuration paper's
         /// prototype (sections 6.1 and 6.2.4).
@@ -162,7 +163,7 @@ impl DispatchRule for KubernetesRule {
         if timer == DECIDE {
             self.decide(tasks, fx);
         } else if self.woken.is_some_and(|due| due <= fx.now()) {
-            // An earlier tick may have been armed after this one, which is then outdated.
+            // A tick with an earlier time may have been armed after this one, which is then outdated.
             self.woken = None;
             self.pending.wake(fx.now());
         }
@@ -213,7 +214,7 @@ const BACK_OFF: Span = Span::from_secs(1);
 const MOST_BACK_OFF: Span = Span::from_secs(10);
 /// Period at which tasks in back-off are checked.
 const FLUSH: Span = Span::from_secs(1);
-/// Period at which tasks without an event are checked, and their least wait.
+/// Period at which tasks without an event are checked, and the least wait after which they are tried again.
 const SWEEP: Span = Span::from_secs(30);
 const FORGOTTEN: Span = Span::from_secs(60);
 
@@ -232,7 +233,7 @@ impl Pod {
         Self { copy, created, failures: 0 }
     }
 
-    /// Its back-off after the last failure.
+    /// Back-off of the task after its last failure.
     fn back_off(&self) -> Span {
         Span(BACK_OFF.0 << self.failures.saturating_sub(1).min(4)).min(MOST_BACK_OFF)
     }

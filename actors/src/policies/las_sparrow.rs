@@ -153,7 +153,7 @@ impl ClaimingLas {
         }
     }
 
-    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
+    /// Drops everything that belongs to a crashed scheduler, because another scheduler will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.las.forget(actor, fx);
         self.places.retain(|place| place.from != actor);
@@ -167,15 +167,15 @@ impl Machine for ClaimingLas {
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
             Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
+                // The peer timeout limits how often this repeats. If the scheduler crashed, `Down` arrives instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.settle(to, job, group),
                 // No other message leaves the node.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
-            // other inputs are for workers.
+            // `Start` needs no action, nor does `Up`, since a restarted scheduler knows nothing of this node. No
+            // other timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
         self.claim(fx);

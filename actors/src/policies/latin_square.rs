@@ -10,27 +10,28 @@ use crate::roles::replication::{Design, Drops, Replication};
 parameters! {
     /// Parameters of the latin-square policy.
     struct LatinSquare {
-        /// Order v of the square: number of tasks of a branch, and of servers that run it (section VI-B uses 2). A job
-        /// whose task count v does not divide ends with a smaller square.
+        /// Order v of the square: number of tasks of a branch, and of servers that run it (section VI-B uses 2). If v
+        /// does not divide a job's number of tasks, the last square of the job is smaller.
         order: u32 = 2 => 1..=65_535,
         /// Number of tasks that each server of a branch holds, the first ones of its row; also the number of copies of
         /// each task. Below the order the design is a Youden rectangle (section VIII-A). Default: the order.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 65_535))]
         columns: Option<u32> = None,
-        /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
+        /// Whether the other copies of a task are stopped when one finishes (section IV-A). Otherwise every copy runs
+        /// to its end.
         preemption: bool = true,
-        /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and the nodes with the
-        /// shortest queues become the servers. With 1, servers are drawn at random, as in the paper.
+        /// Power of k choices (section VIII-A): k nodes are sampled for each server of a branch, and the nodes with
+        /// the shortest queues become the servers. With 1, servers are sampled at random, as in the paper.
         choices: u32 = 1 => 1..=64,
-        /// Choice of the servers of a branch among the nodes drawn.
+        /// Choice of the servers of a branch among the sampled nodes.
         binding: Binding = Binding::Early,
-        /// Time for which the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time
-        /// after which a reservation that may have been lost is sent again.
+        /// Time for which the scheduler waits for queue lengths. With late binding on a network that can lose
+        /// datagrams: time after which a reservation that may have been lost is sent again.
         patience: Span = Span::from_secs(1) => period,
     }
 
-    /// Choice of the servers of a branch among the nodes drawn.
+    /// Choice of the servers of a branch among the sampled nodes.
     enum Binding {
         /// Each node is asked for its queue length; the branch goes to the nodes with the shortest queues.
         #[default]

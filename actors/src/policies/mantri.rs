@@ -13,11 +13,11 @@ parameters! {
     struct Mantri {
         /// δ: required probability that one more copy lowers the total time of all copies.
         delta: f64 = 0.25 => 0.0..=1.0,
-        /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report counts as a
-        /// fresh copy. A copy is stopped and restarted only if it takes Δ longer than a fresh one.
+        /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report is
+        /// treated as a fresh copy. A copy is stopped and restarted only if it takes Δ longer than a fresh one.
         report: Span = Span::from_secs(10),
-        /// γ: maximum number of copies of a task that are stopped, because the task restarts or other copies are
-        /// faster. The number is limited because estimates can be wrong.
+        /// γ: maximum number of copies of a task that are stopped, whether to restart the task or because other
+        /// copies are faster. The number is limited because estimates can be wrong.
         restarts: u32 = 3,
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
@@ -61,8 +61,8 @@ impl Mantri {
         self.report.scale(self.scale)
     }
 
-    /// Remaining time of an attempt, s, at its rate up to the last report; before the first report, the time of a fresh
-    /// copy. After two missing reports the attempt counts as having made no progress since.
+    /// Remaining time of an attempt, s, at its rate up to the last report; before the first report, the time of a
+    /// fresh copy. After two missing reports the attempt is treated as having made no progress since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         let silence = view.now.since(attempt.reported_at);
         let late = self.progress.delay.scale(self.scale);
@@ -103,7 +103,8 @@ impl Mantri {
         (self.restarts as usize).saturating_sub(before)
     }
 
-    /// The copies of a task beyond the fastest ones, if they have run for long enough to be compared.
+    /// Stops for the slowest copies of a task, all but the fastest [`FASTEST`], as far as stops are left. Copies too
+    /// recent to be compared are not counted.
     fn slower(&self, task: u32, fresh: f64, view: &JobView<'_>) -> impl Iterator<Item = Action> {
         let known = view.attempts.of(task).filter(|copy| !self.is_recent(copy, view));
         let mut known: Vec<_> = known.map(|copy| (self.left(copy, fresh, view), copy.number)).collect();
@@ -247,8 +248,8 @@ mod tests {
         assert_eq!((slow(1), slow(2)), (vec![4], vec![]));
     }
 
-    /// Without free cores a straggler must have more than the mean plus Δ left, 35 s, to be restarted, and three times
-    /// at most.
+    /// Without free cores a straggler is restarted if it has more than 35 s left, the mean plus Δ, and at most three
+    /// times.
     #[test]
     fn while_tasks_wait_a_straggler_is_restarted() {
         let left = |since| table().crowded().running(4, since, 0.5).actions(&mut Mantri::default());

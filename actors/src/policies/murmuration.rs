@@ -1,6 +1,6 @@
 //! Murmuration: schedulers that each keep a cache of the work at every node and broadcast their placements.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `placement` | Algorithm 1: the queue of a scheduler, placement of tasks, updates about placements |
 //! | `cache` | the resource cache of a scheduler: expected waits, choice of a node (lines 8 and 9), updates received |

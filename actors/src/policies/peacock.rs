@@ -149,7 +149,7 @@ impl DispatchRule for PeacockRule {
         self.loads[self.index as usize].report = u64::from(epoch) << 32;
     }
 
-    /// Workers are distinct; a job with more tasks than workers uses them repeatedly.
+    /// Sends the probes of a job to distinct workers; a job with more tasks than workers uses them repeatedly.
     fn submitted(&mut self, first: CopyId, count: u32, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         let TaskId { job, .. } = first.task;
         let catalog = fx.catalog();

@@ -1,13 +1,13 @@
 //! Pigeon: schedulers deal tasks out to the masters of groups of workers. Masters queue tasks and give them to idle
 //! workers. This file registers the policy.
 //!
-//! | module | what it holds | section of the paper |
+//! | module | contents | section of the paper |
 //! |---|---|---|
 //! | `task_scheduling` | the division of a job among masters, the idle lists, the queues and their weight | 2.2 |
 //! | `groups` | groups of workers, and reserved workers | 2.1 |
 //! | `scheduler`, `master`, `node` | the actors | 2.1, 2.2 |
 //! | their modules `recovery` | crashes, lost messages and changes of masters | 6.1 |
-//! | `workers` | what a master knows about the workers of its group | 6.1 |
+//! | `workers` | the workers of a group as their master knows them | 6.1 |
 //! | `masters` | the second master, and the election of a worker as master | 6.1 |
 //! | `reports` | the division by reported queue lengths | 6.2 |
 //! | `as_published` | a defect of the authors' simulator | |

@@ -1,6 +1,6 @@
 //! Prio: SLO jobs strictly before best-effort jobs, without run times. The thesis has only the strict priority. The
-//! order within a class and the choice of victims are ours, and so is the rule that a job without room does not block
-//! the next one.
+//! order within a class, the choice of victims, and the rule that a job without room does not block the next one are
+//! ours.
 
 use std::cmp::Reverse;
 
@@ -107,8 +107,8 @@ impl CoreBudget {
         }
     }
 
-    /// Revokes preemptions at `from` and later that turned out to be unneeded, those of the oldest jobs first.
-    /// Otherwise their cores would go to best-effort jobs.
+    /// Revokes the preemptions from index `from` on that turned out to be unneeded, those of the oldest jobs first.
+    /// Otherwise the cores of these jobs would go to other best-effort jobs.
     fn spare_unneeded(&mut self, from: usize) {
         for at in (from..self.preempted.len()).rev() {
             let unneeded = self.free.iter().zip(&self.preempted[at].1).all(|(free, held)| free >= held);

@@ -1,4 +1,4 @@
-//! Random: each task to a node drawn uniformly.
+//! Random: each task to a node sampled uniformly.
 
 use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{ActorId, TaskId, parameters};

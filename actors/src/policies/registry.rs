@@ -18,7 +18,7 @@ pub struct Card {
     pub about: &'static str,
     /// JSON Schema of the policy's parameters, with descriptions, defaults and ranges.
     pub schema: Schema,
-    /// Whether the policy runs jobs, without a program of its user.
+    /// Whether the policy runs jobs and needs no program of its user.
     pub runs_alone: bool,
     /// Whether the policy runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,

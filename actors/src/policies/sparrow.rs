@@ -101,9 +101,9 @@ mod tests {
         assert_ne!(reserved[0].0, reserved[1].0);
     }
 
-    /// Probes are drawn with replacement, as in the simulators of Eagle and Murmuration.
+    /// Probes are sampled with replacement, as in the simulators of Eagle and Murmuration.
     #[test]
-    fn a_node_drawn_twice_gets_one_message_for_both_reservations() {
+    fn a_node_sampled_twice_gets_one_message_for_both_reservations() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
         let reserved = reservations(&sends(&bench(&config, 3, 4).submit(0)));
         assert!(reserved.len() <= 4, "{reserved:?}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fewer_nodes_than_reservations_each_holds_several() {
+    fn with_fewer_nodes_than_reservations_each_node_holds_several() {
         let reserved = reservations(&sends(&bench(&Sparrow::default(), 5, 4).submit(0)));
         let mut counts: Vec<_> = reserved.iter().map(|r| r.2).collect();
         counts.sort_unstable();

@@ -52,7 +52,8 @@ impl PolicySpec {
     /// Reads the parameters of the policy `name`.
     ///
     /// # Errors
-    /// If no policy has this name; the message lists the registered policies in the form of serde's.
+    /// If no policy has this name. The message lists the registered policies, in the words of serde's error for an
+    /// unknown variant.
     pub fn named(name: &str) -> Result<impl for<'de> DeserializeSeed<'de, Value = Self> + use<>, String> {
         let found = registry().policies().find(|registered| registered.name == name);
         found.map(ParametersOf).ok_or_else(|| {

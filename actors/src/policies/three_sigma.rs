@@ -35,8 +35,8 @@ parameters! {
         shift: f64 = 0.0 => -0.9..=10.0,
         /// With `normal`: standard deviation of the estimate relative to the run time; zero gives points.
         cov: f64 = 0.1 => 0.0..=2.0,
-        /// With `distribution` and `point`: number of values drawn from the history to represent it (figure 4.11). Zero
-        /// takes the whole history.
+        /// With `distribution` and `point`: number of values sampled from the history to represent it (figure 4.11).
+        /// Zero takes the whole history.
         samples: u32 = 0 => 0..=10000,
         /// Over-estimate handling: the SLO jobs whose utility falls gradually after the deadline (section 4.3.2).
         over: OverEstimates = OverEstimates::Adaptive,
@@ -140,7 +140,7 @@ impl Policy for ThreeSigma {
     }
 }
 
-/// The planner.
+/// Plans the cycles of 3Sigma: estimates run times from the history, and solves each cycle from the last basis.
 #[derive(Clone, Debug)]
 struct SigmaPlanner {
     config: ThreeSigma,
@@ -254,7 +254,7 @@ fn decision(formulated: &Formulated, plan: &Plan, takes: Span, (now, slot): (Tim
 /// Standard deviation of the shifts of `normal` (thesis, section 4.4.4).
 const SHIFT_STD: f64 = 0.1;
 
-/// Lower bound of a drawn run-time estimate, relative to the true run time.
+/// Lower bound of a sampled run-time estimate, relative to the true run time.
 const LEAST: f64 = 0.01;
 
 /// The estimate of a job's run time.
@@ -295,7 +295,7 @@ impl RunTimeSource {
         Self { config: config.clone(), predictor: Predictor::new(kind, &combinations) }
     }
 
-    /// Learns the past jobs, one after the other.
+    /// Trains the predictor with the past jobs, one after the other.
     fn study(&mut self, catalog: &dyn Catalog) {
         for job in 0..catalog.past() {
             let past = catalog.past_job(job);
@@ -333,7 +333,7 @@ impl RunTimeSource {
         Distribution::normal(mean, run * cov, run * LEAST)
     }
 
-    /// The whole history or values drawn from it; without a history, the point estimate.
+    /// The whole history or values sampled from it; without a history, the point estimate.
     fn sampled(&self, history: Option<Distribution>, point: f64, rng: &mut Rng) -> Distribution {
         let Some(history) = history else { return Distribution::point(point) };
         if self.config.samples == 0 {

@@ -11,7 +11,8 @@ use crate::roles::early_binding::EarlyBinding;
 parameters! {
     /// Parameters of Yaq-c.
     struct YaqC {
-        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in FIFO order.
+        /// Whether nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in FIFO
+        /// order.
         srpt: bool = true,
         /// SRPT: total estimate of the tasks that may overtake a waiting task, as a multiple of the waiting task's
         /// estimate.

@@ -17,25 +17,27 @@ parameters! {
         /// Period at which a node reports its wait. The recommended value is 8 s. The Murmuration paper divides it by
         /// the speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
         heartbeat: Span = Span::from_secs(8) => period,
-        /// All nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
+        /// Whether all nodes report at the same instants, as in the simulators; otherwise reports are evenly spread.
         together: bool = false,
-        /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
-        /// reduce the reported waits as time passes. This is for periods too short to send all heartbeats. It needs
-        /// nodes of one core, and has no effect on several hosts, between which datagrams can always be lost. The age
-        /// of information is that of the sent heartbeats, and grows while nothing happens at a node.
+        /// Whether heartbeats that report only the passing of time are left out, as long as no datagram can be lost;
+        /// schedulers then reduce the reported waits as time passes. This is for periods too short to send all
+        /// heartbeats. It needs nodes of one core, and has no effect on several hosts, between which datagrams can
+        /// always be lost. The age of information is that of the sent heartbeats, and grows while nothing happens at
+        /// a node.
         silent: bool = false,
-        /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
-        /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
-        /// the authors' simulators. Without effect if heartbeats are shorter than one second.
+        /// Whether the wait that a scheduler expects at a node grows by a random number of whole seconds, at most one
+        /// heartbeat period, sampled for each job and node. Equal waits then go to the node with the lowest number.
+        /// Both are rules of the authors' simulators. Without effect if heartbeats are shorter than one second.
         jitter: bool = false,
-        /// A scheduler counts the tasks that it placed until the node's next heartbeat. Otherwise it counts only those
-        /// of the same job, as in the simulators: each job starts from the last heartbeats alone.
+        /// Whether a scheduler counts all tasks that it placed since the node's last heartbeat. Otherwise it counts
+        /// only those of the same job, as in the simulators: each job starts from the last heartbeats alone.
         remembers: bool = true,
         /// Share of the nodes, the first ones, that are used. The Murmuration paper's scripts have 0.98.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         nodes: f64 = 1.0,
-        /// Nodes serve the job with the least work first (SRPT). The work is that of all tasks of the job, because a
-        /// node does not know which of them run on other nodes. Otherwise nodes serve tasks in order of arrival.
+        /// Whether nodes serve the job with the least work first (SRPT). The work is that of all tasks of the job,
+        /// because a node does not know which of them run on other nodes. Otherwise nodes serve tasks in order of
+        /// arrival.
         srpt: bool = true,
         /// SRPT: total estimate of the tasks that may overtake a waiting task, as a multiple of the waiting task's
         /// estimate.
@@ -86,8 +88,9 @@ struct HeartbeatNode {
 }
 
 impl HeartbeatNode {
-    /// A silent node sends every heartbeat if datagrams can be lost, because its last one may have been. Schedulers
-    /// place nothing on nodes beyond `nodes` unless no other node is up, and need no heartbeats from them.
+    /// A node manager with heartbeats. A silent node sends every heartbeat if datagrams can be lost, because the last
+    /// one may be lost. Schedulers place nothing on nodes beyond `nodes` unless no other node is up, and need no
+    /// heartbeats from them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
         let is_used = context.index < context.layout.nodes_in(config.nodes);
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
@@ -144,8 +147,8 @@ struct Belief {
 }
 
 impl Belief {
-    /// The wait, with `noise` added; with silent heartbeats and no noise, the time at which the wait ends. Noise is
-    /// drawn for one moment, so it is added to the rest of the wait at that moment.
+    /// The wait, with `noise` added; with silent heartbeats and no noise, the time at which the wait ends. Noise
+    /// applies to one moment, so it is added to the rest of the wait at that moment.
     fn key(&self, silent: bool, noise: Option<Span>, now: Time) -> i64 {
         match (silent, noise) {
             (false, noise) => (self.wait + noise.unwrap_or_default()).signed(),
@@ -216,7 +219,7 @@ impl Snapshot {
         self.ranks.set(node, self.beliefs[node as usize].key(self.silent, noise, now));
     }
 
-    /// Drops the placements of the previous job, and draws the additions of this job.
+    /// Drops the placements of the previous job, and samples the additions of this job.
     fn begin(&mut self, job: JobId, fx: &mut Effects<'_>) {
         if self.job.replace(job) == Some(job) {
             return;
@@ -355,9 +358,9 @@ mod tests {
     }
 
     /// Twenty jobs of one task arrive before the next heartbeat of two idle nodes, and each is forgotten. With
-    /// additions drawn for each job both nodes get some of them. Additions of up to 8 s never hide a wait of 50 s.
+    /// additions sampled for each job both nodes get some of them. Additions of up to 8 s never hide a wait of 50 s.
     #[test]
-    fn jitter_is_drawn_for_each_job() {
+    fn jitter_is_sampled_for_each_job() {
         for silent in [false, true] {
             let layout = Layout::new(1, 0, [1, 1, 1]);
             let config = YaqD { remembers: false, jitter: true, silent, ..YaqD::default() };

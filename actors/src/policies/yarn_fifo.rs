@@ -9,10 +9,11 @@ use crate::roles::yarn::{ContainerNode, ResourceManager, YarnOptions};
 parameters! {
     /// Parameters of YARN's FIFO scheduler.
     struct YarnFifo {
-        /// Period of a node's heartbeats, at which the node gets its containers (YARN: 1 s).
+        /// Period of a node's heartbeats; a node is allocated containers only at its heartbeats (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1) => period,
-        /// An application master keeps a container for the life of its job, from before its first task on. Each stage
-        /// of a job with stages has its own master. Jobs have no masters while the cluster has a single container.
+        /// Whether an application master keeps a container for the life of its job, from before the job's first task
+        /// on. Each stage of a job with stages has its own master. Jobs have no masters while the cluster has a
+        /// single container.
         am: bool = false,
     }
 }

@@ -13,11 +13,11 @@ parameters! {
         estimates: UsageEstimates = UsageEstimates::Dist,
         /// The statistic of a job's use over time that is estimated (DistMax, ActualMax and PointMax have `max`).
         of: UsageStatistic = UsageStatistic::Mean,
-        /// A node takes a task only if the probability that the task over-allocates the node's CPU is below this limit,
-        /// and so is that for its memory; 0 accepts no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
+        /// A node takes a task only if the probabilities that the task over-allocates the node's CPU and its memory
+        /// are both below this limit; 0 accepts no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
         risk: f64 = 0.1 => 0.0..=1.0,
-        /// Over-estimate handling: the SLO jobs whose utility falls gradually after the deadline. Section 5.3.2 has the
-        /// slope of Fig. 4.3(d) and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
+        /// Over-estimate handling: the SLO jobs whose utility falls gradually after the deadline. Section 5.3.2
+        /// always uses the slope of Fig. 4.3(d); the adaptive choice is 3Sigma's (section 4.3.2). NoOver has `never`.
         over: OverEstimates = OverEstimates::Always,
         /// With `over = "adaptive"`: the utility falls gradually if P(run time ≤ time from submission to deadline) is
         /// below this limit.

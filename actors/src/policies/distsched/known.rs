@@ -179,9 +179,9 @@ pub(super) struct ObservedUse {
 }
 
 impl SeenAmount {
-    /// Counts a value of a copy, reported at a time. `above` is the time since which all values of the copy have been
-    /// above the expected values. Returns the distribution of all values if it replaces `expected`, because a copy was
-    /// constantly above.
+    /// Counts a value of a copy, reported at a time, and updates `above`, the time since which all values of the copy
+    /// have been above `expected`. Once that has lasted for `constantly`, returns the distribution of all values,
+    /// which replaces `expected`; before, `None`.
     fn count(
         &mut self,
         (value, at): (f64, Time),
@@ -236,7 +236,7 @@ impl ObservedUse {
         })
     }
 
-    /// Records that at time `at` a copy was given this fraction of its demand, in millionths.
+    /// Records that at time `at` a copy was given `rate` millionths of its CPU demand.
     pub(super) fn throttled(&mut self, copy: CopyId, rate: u32, at: Time) {
         let known = self.copy(copy);
         if at >= known.rate_at {
@@ -352,7 +352,7 @@ impl UsageSource {
         Self { estimates: config.estimates, of: config.of, history: UsageHistory::new(kind) }
     }
 
-    /// Learns the past jobs, one after the other.
+    /// Trains the predictors with the past jobs, one after the other.
     pub(super) fn study(&mut self, catalog: &dyn Catalog) {
         for number in 0..catalog.past() {
             let past = catalog.past_job(number);

@@ -75,7 +75,7 @@ pub(super) struct NodeLoad {
     /// CPU requested for the node's tasks, cores.
     pub(super) requests: f64,
     shares: Vec<JobShare>,
-    /// The shares of this cycle, until they are complete.
+    /// The shares counted so far in this cycle; when complete, they replace `shares`.
     next: Vec<JobShare>,
 }
 
@@ -106,8 +106,8 @@ impl NodeLoad {
         Some((others, own.copies))
     }
 
-    /// The risk with `copies` further tasks of a job, independent of the node's tasks; `None` if one of the two risks
-    /// is not below `limit`.
+    /// The risk with `copies` further tasks of a job, whose use is independent of the tasks on the node; `None` if
+    /// the risk for memory or the one for CPU is not below `limit`.
     pub(super) fn risk(&self, tasks: &TaskUse, copies: u32, limit: f64) -> Option<Risk> {
         let memory = self.memory.over((&tasks.memory, copies), self.room.memory, limit)?;
         let cpu = self.cpu.over((&tasks.cpu, copies), self.room.cpu, limit)?;
@@ -158,7 +158,7 @@ struct NodeClass {
     nodes: u32,
 }
 
-/// All nodes.
+/// The loads of all nodes.
 #[derive(Clone, Debug)]
 pub(super) struct NodeLoads {
     nodes: Vec<NodeLoad>,
@@ -347,8 +347,8 @@ const NONE: f64 = 1e-9;
 /// Largest distance from a grid point, in steps, that is treated as a rounding error.
 const ROUNDING: f64 = 1e-6;
 
-/// The distribution of a sum of independent, non-negative amounts. It keeps the least value exactly, so a sum of points
-/// is a point, and the excess over the least value on a grid. An amount between two grid points is split between them,
+/// The distribution of a sum of independent, non-negative amounts. The least value is kept exactly, so a sum of
+/// points is a point; the excess over it is kept on a grid. An amount between two grid points is split between them,
 /// which keeps the mean exact. An excess beyond the grid exceeds any limit.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct UsageSum {
@@ -455,7 +455,7 @@ impl UsageSum {
 }
 
 impl Convolution {
-    /// Adds probability to a step: one of the two highest so far, or a higher one.
+    /// Adds probability to a step, which must be one of the two highest steps so far, or a higher one.
     fn count(&mut self, step: usize, mass: f64) {
         let step = step.min(BEYOND);
         match self.steps.iter_mut().rev().take(2).find(|(known, _)| *known == step) {

@@ -68,7 +68,7 @@ struct RankedNode {
     free_cpu: f64,
     tie: u64,
     node: u32,
-    /// Number of the job's tasks that the node has taken already; the risk is that of one more.
+    /// Number of the job's tasks that the node has been given already; `risk` is the risk with one more.
     taken: u32,
 }
 
@@ -156,7 +156,8 @@ fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<R
     node.risk(tasks, copies, if alone { f64::INFINITY } else { terms.risk })
 }
 
-/// Number of steps between 1 and the least fraction of its CPU that a throttled task can get; the thesis gives none.
+/// Number of steps between the least fraction of its CPU demand that a throttled task can get, and 1. The thesis
+/// states no number.
 const LEVELS: u32 = 8;
 
 /// Lower bound of the CPU that a task is expected to use, cores. With zero CPU a task would never end.
@@ -169,9 +170,9 @@ struct NodeShare<'a> {
     copies: u32,
 }
 
-/// The expected utility of a placement in which every node gets one task for each of its occurrences in `chosen`. It is
-/// the probability that no task is evicted times the expected utility of the time of the last task (equation 5.3).
-/// `utility` is the utility of a job whose last task takes this many seconds per core-second of work.
+/// The expected utility of a placement in which every node gets one task for each of its occurrences in `chosen`. It
+/// is the probability that no task is evicted times the expected utility of the time of the last task (equation 5.3).
+/// `utility` maps the time of the last task, in seconds per core-second of work, to the utility of the job.
 pub(super) fn expected(
     view: &PlacementView<'_>,
     chosen: &[u32],
@@ -197,7 +198,7 @@ pub(super) fn expected(
     stays.max(f64::MIN_POSITIVE) * in_time
 }
 
-/// The expected utility if each task demands `cpu` cores: the tasks of a job have the same use, and the other loads of
+/// The expected utility if each task demands `cpu` cores. All tasks of the job have the same use, and the loads of
 /// different nodes are independent.
 ///
 /// A task gets a fraction of the CPU that it demands: at least its share of the node, at most 1. The fraction is

@@ -208,7 +208,7 @@ fn nodes_are_filled_one_after_the_other() {
 
 /// Every task of the history and of the run uses one core, as requested.
 #[test]
-fn a_task_ends_and_another_takes_its_place() {
+fn the_room_of_ended_tasks_goes_to_the_next_job() {
     let mut bench = bench(&DistSched::default(), &shared(1), 4);
     bench.submit(0);
     bench.submit(1);
@@ -241,7 +241,7 @@ fn evicted_tasks_are_launched_again() {
 
 /// A node that throttles has two tasks of an SLO job and three best-effort tasks that use more than they requested.
 #[test]
-fn best_effort_tasks_give_way_on_contended_nodes() {
+fn best_effort_tasks_are_preempted_on_contended_nodes() {
     let slo = JobId(0);
     let run = |config: &DistSched, cpu| {
         let mut bench = bench(config, &shared(1), 2).with_deadline(slo, Span::from_secs(1000));

@@ -5,7 +5,7 @@ use super::names::{actor_named, duration, value_note};
 use super::protocol::{Order, TIMERS};
 use crate::machine::{Effects, Timer};
 
-/// Carries out an action that needs no scheduler; returns whether it is one.
+/// Carries out an action that does not need a scheduler. Returns `false` for all other actions.
 ///
 /// # Errors
 /// If the program asks for something that does not exist or is out of range.

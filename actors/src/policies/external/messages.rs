@@ -67,7 +67,7 @@ struct DeclaredKind {
     fields: Vec<FieldType>,
 }
 
-/// Everything that exists in a run.
+/// The actors and jobs of a run, outside of which values are invalid.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<'a> {
     pub(super) layout: &'a Layout,

@@ -109,7 +109,7 @@ pub(super) enum Event {
     Ready {
         job: u32,
         task: u32,
-        /// Whether its node crashed or could not be reached.
+        /// Whether the task's node crashed or could not be reached.
         lost: bool,
     },
     Ended {
@@ -221,7 +221,7 @@ impl Events {
         let _ = write!(self.0, "{comma}{text}");
     }
 
-    /// Takes all events as a request; `about` are further keys.
+    /// Removes all events and returns them as a request; `about` contains further keys.
     pub(super) fn request(&mut self, about: &str, fx: &Effects<'_>) -> String {
         let events = std::mem::take(&mut self.0);
         let (at, actor) = (json!(seconds(fx.now().0)), actor_name(fx.me(), fx.layout()));

@@ -40,7 +40,7 @@ pub(super) struct ProgramRule {
     placed: BTreeMap<TaskId, (SuspendableCopy, ActorId)>,
     /// Whether nodes can suspend tasks.
     suspends: bool,
-    /// The copy that has just left its node. A later call of the same input shows whether its task has finished.
+    /// The copy that has just left its node. A later call during the same input shows whether its task has finished.
     left: Option<(CopyId, ActorId)>,
     /// Whether the program will be asked at the end of this instant.
     is_due: bool,
@@ -257,8 +257,8 @@ impl ProgramRule {
             self.limit(task.job, tasks, fx);
             return Ok(());
         }
-        // While the decision was being taken, the task finished or became ready again. The program assumes that it is
-        // at this node now.
+        // While the decision was being taken, the task finished or became ready again. The program assumes that the
+        // task is at this node now.
         let (job, index, node) = (task.job.0, task.index, fx.layout().node_number(node));
         self.push(&Event::Left { job, task: index, node }, fx);
         if fresh {
@@ -379,7 +379,7 @@ impl DispatchRule for ProgramRule {
 
     fn returned(&mut self, to: ActorId, msg: Message, _: &mut OpenTasks, fx: &mut Effects<'_>) {
         if let Message::Preemption(order) = msg {
-            // Unless a newer order has replaced it.
+            // The order is sent again unless a newer order has replaced it.
             if let Some((placed, node)) = self.placed.get(&order.copy().task)
                 && (*node, placed.newest()) == (to, order)
             {

@@ -104,7 +104,7 @@ fn a_copy_lost_in_a_crash_is_replaced_by_another() {
     assert_eq!(bench.receive(me, lost), [], "a new copy is ordered already");
 }
 
-/// No scheduler gives one copy to two cores. A node keeps its cores apart even if a scheduler did.
+/// No scheduler launches one copy on two cores, but even then a node would keep its cores apart.
 #[test]
 fn an_end_changes_only_the_core_that_reports_it() {
     let layout = Layout::new(1, 0, [2]);

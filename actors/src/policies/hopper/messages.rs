@@ -1,8 +1,8 @@
 //! The messages of Hopper: reservations that carry the virtual sizes of jobs, and offers of cores that schedulers may
 //! refuse. A part of `crate::message`.
 //!
-//! An offer that must not be refused is a `probe.claim`, and its answer without a copy a `probe.nothing`, as under
-//! Sparrow. Reservations are also cancelled as under Sparrow.
+//! As under Sparrow, an offer that must not be refused is a `probe.claim`, its answer without a copy a
+//! `probe.nothing`, and reservations are cancelled by the same message.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,8 @@ use crate::message::protocol::{Run, protocol};
 pub struct SizedJob {
     /// The job.
     pub job: JobId,
-    /// The group of the job's reservations: the first copies of a job are a group, every later copy is its own.
+    /// The group of the job's reservations: the first copies of a job form one group, each later copy a group of its
+    /// own.
     pub group: u32,
     /// The job's virtual size, thousandths of a core.
     pub size: u32,
@@ -35,7 +36,7 @@ pub enum Offer {
         of: SizedJob,
         /// Number of reservations, at least one.
         count: u32,
-        /// Whether the message repairs a loss; the offers that follow from it then do so too.
+        /// Whether the message repairs a loss; offers for its reservations are then repairs, too.
         repair: bool,
     },
     /// Node → scheduler: a core is free and held for a copy of this job, unless the scheduler refuses it.

@@ -68,9 +68,9 @@ impl OfferingNode {
         self.cores.idle_cores() as usize > self.offered.len()
     }
 
-    /// Offers a core after these refusals: to the smallest job that has not refused it. After enough refusals the offer
-    /// cannot be refused, and goes to the smallest such job that a refusal named, because it is short of cores. If
-    /// there is none, a job is drawn.
+    /// Offers a core after these refusals to the smallest job that has not refused it. After enough refusals the
+    /// offer cannot be refused. It then goes to the smallest of these jobs that a refusal named as short of cores or,
+    /// if there is none, to a sampled job.
     fn offer(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
         let may_refuse = refusals.len() < self.refusals;
         let suits = |HeldPlaces { from, of: SizedJob { job, .. }, .. }: &HeldPlaces| {
@@ -95,7 +95,7 @@ impl OfferingNode {
         fx.send_as(repair, from, msg);
     }
 
-    /// Draws a job in proportion to the virtual sizes; returns the index of its oldest reservation.
+    /// Samples a job in proportion to the virtual sizes; returns the index of its oldest reservation.
     fn draw(&self, fx: &mut Effects<'_>) -> Option<usize> {
         let mut jobs = BTreeMap::new();
         for (at, HeldPlaces { from, of, .. }) in self.queue.iter().enumerate() {

@@ -24,8 +24,8 @@ fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
     JobId(job).task(task).copy(attempt)
 }
 
-/// With one core and Q = 1, two of three tasks are dealt in two rounds, or in one. The third task is dealt in the round
-/// after an end.
+/// With one core and Q = 1, two of three tasks are dealt: in two rounds under `one`, in one under `levels`. The third
+/// task is dealt in the round after an end.
 #[test]
 fn tasks_are_dealt_in_rounds() {
     for pass in [KairosPass::One, KairosPass::Levels] {
@@ -107,8 +107,8 @@ mod nodes {
         node.count(copies)
     }
 
-    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in their order, since no copy has
-    /// attained anything. Then each node gets another task, and then no more.
+    /// Each of three nodes with one core and Q = 1 gets a task. Tasks go to nodes in the order of their numbers,
+    /// since no copy has attained any service. Then each node gets another task, and then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);

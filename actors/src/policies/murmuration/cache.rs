@@ -2,7 +2,7 @@
 //!
 //! E_n is the sum of the estimates x of all tasks t that are queued or executed at node n. A placement adds its
 //! estimate and an end subtracts it; the time for which a task has run so far is not subtracted. The sum is signed,
-//! because the update of an end may overtake that of the placement.
+//! because the update of an end may overtake the update of the placement.
 
 use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
 use super::numbering::SeenWindow;

@@ -12,9 +12,9 @@ parameters! {
         /// `srjf`: total estimate of the tasks that may overtake a waiting task at a node, as a multiple of the waiting
         /// task's estimate. The authors' simulator has 5; the default is in effect no limit, as in the paper.
         bypass: f64 = 1e9 => 0.0..=1e9,
-        /// `srjf`: after each task a scheduler continues with the job that has the least work left to place; otherwise
-        /// it finishes the job that it has begun. This matters only where decisions take time. An update batches the
-        /// tasks of one job that were placed without interruption.
+        /// `srjf`: whether a scheduler continues after each task with the job that has the least work left to place.
+        /// Otherwise it finishes the job that it has begun. This matters only where decisions take time. An update
+        /// batches the tasks of one job that were placed without interruption.
         preemptive: bool = false,
         /// `las`: W, time for which a core runs a copy before it compares the copy with the suspended ones. Everything
         /// else is as in the Kairos paper (section 3.2).
@@ -23,11 +23,11 @@ parameters! {
         ties: MurmurationTies = MurmurationTies::Random,
         /// Times at which a scheduler whose decisions take time applies updates.
         news: MurmurationNews = MurmurationNews::BetweenJobs,
-        /// Send the other schedulers one update for each job instead of one for each task, as the paper's simulator
-        /// does; its prototype does not. A batch counts as one message. It is sent in parts of two tasks; where updates
-        /// are datagrams, each part can be lost separately. Updates not yet sent are lost when their scheduler crashes,
-        /// but the ends of the placed tasks are still reported. The others then expect too little work at these nodes
-        /// until a report (`repair`).
+        /// Whether the other schedulers get one update for each job instead of one for each task, as in the paper's
+        /// simulator, but not in its prototype. A batch is one message in the counts. It is sent in parts of two
+        /// tasks; where updates are datagrams, each part can be lost separately. Updates not yet sent are lost when
+        /// their scheduler crashes, but the ends of the placed tasks are still reported. The other schedulers then
+        /// expect too little work at these nodes until a report (`repair`).
         batch: bool = true,
         /// The value by which nodes are compared.
         wait: MurmurationWait = MurmurationWait::PerCore,
@@ -52,8 +52,8 @@ parameters! {
         copy: Copying = Copying::Numbered,
         /// Time for which a restarted scheduler waits for an answer before it asks two others. The paper has no value.
         ask_timeout: Span = Span::from_secs(1) => period,
-        /// Upper bound of the artificial delay before an answer is sent, which is uniform from zero on; 3 s in section
-        /// 6.2.4. The answer is the cache at the time of the request.
+        /// Upper bound of the artificial delay before an answer is sent, which is sampled uniformly from zero to this
+        /// bound; 3 s in section 6.2.4. The answer is the cache at the time of the request.
         answer_delay: Span = Span::ZERO,
     }
 

@@ -24,8 +24,8 @@ pub enum PlacementForm {
     Withdrawn,
 }
 
-/// Tasks of a job bound to nodes. Each adds the estimate of the job's tasks. The order of the fields, with the flag
-/// last, leaves a niche for the enum around it.
+/// Tasks of a job bound to nodes. Each task adds the estimate of the job's tasks to its node. The order of the
+/// fields, with the flag last, leaves a niche for the enum around it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementUpdate {

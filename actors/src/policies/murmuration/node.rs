@@ -133,7 +133,7 @@ impl MurmurationNode {
     }
 }
 
-/// The rank of a task, then the arrival of its job. Without an oracle all tasks of the job count as not begun.
+/// The rank of a task, then the arrival of its job. Without an oracle all tasks of the job are treated as not begun.
 fn key(rank: Option<MurmurationRank>, copy: CopyId, fx: &Effects<'_>) -> (Span, Time) {
     let (catalog, job) = (fx.catalog(), copy.task.job);
     let tasks = match rank {
@@ -175,7 +175,7 @@ impl Machine for MurmurationNode {
                 }
             }
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
+                // The peer timeout limits how often this repeats. If the scheduler crashed, `Down` arrives instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
                 // No other stream message leaves the node.

@@ -11,7 +11,7 @@ use crate::message::Gossip;
 /// update that arrives; updates that it has overtaken are applied too.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Number of buffered datagram updates of an origin from which on missing updates are given up as lost.
+/// Number of updates buffered after a missing datagram above which the missing update is given up as lost.
 const GAP: usize = 256;
 
 /// The first number of an epoch (number of restarts) of an origin.
@@ -108,8 +108,8 @@ impl SeenWindow {
         }
     }
 
-    /// Handles the restart of an origin: an update of its earlier epoch then counts as new only if it is newer than all
-    /// applied ones.
+    /// Handles the restart of an origin. An update of its earlier epoch is then treated as new only if it is newer
+    /// than all applied ones.
     fn enter_epoch(&mut self, origin: u32, number: u32) {
         let next = &mut self.next[origin as usize];
         if epoch_of(number) > epoch_of(*next) {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_counts_once_in_any_order() {
+    fn an_update_is_applied_once_in_any_order() {
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(receive(&mut seen, &[2, 0, 2, 1, 0, 3]), [true, true, false, true, false, true]);
         assert!(seen.early.is_empty());

@@ -172,8 +172,8 @@ fn a_batch_is_one_message() {
     assert_eq!(broadcasts(&single.submit(2)).len(), 15);
 }
 
-/// The update of an end may overtake that of the placement. The expected work is negative in between, and correct
-/// afterwards.
+/// The update of an end may overtake the update of the placement. The expected work is negative in between, and
+/// correct afterwards.
 #[test]
 fn expected_work_is_correct_for_any_order_of_updates() {
     let layout = Layout::new(2, 0, [1]);

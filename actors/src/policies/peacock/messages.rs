@@ -18,7 +18,7 @@ pub struct RingProbe {
     pub limit: u8,
     /// Number of nodes that passed the probe on.
     pub hops: u16,
-    /// Whether the probe repairs a loss; its further hops and its claim then do so too.
+    /// Whether the probe repairs a loss; its further hops and its claim are then repairs, too.
     pub repair: bool,
     /// Longest time since the job's arrival for which the probe may wait before it stops moving: the mean load w̄ at
     /// the time of submission.

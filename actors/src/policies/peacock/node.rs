@@ -292,14 +292,14 @@ impl PeacockNode {
                     self.visit(probe, fx);
                 }
             }
-            // States are datagrams, and workers are on this node.
+            // State messages are datagrams, and messages to workers stay on this node, so neither returns.
             _ => {}
         }
     }
 }
 
-/// Estimated work of the cores before the queue's head is served. Running tasks with estimates above `longest` do not
-/// count.
+/// Estimated work of the cores before the queue's head is served, without running tasks whose estimates exceed
+/// `longest`.
 fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
     let busy = |slot: &PeacockCore| match slot {
         PeacockCore::Claiming(waiting) => waiting.estimate,
@@ -336,7 +336,7 @@ impl Machine for PeacockNode {
                     self.down.retain(|&s| u32::from(s) != back);
                 }
             }
-            // A start needs no action; only ticks are armed; the other inputs are for workers.
+            // `Start` needs no action. No other timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
     }
@@ -408,11 +408,12 @@ impl ElasticQueue {
         self.waiting.insert(at, new);
     }
 
-    /// The authors' placement of a new probe, from the tail forward. A new probe that entered the system later than a
-    /// waiting one overtakes it iff the new one is shorter and the other stays within its wait. A new probe that
-    /// entered earlier overtakes, unless the other is shorter and the new one can still be served in time behind it.
-    /// The new probe stays at its final position if it can be served there in time, is late already, or is at the head;
-    /// otherwise it is returned, to be rotated. `ahead` is the work of the cores before the queue's head is served.
+    /// The authors' placement of a new probe, which moves forward from the tail. If it entered the system later than
+    /// a waiting probe, it overtakes the waiting probe iff it is shorter and the waiting probe can still be served in
+    /// time. If it entered earlier, it overtakes unless the waiting probe is shorter and the new one can still be
+    /// served in time behind it. The new probe stays at its final position if it can be served there in time, is late
+    /// already, or is at the head; otherwise it is returned, to be rotated. `ahead` is the work of the cores before
+    /// the queue's head is served.
     pub(super) fn place(&mut self, new: WaitingProbe, ahead: Span, now: Time) -> Option<WaitingProbe> {
         let mut wait = ahead + self.total;
         let mut at = self.waiting.len();

@@ -2,15 +2,15 @@
 //! cleared between groups, so a master begins with the reserved workers of all groups up to its own, and a reserved
 //! worker runs one task at once for each master that lists it.
 //!
-//! Elsewhere they appear where nodes and cores are counted (in `groups`: `position`, `first_node`, `real_workers`,
-//! `first_reserved`; `Pigeon::layout`), as workers of other groups of which a master keeps only the copies (in
-//! `workers`: `lent`, `is_reserved`), and where a node reports an idle core to the master of another group
-//! (`PigeonNode::is_foreign`).
+//! Elsewhere phantoms appear where nodes and cores are counted (in `groups`: `position`, `first_node`,
+//! `real_workers`, `first_reserved`; `Pigeon::layout`), where a master tracks the copies that it gave to workers of
+//! other groups (in `workers`: `lent`, `is_reserved`), and where a node reports an idle core to the master of another
+//! group (`PigeonNode::is_foreign`).
 
 use super::groups::{WorkerGroups, first_core};
 use crate::layout::Layout;
 
-/// Limit on the cores of a run with phantom reserved workers, whose number grows with the square of the groups.
+/// Limit on the cores of a run with phantom reserved workers; the cores grow with the square of the number of groups.
 const MOST_PHANTOM_CORES: u64 = 1 << 25;
 
 impl WorkerGroups {

@@ -23,9 +23,10 @@ parameters! {
         /// Assignment of tasks to masters.
         split: TaskSplit = TaskSplit::Blocks,
         /// Reproduces a defect of the authors' simulator: the list of reserved workers is not cleared between groups.
-        /// The i-th master begins with the reserved workers of all groups up to its own, and a reserved worker runs one
-        /// task at once for each master that lists it. After a task only the master of its own group lists it. A
-        /// reserved worker has a core for each of these masters, which utilization counts. Nodes must have one core.
+        /// The i-th master begins with the reserved workers of all groups up to its own, and a reserved worker runs
+        /// one task at once for each master that lists it. After a task a reserved worker is listed only by the
+        /// master of its own group. It has a core for each master that lists it at first, and utilization counts
+        /// these cores. Nodes must have one core.
         phantom_reserved: bool = false,
         /// A second master for each group, which takes over when the first crashes (section 6.1). Faults name masters
         /// in the form `"master:3"`; the standby of master i has number groups + i.
@@ -40,19 +41,21 @@ parameters! {
         /// groups have equally many per worker (section 6.2 proposes reports and does not evaluate them). Zero disables
         /// reports, and all groups get equal shares. With reports `split` has no effect.
         lengths: Span = Span::ZERO,
-        /// The first worker of each group runs no tasks, because the master runs on its node, as on EC2 in the paper.
+        /// Whether the first worker of each group runs no tasks, because the master runs on its node, as on EC2 in
+        /// the paper.
         master_on_worker: bool = false,
     }
 
     /// Assignment of tasks to masters. Each of the N masters gets ⌊F/N⌋ of F tasks, and F mod N of them get one more.
     enum TaskSplit {
-        /// Contiguous blocks of tasks. The order of masters is drawn for each job, and the last blocks are the larger
-        /// ones.
+        /// Contiguous blocks of tasks. The order of masters is random for each job, and the last blocks are the
+        /// larger ones.
         #[default]
         Blocks,
-        /// Task i goes to master i mod N, in an order of masters that is drawn for each job.
+        /// Task i goes to master i mod N, in an order of masters that is random for each job.
         RoundRobin,
-        /// Contiguous blocks in the order of masters, without draws. Masters take turns in getting one task more.
+        /// Contiguous blocks in the order of masters, without randomness. Masters take turns in getting one task
+        /// more.
         InOrder,
     }
 

@@ -36,13 +36,13 @@ pub(super) struct Master {
     pub(super) dead: BTreeSet<ActorId>,
     /// The message by which this actor took the group over. A worker that declared itself master has a term above 0.
     takes: Group,
-    /// Number of takeovers by this actor, or of the election; its timers carry it.
+    /// Number of takeovers by this actor, or of the election. The timers of this master carry this number.
     takeover: u32,
     /// While this master asks workers and schedulers for their states: the tasks that schedulers reported as open.
     reported_open: Option<Vec<Waiting>>,
     /// Time from which on this master no longer waits for workers that have not answered.
     settle_by: Time,
-    /// The jobs of short tasks that wait at the first master, and of long ones, as this standby was told.
+    /// The jobs of tasks that wait at the first master, short and then long, as reported to this standby.
     order: [VecDeque<JobId>; 2],
     /// The jobs of tasks that began to wait and were not reported to the standby; `None` if the standby is down.
     unsent: Option<Vec<JobId>>,
@@ -143,7 +143,8 @@ impl Master {
         }
     }
 
-    /// Records a worker's report. It can be the first from a later life of the node, whose copy or result is lost.
+    /// Records a worker's report. If it is the first one after a restart of the node, the last copy or its result is
+    /// lost.
     fn reported(&mut self, core: u32, turn: Turn, running: Option<Assignment>, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
@@ -224,7 +225,7 @@ impl Machine for Master {
                 self.undelivered(to, msg, fx);
             }
             Input::Fire(Timer::Tick(tick)) if self.acting => self.tick(tick, fx),
-            // A master exchanges one kind of message and arms ticks only; the other inputs are for workers.
+            // A master sends only `Group` messages and arms only ticks. The remaining inputs go to workers only.
             _ => {}
         }
         if self.acting {

@@ -128,18 +128,18 @@ pub enum Group {
     Ask,
     /// Node → the node that is its master: request for a sign of life.
     Watch,
-    /// Scheduler → master, in answer to a request: these tasks are open. The attempt number is fresh, for tasks without
-    /// a worker.
+    /// Scheduler → master, in answer to a request: these tasks are open. Those without a worker run under the fresh
+    /// attempt number given here.
     Open(Waiting),
     /// Master → node, scheduler: this actor is the master of the group. Nodes answer with the states of their cores,
     /// schedulers with their open tasks.
     Takes {
-        /// Number of the election; among claims of nodes the later election counts.
+        /// Number of the election; a claim in a later election wins.
         term: u32,
-        /// Time of the claim; within an election the earliest counts.
+        /// Time of the claim; within an election the earliest claim wins.
         at: Stamp,
     },
-    /// Master → its standby: tasks wait behind the other tasks of their class.
+    /// Master → its standby: tasks of a job have begun to wait, behind all other tasks of their class.
     Mirror {
         /// The job of the tasks.
         job: JobId,

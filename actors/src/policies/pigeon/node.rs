@@ -25,7 +25,7 @@ struct Assigned {
 #[derive(Clone, Debug, Default)]
 struct CoreCopies {
     running: Option<Assigned>,
-    /// Copies that the core keeps until its copy has ended. It gets them only when masters change.
+    /// Copies that wait for the end of the running copy; there are some only after changes of masters.
     next: VecDeque<Assigned>,
     /// Number of times that the core began or ended a copy.
     turns: u32,
@@ -84,7 +84,8 @@ impl PigeonNode {
         }
     }
 
-    /// Takes a copy for a core (section 2.2). The core begins it if it is idle, else when its copy has ended.
+    /// Accepts a copy for a core (section 2.2). An idle core begins it now, a busy core when its current copy has
+    /// ended.
     fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
         let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.next.scheduler));
         let slot = &mut self.cores[core];
@@ -92,7 +93,7 @@ impl PigeonNode {
             None if is_wanted => self.begin(core, assigned, fx),
             Some(_) if is_wanted => slot.next.push_back(assigned),
             None => {
-                // The copy of a crashed scheduler counts as begun and ended.
+                // The copy of a crashed scheduler is treated as begun and ended.
                 slot.turns += 1;
                 self.proceed(core, assigned.by, fx);
             }
@@ -122,9 +123,9 @@ impl PigeonNode {
         }
     }
 
-    /// Begins the next copy that waits for a core; if there is none, reports the core as idle to the node's master. The
-    /// master of another group that sent the ended copy, to a phantom worker, gets a report too, unless it also sent
-    /// the next copy.
+    /// Begins the next copy that waits for a core; if there is none, reports the core as idle to the node's master.
+    /// If the ended copy came from the master of another group, for a phantom worker, that master gets a report, too,
+    /// unless it also sent the next copy.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         let next = self.cores[core].next.pop_front();
@@ -173,7 +174,7 @@ impl Machine for PigeonNode {
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
-            // Only ticks are armed; the other inputs are for workers.
+            // No other timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
     }

@@ -7,11 +7,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::task_scheduling::{GroupShare, Splitter};
 use crate::base::{Rng, Span, Time};
 
-/// Number of periods without a report after which a group counts as idle. A master that has tasks reports in each
+/// Number of periods without a report after which a group is treated as idle. A master that has tasks reports in each
 /// period. Its last report, which says that the group is idle, can be lost and is not repeated.
 const SILENT: u64 = 3;
 
-/// Number of parts of a worker in which levels are compared.
+/// Resolution of the comparison of levels: number of parts into which a worker is divided.
 const SCALE: u64 = 1 << 20;
 
 /// Tasks of a group by the newest report, and tasks sent to the group since.
@@ -55,7 +55,7 @@ impl GroupLoad {
 
 impl Splitter {
     /// Divides tasks so that the groups are filled as equally as possible. Each task goes to the group with the least
-    /// load per worker, and counts there. `load` gives the numbers of tasks and workers of a group.
+    /// load per worker, and adds to this load. `load` returns the numbers of tasks and workers of a group.
     pub(super) fn level(
         &mut self,
         tasks: usize,

@@ -27,7 +27,7 @@ struct PigeonJob {
 }
 
 impl PigeonJob {
-    /// The open tasks whose last copy is `there`.
+    /// The open tasks for which `there` holds of the destination of their last copy.
     fn open_tasks(&self, there: impl Fn(SentTo) -> bool) -> Vec<u32> {
         let is_there = |&index: &u32| !self.open.is_done(index) && there(self.tasks[index as usize]);
         (0..self.open.spec.tasks).filter(is_there).collect()
@@ -89,8 +89,8 @@ impl PigeonScheduler {
         self.launch(job, false, fx);
     }
 
-    /// Divides among the masters the open tasks of a job that no group has (section 2.2). `recovery` says whether these
-    /// are lost tasks.
+    /// Divides the open tasks of a job that no group has among the masters (section 2.2). `recovery` says whether
+    /// these tasks were lost.
     fn launch(&mut self, job: JobId, recovery: bool, fx: &mut Effects<'_>) {
         let Role::Scheduler(scheduler) = fx.layout().role(fx.me()) else { return };
         let Some(entry) = self.jobs.get_mut(job) else { return };
@@ -119,7 +119,7 @@ impl PigeonScheduler {
             Group::Takes { term, at } => {
                 let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
-                // A worker repeats its claim, which has already been answered.
+                // Workers repeat their claims; a repeated claim has already been answered.
                 let is_new = if is_worker { view.masters.accept(claim) } else { Some(true) };
                 let Some(is_new) = is_new else { return };
                 let was_reachable = std::mem::replace(&mut view.reachable, true);
@@ -153,7 +153,7 @@ impl PigeonScheduler {
     }
 }
 
-/// Sends tasks in as few batches as consecutive equal distances allow.
+/// Sends tasks in as few batches as possible; the tasks of a batch have equal distances.
 fn batches(job: JobId, attempt: u32, tasks: impl Iterator<Item = u32>, mut send: impl FnMut(Batch)) {
     let mut batch: Option<Batch> = None;
     for index in tasks {
@@ -187,7 +187,7 @@ impl Machine for PigeonScheduler {
             }
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
-            // A start needs no action; only ticks are armed; the other inputs are for workers.
+            // `Start` needs no action. No other timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
     }

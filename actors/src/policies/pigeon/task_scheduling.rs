@@ -183,7 +183,7 @@ impl TaskQueues {
         self.queues.iter().flatten()
     }
 
-    /// Drops the waiting tasks that need not be kept.
+    /// Drops the waiting tasks for which `keep` returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Waiting) -> bool) {
         self.queues.iter_mut().for_each(|queue| queue.retain(&keep));
     }
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(runs_of_short(&mut strict, 1), [1000]);
     }
 
-    /// Short tasks count only while a long task waits, and only on unreserved workers.
+    /// Short tasks count towards W only while a long task waits, and only on unreserved workers.
     #[test]
     fn reserved_workers_do_not_count_and_run_no_long_task() {
         let mut queues = loaded(QueueWeight::Tasks(3));

@@ -128,10 +128,10 @@ fn phantom_workers_return_to_the_master_of_their_group() {
     assert_eq!(cores(&first.receive(scheduler, tasks(2, 0, 3))), [1, 2]);
 }
 
-/// When a copy cannot be delivered, the master asks all workers for their states and schedulers for open tasks, and the
-/// unreachable worker until it answers. Copies that come back later are among the open tasks.
+/// When a copy cannot be delivered, the master asks all workers for their states and schedulers for open tasks. It
+/// asks the unreachable worker again until it answers. Copies that return later are among the open tasks.
 #[test]
-fn a_master_asks_all_again_when_a_copy_comes_back() {
+fn a_master_asks_all_again_when_a_copy_is_undeliverable() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
@@ -159,8 +159,8 @@ fn messages_from_before_a_crash_are_ignored() {
     assert_eq!(kinds(&sends(&master.step(Input::Up { actor: node }))), [(node, "group.takes")]);
 }
 
-/// After the crash of a worker the master asks workers and schedulers. What waits keeps its place, and tasks that no
-/// worker has run after it, with a fresh attempt.
+/// After the crash of a worker the master asks workers and schedulers. Waiting tasks keep their places. Tasks that no
+/// worker has run after them, with a fresh attempt.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -184,7 +184,7 @@ fn tasks_of_a_dead_worker_are_run_again() {
     assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [], "nothing waits");
 }
 
-/// A copy for a crashed scheduler, or for an earlier submission, does not count as the task of a later submission.
+/// A copy for a crashed scheduler, or of an earlier submission, is not mistaken for the task of a later submission.
 #[test]
 fn each_submission_of_a_job_is_run() {
     let layout = config().layout(Layout::new(2, 0, [1; 4]));

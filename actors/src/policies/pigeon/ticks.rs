@@ -25,7 +25,7 @@ impl Tick {
     /// Number of tick numbers reserved for each takeover or change.
     const STRIDE: u32 = 8;
 
-    /// The timer of this kind for a takeover or change with a number.
+    /// The timer of this kind for the takeover or change with this number.
     pub(super) const fn timer(self, number: u32) -> Timer {
         Timer::Tick(Self::STRIDE.wrapping_mul(number).wrapping_add(self as u32))
     }

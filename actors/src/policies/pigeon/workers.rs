@@ -52,8 +52,8 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// The workers of a group, all idle if `known`, else in an unknown state. The node of a phantom core reports its
-    /// state after another master has used the core.
+    /// The workers of a group, all idle if `known`, else in an unknown state. The state of a phantom core is reported
+    /// after another master has used the core.
     pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
         let range = groups.workers(group, layout);
         let first_reserved = groups.first_reserved(group, layout);
@@ -130,7 +130,8 @@ impl Workers {
         self.state_of(core).map_or(lent, |(state, _)| state.is_known())
     }
 
-    /// Marks the workers of a crashed node as down, and drops their copies. Returns whether the state of one was known.
+    /// Marks the workers of a crashed node as down, and drops their copies. Returns whether the state of any was
+    /// known.
     pub(super) fn down(&mut self, cores: Range<u32>) -> bool {
         let mut known = false;
         for core in cores {

@@ -95,7 +95,7 @@ impl DispatchRule for PerTaskSampling {
         }
     }
 
-    /// A task was lost.
+    /// Keeps a lost task until `settle` asks nodes about it.
     fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {
         self.lost.insert(copy.task);
     }
@@ -110,7 +110,7 @@ impl DispatchRule for PerTaskSampling {
         }
     }
 
-    /// Tasks that found no live node need samples.
+    /// Asks about the tasks that found no live node.
     fn back(&mut self, _: ActorId, tasks: &mut OpenTasks, fx: &mut Effects<'_>) {
         for CopyId { task, .. } in tasks.all_waiting() {
             if self.samples(task).is_some_and(|samples| samples.asked.is_empty()) {

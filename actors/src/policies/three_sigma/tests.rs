@@ -30,7 +30,7 @@ fn run_times_are_conditioned_on_the_elapsed_time() {
     assert_eq!([5.0, 7.5, 10.0].map(|t| 1.0 - left.cdf(t)), [1.0, 0.5, 0.0]);
 }
 
-/// A job that outlives its estimate is expected to end 1, 2, 4, 8 cycles later.
+/// The expected end of a job that outlives its estimate grows by 1, 2, 4, 8 cycles.
 #[test]
 fn underestimates_are_extended_exponentially() {
     let run = Distribution::point(10.0);

@@ -127,8 +127,8 @@ fn each_task_of_a_batch_is_judged_by_its_own_decision_time() {
     assert_eq!(seen, [(first, 8), (third, 8)], "the first placement does not count");
 }
 
-/// Both nodes crashed and are back before that was detected. The task of the first was placed on the second just
-/// before the cache of the second was emptied.
+/// Both nodes crash and return before their crashes are detected. The task of the first node is placed on the second
+/// one just before the scheduler sets the work of the second node to zero.
 #[test]
 fn a_placement_in_the_instant_of_a_crash_is_withdrawn_from_other_caches_only() {
     let layout = Layout::new(2, 0, [1, 1]);

@@ -2,9 +2,9 @@
 //! paper has the standby, and the notices and questions of a new master; the details are ours. In the paper a new
 //! second master is chosen after a takeover; here none is, and the first master takes the group back when it restarts.
 //!
-//! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
-//! takes a group over, or learns that a worker, a copy or a result may be lost, asks workers and schedulers for their
-//! states. It queues the open tasks that no worker has.
+//! No task is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
+//! takes a group over, or notices that a worker, a copy or a result may be lost, asks workers and schedulers for
+//! their states. It queues the open tasks that no worker has.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -29,7 +29,7 @@ impl Master {
     }
 
     /// Forgets the states of the workers and asks for them: workers answer with the copies that they run, schedulers
-    /// with the open tasks. What waits here stays in its queue. `request` goes to the schedulers.
+    /// with the open tasks. Tasks that wait here stay in their queue. `request` goes to the schedulers.
     pub(super) fn relearn(&mut self, request: Group, fx: &mut Effects<'_>) {
         let (layout, after) = (fx.layout(), self.groups.config.declare_after);
         self.workers.forget();
@@ -52,7 +52,7 @@ impl Master {
     }
 
     /// Announces this master again to all, also to workers that could not be reached. A worker that is the master is
-    /// not notified of crashes: it learns of them from undelivered messages, and from the answers of restarted nodes.
+    /// not notified of crashes. It notices them by undelivered messages and by the answers of restarted nodes.
     pub(super) fn probe(&self, fx: &mut Effects<'_>) {
         let me = fx.me();
         self.announce(|node| node != me, fx);
@@ -60,7 +60,8 @@ impl Master {
         fx.arm(Tick::Probe.timer(self.takeover), self.groups.config.declare_after);
     }
 
-    /// Notices that the sender of a message is up. A worker that is the master is not told that a node is back.
+    /// Notices that the sender of a message is up. A worker that is the master is not notified when a node comes
+    /// back.
     pub(super) fn notice(&mut self, from: ActorId, fx: &mut Effects<'_>) {
         if self.is_declared() && self.dead.contains(&from) && matches!(fx.layout().role(from), Role::Node(_))
         {
@@ -68,8 +69,8 @@ impl Master {
         }
     }
 
-    /// Gives idle workers waiting tasks, or lists them again, after the first unreserved worker came or the last one
-    /// went.
+    /// Gives idle workers waiting tasks, or lists them again, after the first unreserved worker came up or the last
+    /// one went down.
     fn regroup(&mut self, fx: &mut Effects<'_>) {
         self.workers.idle.remove_all().into_iter().for_each(|core| self.freed(core, fx));
     }
