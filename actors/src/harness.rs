@@ -23,8 +23,7 @@ pub fn links(graph: StageGraph, job: JobId) -> Links<'static> {
     Links { job, predecessors, successors }
 }
 
-/// Jobs of equal size that arrive a second apart. The estimate of task i is i + 1 s, and that of job j is j s, at least
-/// 1 s.
+/// Jobs of equal size that arrive a second apart. Task i is estimated at i + 1 s, and job j at j s, at least 1 s.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     /// Number of tasks of each job.

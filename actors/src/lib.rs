@@ -4,7 +4,7 @@
 //! with an [`Input`](machine::Input) and pushes [`Effect`](machine::Effect)s into a buffer; a runtime
 //! (virtual time, one process, many hosts) carries them out. The same compiled code runs in all of them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`base`] | time, ids, addressed randomness, distributions |
 //! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |

@@ -291,7 +291,7 @@ pub enum Note {
         /// The job's run time, on nodes that it prefers.
         run: Span,
     },
-    /// An actor of a gossip group got an update. The origin of the update is the first to do so.
+    /// An actor of a gossip group originated or received an update that it did not have.
     Informed {
         /// The update.
         update: Update,
@@ -378,7 +378,7 @@ pub enum CacheNote {
         origin: u32,
         /// The number that the origin gave the update.
         number: u32,
-        /// Whether it travelled in a datagram; earlier updates that have not arrived may then be lost.
+        /// Whether the update travelled in a datagram; earlier updates that have not arrived may then be lost.
         datagram: bool,
     },
     /// A watched scheduler replaced its entry of a node.
@@ -448,7 +448,7 @@ impl Oracle {
         Self { begun: vec![0; jobs as usize].into() }
     }
 
-    /// Counts the begin of a copy; a task that begins again after a crash counts again.
+    /// Counts the start of a copy; a task that starts again after a crash is counted again.
     pub fn begin(&mut self, job: JobId) {
         let begun = &mut self.begun[job.index()];
         *begun = begun.saturating_add(1);

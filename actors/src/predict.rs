@@ -223,9 +223,9 @@ impl Table {
     }
 }
 
-/// Number of recent run times from which the median is taken; the thesis gives none.
+/// Number of recent run times from which the median is taken; the thesis states no number.
 const MEDIAN_OF: usize = 25;
-/// Number of recent run times of [`Estimator::Recent`]; the thesis leaves its X open.
+/// Number of recent run times of [`Estimator::Recent`]; the thesis does not state this number, X.
 const RECENT: usize = 10;
 /// Weight of the newest run time in the rolling mean (thesis, section 4.3.1: α = 0.6).
 const ROLLING: f64 = 0.6;
@@ -295,7 +295,7 @@ impl History {
         Some([self.sum / f64::from(self.jobs), median(&self.recent), self.rolling, recent])
     }
 
-    /// Adds the run time of a job that has ended, and the errors of the estimates of its submission.
+    /// Adds the run time of a job that has ended, and the errors of the estimates made at its submission.
     pub fn learn(&mut self, run: f64, estimates: Option<&Estimates>) {
         if let Some(estimates) = estimates {
             for (error, estimate) in self.errors.iter_mut().zip(estimates) {

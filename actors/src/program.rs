@@ -87,7 +87,7 @@ fn quoted(line: &str) -> String {
 }
 
 impl Programs {
-    /// No programs run at first; `launcher` starts them.
+    /// A set without running programs; `launcher` starts them when they are needed.
     pub fn new(launcher: Arc<dyn Launcher>) -> Self {
         Self { launcher, open: Mutex::default(), failure: Arc::default() }
     }

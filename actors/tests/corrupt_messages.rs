@@ -1,6 +1,6 @@
-//! Robustness against corrupt messages: nothing that [`Message::check`] accepts makes a machine panic, in any state.
-//! States arise from regular traffic in any order, with losses, returned messages, crashes, and random messages. One of
-//! the policies is added to the registry, with its own messages.
+//! Robustness against corrupt messages: no message that [`Message::check`] accepts makes a machine panic, in any
+//! state. States result from regular traffic in any order, with losses, returned messages, crashes, and random
+//! messages. One of the policies is added to the registry, with its own messages.
 
 mod common;
 #[path = "common/forged.rs"]

@@ -1,5 +1,5 @@
-//! Every policy in the smallest world that can run it, with a heap of events, constant delays and no losses. It does
-//! not use the emulator, so a disagreement shows that one of the two is wrong.
+//! Every policy in the smallest world that can run it, with a heap of events, constant delays and no losses. This
+//! world does not use the emulator, so a disagreement shows that one of the two is wrong.
 
 mod common;
 

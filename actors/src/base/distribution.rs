@@ -51,8 +51,8 @@ impl Quantity for f64 {
     }
 }
 
-/// A probability distribution over `T`. Parameters named after a quantity carry its unit; `shape`, `sigma`, `stages`
-/// and `weights` are plain numbers.
+/// A probability distribution over `T`. Parameters that are values of `T`, such as `mean` and `low`, carry its unit;
+/// `shape`, `sigma`, `stages` and `weights` are plain numbers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", remote = "Self")]
 #[schemars(rename = "Distribution of {T}", transform = or_bare_value)]

@@ -37,7 +37,7 @@ pub trait Parameters:
 ///
 ///     /// The choice of a node for a second copy.
 ///     enum Place {
-///         /// A node drawn uniformly.
+///         /// A uniformly sampled node.
 ///         #[default]
 ///         Random,
 ///     }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn different_numbers_are_drawn_evenly_among_those_not_left_out() {
+    fn different_numbers_are_uniform_among_those_not_left_out() {
         let mut rng = Rng::new(3, 9, 0);
         let mut seen = [0u32; 8];
         for _ in 0..50_000 {

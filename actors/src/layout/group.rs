@@ -11,19 +11,19 @@ use crate::base::{Address, DistributionSpec, Purpose, Span, Time};
 pub struct GossipGroup {
     members: u32,
     neighbours: Neighbours,
-    /// Gap before each update. If updates arise at all members, it is the gap between any two updates of the group.
+    /// Gap before each update. If all members originate updates, it is the gap between any two updates of the group.
     pub every: DistributionSpec<Span>,
-    /// The actors at which updates arise.
+    /// The actors that originate updates.
     pub origin: Origin,
-    /// Time from which on no update arises.
+    /// Time from which on no updates are created.
     pub until: Time,
     /// Bytes on the wire of a message with an update; `None` for the size of the message's kind.
     pub bytes: Option<u32>,
-    /// Address of the draws of gaps. Under one seed, updates arise at the same times for every policy.
+    /// Address of the random gaps. Under one seed, updates are created at the same times for every policy.
     gaps: Address,
 }
 
-/// The actors at which updates arise.
+/// The actors that originate updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// All members in equal shares.
@@ -32,7 +32,7 @@ pub enum Origin {
     Member(u32),
     /// The source.
     Source,
-    /// None: members detect failures.
+    /// No actor: members detect failures.
     Nowhere,
 }
 
@@ -176,7 +176,7 @@ fn shuffled(members: u32, address: Address) -> Vec<u32> {
 }
 
 impl GossipGroup {
-    /// A group of `members` members, in which updates arise until a time.
+    /// A group of `members` members, in which updates are created until a time.
     pub const fn new(
         members: u32,
         neighbours: Neighbours,
@@ -204,7 +204,7 @@ impl GossipGroup {
         &self.neighbours
     }
 
-    /// Whether an actor of the group makes updates.
+    /// Whether an actor of the group originates updates.
     pub fn makes_updates(&self, number: u32) -> bool {
         match self.origin {
             Origin::Members => number < self.members,
@@ -214,7 +214,7 @@ impl GossipGroup {
         }
     }
 
-    /// Number of actors that make updates.
+    /// Number of actors that originate updates.
     pub const fn origins(&self) -> u32 {
         match self.origin {
             Origin::Members => self.members,
@@ -228,7 +228,7 @@ impl GossipGroup {
         self.every.sample(&mut self.gaps.at(origin.into()).at(number.into()).draw())
     }
 
-    /// Number of members that do not have an actor's update when it arises: all but the origin itself.
+    /// Number of members that do not have an actor's update when it is created: all but the origin itself.
     pub const fn receivers(&self, origin: u32) -> u32 {
         if origin == self.source() { self.members } else { self.members - 1 }
     }

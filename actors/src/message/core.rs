@@ -44,7 +44,7 @@ pub enum Core {
         /// Remaining work, in reference-core time.
         left: Span,
     },
-    /// Query of the progress of the running copy. A worker that does not run it does not answer.
+    /// Query of the progress of a running copy. A worker that does not run this copy does not answer.
     Ask {
         /// The copy.
         copy: CopyId,

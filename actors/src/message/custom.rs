@@ -1,5 +1,5 @@
-//! Messages of policies in other crates: an opaque payload with a number, whose meaning each process defines, and the
-//! message's fields as bytes.
+//! Messages of policies in other crates. A message has a number, whose meaning each process defines for itself, and
+//! its fields as bytes, which are opaque to this crate.
 
 use std::sync::OnceLock;
 
@@ -82,7 +82,7 @@ pub struct CustomKind {
     pub job: fn(&Custom) -> Option<JobId>,
 }
 
-/// The names of numbers that no crate of this program uses; messages of programs in other languages have them.
+/// Names of the numbers that no crate of this program uses. Messages of programs in other languages have these names.
 #[rustfmt::skip]
 const NAMES: [&str; 2 * NUMBERS] = [
     "custom.stream.0", "custom.stream.1", "custom.stream.2", "custom.stream.3",
@@ -127,7 +127,7 @@ impl Protocol for Custom {
     }
 }
 
-/// The lowest number of a class above all numbers that crates of this program use; messages of programs in other
+/// The first number of a class after all numbers that crates of this program use. Messages of programs in other
 /// languages are numbered from it on. `None` if no number is left.
 pub(crate) fn first_unused(class: Class) -> Option<u8> {
     let used = |number: &u8| installed()[usize::from(index(*number, class))].is_some();

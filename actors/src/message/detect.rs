@@ -54,7 +54,7 @@ pub enum Detect {
         incarnation: u32,
         /// The member's standing.
         standing: Standing,
-        /// The member that stated it first.
+        /// The member that stated this standing first.
         by: u32,
     },
 }

@@ -84,8 +84,8 @@ pub struct TaskRange {
     pub base: u32,
     /// Number of tasks, at least one.
     pub len: u32,
-    /// Exclusive upper limit of attempt numbers. Only attempts of one submission of the job are covered, that of
-    /// attempt `below` − 1. So later launches are not affected, nor is another scheduler that got the job by another
+    /// Exclusive upper limit of attempt numbers. Only attempts of the same submission as attempt `below` − 1 are
+    /// covered. So the range affects neither later launches nor another scheduler that got the job in another
     /// submission.
     pub below: u32,
 }

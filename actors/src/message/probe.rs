@@ -21,7 +21,7 @@ pub enum Probe {
         group: u32,
         /// Number of reservations, at least one.
         count: u32,
-        /// Whether the message repairs a loss; the claims that follow from it then do so too.
+        /// Whether the message repairs a loss; claims of its reservations are then repairs, too.
         repair: bool,
     },
     /// Node → scheduler: a core is free and held for a task of this group.
@@ -58,7 +58,7 @@ pub enum Probe {
     Sample {
         /// The task to be placed.
         task: TaskId,
-        /// Whether the message repairs a loss; its answer then does so too.
+        /// Whether the message repairs a loss; its answer is then a repair, too.
         repair: bool,
     },
     /// Node → scheduler: number of waiting and running tasks; with free cores, minus the number of free cores.

@@ -89,9 +89,9 @@ macro_rules! messages {
             }
 
             /// True if an actor of the role of `from` may send this message to an actor of the role of `to`, and all
-            /// its indices are within the bounds of this run. Machines index their tables without checking, so runtimes
-            /// call it on every message from another process. For a message that is returned undelivered, `from` is its
-            /// original sender. The cost is a few comparisons and one access to the job.
+            /// its indices are within the bounds of this run. Machines index their tables without checking, so
+            /// runtimes check every message from another process. For a message that is returned undelivered, `from`
+            /// is its original sender. The cost is a few comparisons and one access to the job.
             pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
                 // Workers share the endpoint of their node and never use the network.
                 if from == to || from.0.max(to.0) >= layout.endpoints() {

@@ -66,7 +66,7 @@ pub enum Progress {
         score: Score,
         /// Time of the observation.
         at: Stamp,
-        /// Run time of the copy up to then, in whole milliseconds, rounded down; at most 49 days.
+        /// Run time of the copy up to `at`, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
     },
 }

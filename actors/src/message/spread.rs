@@ -20,7 +20,7 @@ pub enum Spread {
     Push {
         /// The update.
         update: Update,
-        /// Whether it follows another update in the same message.
+        /// Whether the update follows another one in the same message.
         more: bool,
     },
     /// A request for updates.
@@ -32,7 +32,7 @@ pub enum Spread {
     Answer {
         /// The update.
         update: Update,
-        /// Whether it follows another update in the same message.
+        /// Whether the update follows another one in the same message.
         more: bool,
     },
 }

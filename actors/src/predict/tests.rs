@@ -239,7 +239,7 @@ fn the_feature_with_the_smallest_error_is_used() {
     assert_eq!(predictor.values(), 3);
     let known = predictor.predict(values((1, 1)));
     assert_eq!(predictor.histogram(&known).unwrap().bins(), [Bin { centre: 10.0, weight: 10.0 }]);
-    // No job with one of these values has ended, so all jobs count.
+    // No job with one of these values has ended, so the history of all jobs is used.
     let stranger = predictor.predict(values((7, 0)));
     assert_eq!((stranger.combination, predictor.histogram(&stranger).unwrap().weight()), (None, 20.0));
     assert!(stranger.point.is_some());
@@ -255,7 +255,7 @@ fn jobs_with_unknown_values_of_a_feature_are_not_similar() {
 }
 
 #[test]
-fn errors_are_those_of_the_estimates_at_submission() {
+fn errors_use_the_estimates_made_at_submission() {
     let user = Combination::single(Feature::User);
     let mut predictor = Predictor::new(PredictorKind::JvuPredict, &[user]);
     script(&mut predictor, &[((1, 0), 10.0)]);

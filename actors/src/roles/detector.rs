@@ -5,9 +5,9 @@
 //! is greater than its own, so all members agree in the end, whatever the order of messages. A member refutes a
 //! suspicion of itself by raising its incarnation; no other member may raise it.
 //!
-//! There are two additions to the papers. A message to a member that its sender holds dead is preceded by this
-//! statement, and each member pings a member that it holds dead from time to time. So a live member that others can
-//! reach does not stay dead.
+//! There are two additions to the papers. A message to a member that its sender has declared dead is preceded by this
+//! statement, and each member pings dead members from time to time. So a live member that others can reach does not
+//! stay declared dead.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const PERIOD: Timer = Timer::Tick(0);
 const LATE: Timer = Timer::Tick(1);
 /// The acknowledgement of a ping for another member is late.
 const RELAY_LATE: Timer = Timer::Tick(2);
-/// A member that is held dead is pinged.
+/// A member that has been declared dead is pinged.
 const RECONNECT: Timer = Timer::Tick(3);
 
 /// Fraction of `timeout` after which a member that pings on behalf of another sends a negative acknowledgement (the
@@ -45,8 +45,8 @@ parameters! {
         timeout: Span = Span::from_millis(500) => period,
         /// Number of other members that are asked to ping a member that did not acknowledge in time.
         indirect: u32 = 3 => 0..=1_000,
-        /// Minimum time for which a member is suspected before it is held dead, in periods. It is multiplied by log10
-        /// of the number of members if this is above 1. 0: a member is held dead at once.
+        /// Minimum time for which a member is suspected before it is declared dead, in periods. It is multiplied by
+        /// log10 of the number of members if this is above 1. 0: a member is declared dead at once.
         suspicion: f64 = 5.0 => 0.0..=100_000.0,
         /// Maximum time of suspicion, as a multiple of the minimum. The time falls from the maximum to the minimum with
         /// the logarithm of the number of independent suspicions (LHA-Suspicion). 1: always the minimum.
@@ -65,7 +65,7 @@ parameters! {
         /// Number of messages in which a member sends a piece of news; multiplied by log10 of (members + 1), rounded
         /// up.
         repeats: u32 = 4 => 1..=10_000,
-        /// Time between pings of a random member that is held dead.
+        /// Time between pings to a random member that has been declared dead.
         reconnect: Span = Span::from_secs(30) => period,
     }
 }
@@ -146,7 +146,7 @@ struct Opinion {
     incarnation: u32,
     standing: Standing,
     since: Time,
-    /// The members that state this independently, in the order of receipt.
+    /// The members that made this statement independently, in the order of receipt.
     by: Vec<u32>,
 }
 
@@ -165,9 +165,9 @@ pub struct Detector {
     config: Arc<Lifeguard>,
     /// The number of this member.
     number: u32,
-    /// Number of its refutations and restarts.
+    /// Number of refutations and restarts of this member.
     incarnation: u32,
-    /// Number of its probes.
+    /// Number of probes that this member has begun.
     probes: u32,
     probe: Option<OpenProbe>,
     /// The members still to be probed in the current random order; the last is probed next.
@@ -222,13 +222,13 @@ impl Detector {
         self.held.get(&member).is_some_and(|held| held.standing == Standing::Dead)
     }
 
-    /// The other members that this one holds dead.
+    /// The other members that this one has declared dead.
     fn dead(&self) -> Vec<u32> {
         let dead = self.held.iter().filter(|(_, held)| held.standing == Standing::Dead);
         dead.map(|(member, _)| *member).collect()
     }
 
-    /// Draws up to `count` other members that are not held dead; never `except`.
+    /// Samples up to `count` other members that are not declared dead; never `except`.
     fn draw(&self, count: u32, except: Option<u32>, rng: &mut Rng) -> Vec<u32> {
         let others = self.group.degree(self.number);
         let out = self.dead().len() as u32 + u32::from(except.is_some_and(|except| !self.is_dead(except)));

@@ -64,8 +64,8 @@ pub trait DispatchRule: Clone + Debug + Send + 'static {
         false
     }
 
-    /// A message of this scheduler, not a row, was undeliverable, and [`resend`](fn@resend) does not repeat it. If it
-    /// is a [`Launch::Task`], the task becomes ready after this call, unless its node was reported down.
+    /// A message of this scheduler other than a row was undeliverable, and [`resend`](fn@resend) does not repeat it.
+    /// If it is a [`Launch::Task`], the task becomes ready after this call, unless its node was reported down.
     fn returned(&mut self, _to: ActorId, _msg: Message, _tasks: &mut OpenTasks, _fx: &mut Effects<'_>) {}
 
     /// The [check](OpenTasks::check_later) of a job is due.
@@ -172,7 +172,7 @@ impl OpenTasks {
         self.jobs.iter_mut().flat_map(|(job, dispatched)| dispatched.all_waiting(job)).collect()
     }
 
-    /// Whether the node that had a task lost it, so that its next launch is a repair.
+    /// Whether a task was lost by its node, so that its next launch is a repair.
     pub fn is_lost(&mut self, task: TaskId) -> bool {
         self.jobs.get_mut(task.job).is_some_and(|dispatched| dispatched.tasks[task.index as usize].lost)
     }

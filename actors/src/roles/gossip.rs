@@ -14,7 +14,7 @@ use crate::message::{Message, Spread, Update};
 
 /// The next period begins.
 const PERIOD: Timer = Timer::Tick(0);
-/// An update arises at this actor.
+/// This actor originates its next update.
 const ARISE: Timer = Timer::Tick(1);
 /// The oldest waiting update is handled.
 const HANDLED: Timer = Timer::Tick(2);
@@ -63,7 +63,7 @@ impl Exchange {
             }
         };
         if layout.gossip().is_some_and(|group| group.origin == Origin::Nowhere) {
-            return Err("members spread updates, but no updates arise: write workload.gossip.updates".into());
+            return Err("members have no updates to spread: write workload.gossip.updates".into());
         }
         for (key, time) in times {
             if time.is_unread() {
@@ -75,7 +75,7 @@ impl Exchange {
         }
         let pulls = matches!(self, Self::Periodic(Periodic { push: None, .. }));
         if pulls && layout.gossip().is_some_and(|group| group.makes_updates(group.source())) {
-            return Err("members pull only from members: let updates arise there, or use push-pull".into());
+            return Err("members pull only from members: set updates.at to members, or use push-pull".into());
         }
         let most = layout.gossip().map_or(u32::MAX, |group| group.most_degree().max(1));
         if fan_out <= most {
@@ -102,9 +102,9 @@ pub struct Gossiper {
     exchange: Arc<Exchange>,
     /// The number of this actor in the group.
     number: u32,
-    /// The number of its own last update.
+    /// Number of the last update that this actor originated.
     own: u32,
-    /// Due time of its latest update, which may be in the future.
+    /// Due time of this actor's latest update, which may be in the future.
     due: Time,
     /// The newest updates, by origin.
     entries: Vec<Known>,
@@ -164,7 +164,7 @@ impl Gossiper {
         }
     }
 
-    /// An update arises at this actor.
+    /// Originates the next update of this actor.
     fn arise(&mut self, fx: &mut Effects<'_>) {
         self.own += 1;
         let update = Update { origin: self.number, number: self.own };
@@ -173,7 +173,7 @@ impl Gossiper {
         self.arm_update(self.group.origins(), fx);
     }
 
-    /// An update came from an actor of the group.
+    /// Receives an update from another actor of the group.
     fn receive(&mut self, update: Update, from: u32, fx: &mut Effects<'_>) {
         let waits = self.waited.get(&update.origin).is_some_and(|newest| *newest >= update.number);
         if self.has(update) || waits {
@@ -189,7 +189,8 @@ impl Gossiper {
         }
     }
 
-    /// The time that it takes to prepare its own update or to check another's; `None` if none.
+    /// The time for which this actor prepares its own update, or checks the update of another; `None` if it does
+    /// neither.
     fn handling(&self, update: Update) -> Option<&DistributionSpec<Span>> {
         let Exchange::Flood { check, prepare, .. } = &*self.exchange else { return None };
         let time = if update.origin == self.number { prepare } else { check };
@@ -213,7 +214,7 @@ impl Gossiper {
         self.place(update.origin).is_ok_and(|at| self.entries[at].update >= update)
     }
 
-    /// Stores a new update that another member sent, or that arose here, and spreads it.
+    /// Stores a new update that another member sent or this actor originated, and spreads it.
     fn learn(&mut self, update: Update, from: u32, fx: &mut Effects<'_>) {
         if self.has(update) {
             return;
@@ -235,14 +236,14 @@ impl Gossiper {
         }
     }
 
-    /// Draws `count` different neighbours, or all if there are no more; never the one at the place `except`.
+    /// Samples `count` different neighbours, or all if there are no more; never the one with index `except`.
     fn peers(&self, count: u32, except: Option<u32>, rng: &mut Rng) -> Vec<u32> {
         let (group, me) = (&self.group, self.number);
         let drawn = rng.different(count, group.degree(me), except.as_slice());
         drawn.into_iter().map(|i| group.neighbour(me, i)).collect()
     }
 
-    /// Pushes to, and pulls from, the neighbours drawn for this period.
+    /// Pushes to, and pulls from, the neighbours sampled for this period.
     fn period(&mut self, fx: &mut Effects<'_>) {
         let exchange = Arc::clone(&self.exchange);
         let Exchange::Periodic(Periodic { period, fan_out, push, pull, .. }) = &*exchange else { return };

@@ -101,7 +101,7 @@ enum CoreUse {
         /// The end of the copy's quantum.
         due: Time,
     },
-    /// The worker was ordered to suspend the copy and has not answered yet; then `next` runs.
+    /// The worker was ordered to suspend the copy and has not answered yet; `next` runs after the answer.
     Leaving {
         served: ServedCopy,
         next: CopyId,
@@ -146,7 +146,8 @@ impl Las {
     /// The lowest number of the discipline's ticks.
     pub const FIRST_TICK: u32 = 4;
 
-    /// A node with `cores` idle cores. The machine that holds it may use ticks below [`FIRST_TICK`](Self::FIRST_TICK).
+    /// A node with `cores` idle cores. The machine that contains it may use ticks below
+    /// [`FIRST_TICK`](Self::FIRST_TICK).
     pub fn new(options: LasOptions, cores: u32) -> Self {
         let core = LasCore { usage: CoreUse::Idle, wake: None };
         Self {
@@ -278,7 +279,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// Drops the copies of a crashed coordinator, because another coordinator launches them again.
+    /// Drops the copies of a crashed scheduler, because another scheduler launches them again.
     pub fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.waiting.retain(|waiting| waiting.from != actor);
         for core in 0..self.cores.len() {
@@ -416,8 +417,8 @@ impl Las {
         self.cores[core].usage = CoreUse::Running { served, guarded, due: now + quantum };
     }
 
-    /// Arms ticks: while copies wait, each busy core has a tick at the end of its quantum or before. Quanta that ended
-    /// without a tick, because no copy waited, are over.
+    /// Arms ticks: while copies wait, each busy core has a tick at the end of its quantum or before. A quantum that
+    /// ended without a tick, because no copy waited, is replaced by the current one.
     fn arm(&mut self, fx: &mut Effects<'_>) {
         if self.waiting.is_empty() {
             return;

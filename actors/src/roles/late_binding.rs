@@ -1,7 +1,7 @@
 //! Late binding (Sparrow, section 3.3): reservations for a group of tasks are placed on random nodes, and the nodes
 //! that claim first get the tasks. Sparrow uses it, and Hawk and Eagle for short jobs.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `late_binding.rs` | batch sampling, which places the reservations; claims; the reaction to losses and crashes |
 //! | `state_sharing.rs` | Succinct State Sharing, which moves rejected reservations (Eagle, section 4.2) |
@@ -158,7 +158,7 @@ impl DispatchRule for LateBinding {
         }
     }
 
-    /// A task was lost.
+    /// Records that a task was lost and needs a new reservation.
     fn ready(&mut self, copy: CopyId, _: &mut OpenTasks, _: &mut Effects<'_>) {
         let TaskId { job, index } = copy.task;
         let Some(groups) = self.jobs.get_mut(job) else { return };

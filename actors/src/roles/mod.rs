@@ -1,6 +1,6 @@
 //! The actors and building blocks that policies share.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`client`] | job source: submits jobs, again after a scheduler's crash; job controller if requests are limited |
 //! | [`worker`] | one core |

@@ -3,8 +3,8 @@
 //!
 //! The node manager runs a row by itself, task after task, without waiting for the scheduler. A `Drop` removes tasks
 //! that need no copy any more, and stops their running copies; other cores and tasks are unaffected. The next
-//! reservation holds a free core while the node asks the scheduler for a task. It counts as overtaking earlier entries
-//! only if it gets a task.
+//! reservation holds a free core while the node asks the scheduler for a task. The reservation is charged for
+//! overtaking earlier entries only if it gets a task.
 
 mod reports;
 mod row_state;
@@ -174,7 +174,7 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// A row without the tasks that overtaking drops removed.
+    /// The state of a row that arrived, without the tasks of drops that have overtaken it.
     fn arrived(&mut self, from: ActorId, row: Row, fx: &Effects<'_>) -> RowState {
         let mut row = RowState::new(from, row, is_long(row.job, fx));
         self.early.retain(|&tasks| {
@@ -478,7 +478,7 @@ impl NodeManager {
         }
     }
 
-    /// Drops everything of a crashed coordinator, because another coordinator will request it again.
+    /// Drops everything that belongs to a crashed actor, because another actor will request it again.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.slots.len() {
             match &mut self.slots[core] {
@@ -538,11 +538,12 @@ impl Machine for NodeManager {
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
+                // The peer timeout limits how often this repeats. If the scheduler crashed, `Down` arrives instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Contention(contention) => fx.recover(to, contention),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
-                // Lengths and reports are datagrams, and workers are on this node.
+                // Lengths and reports are datagrams, and messages to workers stay on this node, so none of them
+                // returns.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
@@ -563,8 +564,8 @@ impl Machine for NodeManager {
                     self.query_progress(fx);
                 }
             }
-            // A start needs no action; a restarted scheduler knows nothing of this node; the other inputs are for
-            // workers.
+            // `Start` needs no action, nor does `Up`, since a restarted scheduler knows nothing of this node. The
+            // remaining inputs go to workers only.
             _ => {}
         }
         self.arm_reports(fx);

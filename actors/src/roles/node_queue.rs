@@ -207,7 +207,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// The next entry to be served, and its index. It does not count as overtaking until it is served.
+    /// The next entry to be served, and its index. The entries ahead are charged only when it is served.
     pub fn first(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_mut().map_or(0, |ranked| ranked.next());
         self.entries.get_mut(at).map(|(_, entry)| (at, entry))
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(drain(&mut queue), [1, 3, 2, 0]);
     }
 
-    /// With a bypass of five, an entry of one second lets five seconds pass, not six.
+    /// With a bypass of five, an entry of one second can be overtaken by five seconds of work, not by six.
     #[test]
     fn an_entry_is_not_overtaken_by_more_than_its_bypass() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
@@ -371,7 +371,8 @@ mod tests {
         }
     }
 
-    /// An entry of one second that let four seconds pass before it left lets one more pass after its return.
+    /// An entry of one second was overtaken by four seconds of work before it left; after its return one more can
+    /// overtake.
     #[test]
     fn an_entry_put_back_keeps_its_place_and_its_budget() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });

@@ -22,8 +22,8 @@ const CYCLE: Timer = Timer::Tick(0);
 /// The tick at which a decision is carried out.
 const DECIDED: Timer = Timer::Tick(1);
 
-/// A central scheduler. At the end of each cycle in which something has changed, its planner decides which waiting jobs
-/// to launch. Jobs start only on free cores, so nothing queues at nodes.
+/// A central scheduler. At the end of each cycle in which something has changed, its planner decides which waiting
+/// jobs to launch. Jobs start only on free cores, so no task queues at a node.
 #[derive(Clone, Debug)]
 pub struct PlanningScheduler<P> {
     cycle: Span,

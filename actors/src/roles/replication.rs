@@ -70,7 +70,7 @@ struct ReplicatedJob {
     left: Vec<u32>,
     /// Groups that wait for answers and have no servers yet.
     choosing: Vec<Choice>,
-    /// Number of repetitions of open reservations.
+    /// Number of timeouts so far at which open reservations were sent again; the back-off grows with it.
     repeats: u32,
 }
 
@@ -327,7 +327,7 @@ impl Machine for Replication {
                     self.offer_again(fx);
                 }
             }
-            // A start needs no action; only rechecks are armed; the other inputs are for workers.
+            // `Start` needs no action. No other timer is armed. The remaining inputs go to workers only.
             _ => {}
         }
     }
@@ -451,7 +451,8 @@ impl Choice {
         self.asked.iter().all(|asked| asked.1.is_some())
     }
 
-    /// The nodes asked, by queue length; nodes without an answer come last, and ties are in the order drawn.
+    /// The nodes asked, by queue length; nodes without an answer come last, and ties stay in the random order of the
+    /// sample.
     fn by_length(mut self) -> impl Iterator<Item = ActorId> {
         self.asked.sort_by_key(|asked| (asked.1.is_none(), asked.1));
         self.asked.into_iter().map(|asked| asked.0)

@@ -363,7 +363,7 @@ impl<B: NodeBinding> Machine for SpeculatingScheduler<B> {
                     self.dispatch(fx);
                 }
             }
-            // A start needs no action; the other inputs are for workers.
+            // `Start` needs no action. The remaining inputs go to workers only.
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use crate::base::{ActorId, CopyId, Span};
 use crate::machine::{Effect, Effects, Input, Machine, Note};
 use crate::message::{Core, Message};
 
-/// The fate of a copy that is being halted.
+/// The reason why a copy is being halted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Halting {
     No,

@@ -40,9 +40,9 @@ pub struct Reclaiming {
     pub every: Span,
     /// Excess over its share above which a queue is cut back, as a fraction of the share.
     pub over: f64,
-    /// Largest fraction of all containers that is taken back at once.
+    /// Largest fraction of all containers that is taken back in one comparison.
     pub round: f64,
-    /// Fraction of the containers to be taken back that is taken back at once.
+    /// Fraction of a queue's excess that is taken back in one comparison.
     pub damping: f64,
     /// Whether containers are killed instead of suspended.
     pub kill: bool,
@@ -383,14 +383,14 @@ impl ContainerHost {
         self.cores.saturating_sub(running as u32 + self.masters)
     }
 
-    /// The suspended container of a queue that resumes first, which is that of the oldest application.
+    /// The suspended container of a queue that resumes first: the container of the oldest application.
     fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
         let mine = |container: &&mut Container| container.leaf == leaf && container.task.is_suspended();
         self.containers.iter_mut().filter(mine).min_by_key(|container| container.task.copy.task)
     }
 }
 
-/// All nodes.
+/// The containers of every node, and the node of each application master.
 #[derive(Clone, Debug)]
 struct ContainerHosts {
     hosts: Vec<ContainerHost>,

@@ -99,7 +99,8 @@ pub fn gossiping() -> Vec<PolicySpec> {
     .collect()
 }
 
-/// A group for a policy that gossips. An update arises at member 0 every two seconds, unless members detect failures.
+/// A group for a policy that gossips. Member 0 originates an update every two seconds, unless the policy detects
+/// failures.
 pub fn group(policy: &PolicySpec, members: u32) -> Layout {
     let detects = policy.traits().gossips == Some(Gossips::Failures);
     let origin = if detects { Origin::Nowhere } else { Origin::Member(0) };

@@ -1,7 +1,7 @@
 //! Histories of small worlds: every order of deliveries, timers and completions, with a budget of faults.
 //!
-//! A world is explored breadth first up to a number of states, with a few random streams for each draw; small ones are
-//! explored completely. Jobs have no preferred nodes, nodes are not shared, and nothing pauses.
+//! A world is explored breadth first up to a number of states, with a few random streams for each draw; small worlds
+//! are explored completely. Jobs have no preferred nodes, nodes are not shared, and no actor pauses.
 //!
 //! From each state that a policy can reach, every job must finish once no further faults happen. It must finish exactly
 //! once and with all its tasks, even if a node that others can replace stays down. No message may be unexpected without
@@ -12,8 +12,8 @@
 //! master of Pigeon gives copies to idle workers only. A cache of expected waits is empty when all jobs have ended and
 //! all messages have arrived; if Murmuration loses no update with its sender, this holds after faults too.
 //!
-//! In groups that gossip, once faults end and a few seconds have passed, every live member has all updates from before
-//! that time, and holds others dead if and only if they are down.
+//! In groups that gossip, once faults end and a few seconds have passed, every live member has all updates from
+//! before that time, and has declared another member dead if and only if that member is down.
 //!
 //! `VOLARY_STATES` sets the number of states of each world, and `VOLARY_POLICY` explores one policy only. A failure is
 //! printed as a table of the shortest history, and as lines for `HISTORIES`, which repeat it.

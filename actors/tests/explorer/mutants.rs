@@ -236,7 +236,7 @@ const MUTANTS: &[Mutant] = &[
         },
         |failure| matches!(failure, Failure::Wrong(_, _, Standing::Dead)),
     ),
-    // Members that do not ask others to ping: a member is held dead because one of its links is cut.
+    // Members that do not ask others to ping: a member is declared dead because one of its links is cut.
     (
         "lifeguard = { aligned = true, suspicion = 1.0, indirect = 1, health = 0 }",
         "members, one partition",

@@ -112,8 +112,9 @@ pub(crate) fn finish(from: &World<'_>, good: &mut Good) -> Result<(), (Failure, 
     finish_with(from, false, good)
 }
 
-/// Runs a copy of a state of members that gossip without further faults; in the end, each must have all updates and
-/// correct beliefs. If faults `last`, present faults end only then, and the members are checked once more.
+/// Runs a copy of a state of members that gossip without further faults; in the end, each member must have all
+/// updates and correct beliefs. If faults `last`, present faults end only then, and the members are checked once
+/// more.
 fn spread_with(from: &World<'_>, last: bool, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
     let (mut world, mut path, mut passed) = (from.clone(), Vec::new(), Vec::new());
     let (mut newest, end) = (None, from.now() + SETTLES + SPREADS);

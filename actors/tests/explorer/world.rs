@@ -69,7 +69,7 @@ pub(crate) enum Failure {
     Endless(Vec<JobId>),
     /// No event is left, and a copy that began has neither ended nor been stopped.
     NoEnd(CopyId),
-    /// A copy came to a node that has no place for it, although no fault happened.
+    /// A copy arrived at a node that has no place for it, although no fault happened.
     NoPlace(CopyId),
     /// The scheduler expected work, ns, on an idle node, although no message or timer was left.
     Unbalanced(CopyId, i64),
@@ -125,12 +125,12 @@ pub(crate) struct World<'a> {
     oracle: Option<Oracle>,
     /// Copies that began and have not ended, with their nodes.
     open: BTreeMap<CopyId, u32>,
-    /// Copies that came to a node and have neither ended nor been given up, with their nodes.
+    /// Copies that arrived at a node and have neither ended nor been given up, with their nodes.
     held: BTreeMap<CopyId, u32>,
     started: BTreeSet<CopyId>,
     completed: BTreeSet<TaskId>,
     finished: BTreeSet<JobId>,
-    /// The newest update that each member has; only one of them makes updates.
+    /// The newest update that each member has; only one member originates updates.
     informed: BTreeMap<ActorId, u32>,
     /// Beliefs of members about others; a missing entry means that the other is alive.
     regards: BTreeMap<(ActorId, u32), Standing>,
@@ -292,8 +292,8 @@ impl<'a> World<'a> {
         self.informed.values().copied().max().unwrap_or_default()
     }
 
-    /// The first failure of a live member to know what it should: the updates up to `number`, and which members are
-    /// down.
+    /// The first live member that lacks updates up to `number`, or is wrong about which members are down, as a
+    /// failure.
     pub(crate) fn ignorance(&self, number: u32) -> Option<Failure> {
         let layout = &self.setting.layout;
         let detects = self.setting.policy.traits().gossips == Some(Gossips::Failures);
@@ -337,7 +337,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Checks that a node has a place for a copy that comes to it, and records the copy.
+    /// Checks that a node has a place for a copy that arrives at it, and records the copy.
     fn hold(&mut self, to: ActorId, msg: &Message) -> Result<(), Failure> {
         let Message::Launch(launch) = *msg else { return Ok(()) };
         if self.faulty {

@@ -15,7 +15,7 @@ fn layout(members: u32, origin: Origin) -> Layout {
     Layout::new(1, 0, vec![0; members as usize]).with_gossip(group)
 }
 
-/// Member 0, or another actor, of a group of five in which updates arise at member 0.
+/// Member 0, or another actor, of a group of five in which member 0 originates updates.
 fn actor(exchange: Exchange, role: Role) -> Harness {
     let layout = layout(5, Origin::Member(0));
     let me = match role {
@@ -99,7 +99,7 @@ fn the_gaps_between_updates_do_not_depend_on_the_exchange() {
 }
 
 #[test]
-fn updates_arise_when_they_are_due_and_stop_at_the_end_of_the_measured_part() {
+fn updates_are_created_when_due_until_the_end_of_the_measured_part() {
     let mut member = actor(periodic(Some(0), None), Role::Node(0));
     let arms = |effects: &[Effect]| {
         effects.iter().find_map(|effect| match effect {

@@ -39,7 +39,7 @@ impl TaskGroup {
         (self.fresh.len() + self.lost.len()) as u32
     }
 
-    /// The copy to hand out next: one of a lost task, or that of the next task in order.
+    /// The copy to hand out next: of a lost task, if there is one, else of the next task in order.
     pub(super) fn next(&mut self, tasks: &mut OpenTasks) -> Option<CopyId> {
         // A task given up as lost may have finished after all.
         self.lost.retain(|&copy| tasks.waits(copy));

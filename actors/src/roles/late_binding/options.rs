@@ -10,14 +10,14 @@ parameters! {
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Least number of reservations of a job. The paper has none; the simulators of Eagle and Murmuration use 20.
         min_probes: u32 = 0 => 0..=65536,
-        /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
+        /// Whether a node can be sampled more than once for a job, as in the simulators of Eagle and Murmuration.
         replacement: bool = false,
         /// Sampling of nodes.
         form: SamplingForm = SamplingForm::Batch,
         /// Number of tasks, and of servers, of a group in the `pairs` form.
         #[schemars(range(min = 1))]
         group: u32 = 2,
-        /// Cancel reservations at the nodes once the last task is launched.
+        /// Whether the remaining reservations of a job are cancelled at the nodes once its last task is launched.
         cancellation: bool = true,
         /// First wait before a reservation or sample that may have been lost is sent again; the wait doubles each time.
         /// It is used only where the network can lose datagrams.

@@ -9,7 +9,7 @@ use crate::roles::job_table::JobTable;
 use crate::roles::membership::Membership;
 use crate::roles::partitions::{NodeBitmap, Partitions, nth_bit};
 
-/// Number of random draws before a scan.
+/// Number of nodes tried at random before all nodes are scanned.
 const DRAWS: u32 = 16;
 
 /// A scheduler's view of the nodes with long work.
@@ -82,8 +82,9 @@ impl StateSharing {
         }
     }
 
-    /// Draws nodes for reservations that were rejected `round` times: nodes without long work in the first rounds, then
-    /// nodes outside the big partition. Returns whether the nodes must accept. Equal nodes are adjacent in the sample.
+    /// Samples nodes for reservations that were rejected `round` times: nodes without long work in the first rounds,
+    /// then nodes outside the big partition. Returns whether the nodes must accept. Equal nodes are adjacent in the
+    /// sample.
     fn elsewhere(&mut self, places: u32, round: u16, members: &Membership, fx: &mut Effects<'_>) -> bool {
         let mut last = false;
         self.sample.clear();
@@ -99,7 +100,7 @@ impl StateSharing {
     }
 }
 
-/// A uniformly drawn live node that a bitmap shows without long work.
+/// A uniformly sampled live node that a bitmap shows without long work.
 fn free(bits: &NodeBitmap, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
     let layout = fx.layout();
     for _ in 0..DRAWS {
@@ -126,7 +127,7 @@ fn free(bits: &NodeBitmap, members: &Membership, fx: &mut Effects<'_>) -> Option
     Some(layout.node(word * 32 + nth_bit(bits, nth)))
 }
 
-/// A uniformly drawn live node of the small partition.
+/// A uniformly sampled live node of the small partition.
 fn for_short(partitions: Partitions, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
     let (layout, small) = (fx.layout(), partitions.small());
     let live = |nth| Some(layout.node(partitions.small_node(nth))).filter(|&node| members.has(node, layout));

@@ -9,7 +9,8 @@ use crate::message::Progress;
 parameters! {
     /// Errors of the progress that nodes report.
     struct ProgressErrors {
-        /// Maximum error of a report, as a fraction of the copy's work. The error is uniform and drawn for each report.
+        /// Maximum error of a report, as a fraction of the copy's work. The error is sampled uniformly for each
+        /// report.
         noise: f64 = 0.0 => 0.0..=1.0,
         /// Relative lengths of a task's phases, each of which makes up an equal part of the score. With [4, 1, 1], a
         /// reduce task copies for two thirds of its time, and then reports a score of one third. If empty, the score is

@@ -126,7 +126,7 @@ pub struct CoreClaim {
     pub group: u32,
     /// Whether the scheduler may refuse the core.
     pub refusable: bool,
-    /// Whether the claim repairs a loss; its answer then does so too.
+    /// Whether the claim repairs a loss; its answer is then a repair, too.
     pub repair: bool,
 }
 
@@ -233,7 +233,7 @@ impl NodeBinding for FreeCores {
     }
 }
 
-/// Number of nodes drawn for a backup; the first that fits gets it.
+/// Number of nodes sampled for a backup; the first that fits gets it.
 pub(super) const BACKUP_DRAWS: usize = 8;
 
 /// A scheduler's share of the cores of a layout.

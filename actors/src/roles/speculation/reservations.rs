@@ -87,7 +87,7 @@ impl ReservedJob {
         u64::from(self.placed) * 1000 < u64::from(self.size(factor))
     }
 
-    /// The first group with such a copy.
+    /// The first group that contains a copy for which `such` holds.
     fn group_with(&self, mut such: impl FnMut(&WantedCopy) -> bool) -> Option<u32> {
         self.groups.iter().find(|(_, group)| group.copies.iter().any(&mut such)).map(|(&id, _)| id)
     }
@@ -145,7 +145,7 @@ impl Reservations {
         reserved.next += 1;
     }
 
-    /// Draws nodes for `copies` copies.
+    /// Samples nodes for `copies` copies.
     fn draw(&mut self, copies: usize, fx: &mut Effects<'_>) {
         self.sample.clear();
         self.members.sample(fx.rng(), self.options.places(copies as u32), &mut self.sample);
@@ -237,9 +237,9 @@ impl NodeBinding for Reservations {
         Some(BackupPlace::Reserved)
     }
 
-    /// A reservation of a sized job serves its own group first, then the first copy of another group, and a backup only
-    /// if the node suits it. A job that already has its virtual size and has a copy for the node refuses a core and
-    /// keeps the reservation; any other answer ends the reservation.
+    /// A reservation of a sized job serves its own group first, then the first copy of another group, and a backup
+    /// only if the node suits it. A job refuses a core, and keeps the reservation, if it has a copy for the node but
+    /// already as many cores as its virtual size; any other answer ends the reservation.
     fn claimed(
         &mut self,
         node: ActorId,

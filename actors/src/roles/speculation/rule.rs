@@ -61,7 +61,7 @@ pub struct Cluster {
 pub enum Action {
     /// Send one more copy of a task, to a node without a copy of it.
     Backup(u32),
-    /// Stop this attempt of a task and queue a new one in second place, so that the freed core goes to another task.
+    /// Stop this attempt of a task and queue a new one in second place, so that another task gets the freed core.
     Restart(u32, u32),
     /// Stop this attempt of a task, which has other and faster attempts.
     Stop(u32, u32),

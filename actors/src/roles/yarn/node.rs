@@ -238,13 +238,14 @@ impl Machine for ContainerNode {
                 fx.send(fx.layout().scheduler(0), NodeReport::Room { slots: self.room(), at: fx.now() });
                 self.beats.iter_mut().for_each(Heartbeats::sent);
             }
-            // The peer timeout limits the rate of repetitions; a crashed scheduler is reported down instead.
+            // The peer timeout limits how often this repeats. If the scheduler crashed, `Down` arrives instead.
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
                 fx.recover(to, Launch::Completed { copy });
             }
             Input::Down { actor } => self.remove(|held| held.from == actor, fx),
-            // The first heartbeat is armed below; a restarted scheduler knows nothing of this node; reports are
-            // datagrams; only ticks are armed; the other inputs are for workers.
+            // `Start` leads to the first heartbeat, armed below. `Up` needs no action, since a restarted scheduler
+            // knows nothing of this node. Reports are datagrams, which never return. No other timer is armed. The
+            // remaining inputs go to workers only.
             _ => {}
         }
         // A node without room has nothing to report.

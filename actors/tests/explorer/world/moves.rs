@@ -138,7 +138,7 @@ impl<'a> World<'a> {
         moves
     }
 
-    /// The events that may befall a message in flight.
+    /// The possible next events of a message in flight.
     fn moves_of(&self, at: usize, message: &Flying, moves: &mut Vec<Move>) {
         let Flying { from, to, returned, .. } = *message;
         if returned.is_some() {

@@ -109,7 +109,7 @@ pub(crate) struct Setting {
     pub(crate) defect: Option<Defect>,
 }
 
-/// A change of the effects of an actor's step, after which its machine counts as broken.
+/// A defect of a machine, as a change of the effects of its steps.
 pub(crate) type Defect = fn(Role, Input, &mut Vec<Effect>);
 
 /// Number of copies that a node may have beyond its cores: 0 if nodes do not queue, Q for Kairos; `None` if any number
