@@ -126,8 +126,8 @@ pub trait Catalog: Send + Sync {
     fn class(&self, job: JobId) -> u8 {
         self.job(job).class
     }
-    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Only the equality of
-    /// values has a meaning.
+    /// The value of a job's feature, by which predictors find similar jobs; zero if it is unknown. Predictors only
+    /// compare values for equality.
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
     }

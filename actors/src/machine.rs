@@ -149,10 +149,10 @@ pub enum Effect {
         /// Whether the message repairs a loss; such messages are counted separately.
         recovery: bool,
     },
-    /// Send a message to every other scheduler, as if by a [`Send`](Self::Send) to each scheduler in the order of their
-    /// numbers. The delivery is *passive*: the receiver's step may change its state and push notes, but has no other
-    /// effect and draws nothing at random. The runtime may therefore postpone the step until the receiver has another
-    /// input. [`Effects::passive`] enforces this rule.
+    /// Send a message to every other scheduler, as if by a [`Send`](Self::Send) to each scheduler in the order of
+    /// their numbers. The delivery is *passive*: the receiver's step may change its state and push notes, but has no
+    /// other effect and draws no random numbers. The runtime may therefore postpone the step until the receiver has
+    /// another input. [`Effects::passive`] enforces this rule.
     Broadcast {
         /// The message.
         msg: Message,
@@ -188,7 +188,7 @@ pub enum Effect {
     Note(Note),
 }
 
-/// The order in which a node serves waiting tasks. Estimates are those of the jobs' tasks.
+/// The order in which a node serves waiting tasks. It uses the estimates of the tasks' jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ServiceOrder {
     /// In order of arrival.
@@ -403,9 +403,9 @@ pub enum CacheNote {
         /// The copy.
         copy: CopyId,
     },
-    /// An actor of an observed run changed a state of which other actors hold copies.
+    /// An actor of an observed run changed a state that other actors cache.
     Changed,
-    /// A watched actor replaced its copy of such a state.
+    /// A watched actor refreshed its cached copy of such a state.
     Refreshed {
         /// Time of the observation.
         at: Time,
@@ -435,8 +435,8 @@ impl From<CacheNote> for Note {
 }
 
 /// The number of copies of each job that have begun anywhere in the run. It reproduces simulators whose actors read
-/// shared state without messages; no actor of a real system knows it at the time. The shard counts copies in virtual
-/// time, for policies with an [oracle](crate::policies::Traits::oracle).
+/// shared state without messages; no actor of a real system could know this number. The shard counts copies in
+/// virtual time, for policies with an [oracle](crate::policies::Traits::oracle).
 #[derive(Clone, Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,

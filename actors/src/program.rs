@@ -1,7 +1,7 @@
 //! External programs that make decisions for actors, over a protocol of lines.
 //!
 //! A runtime implements [`Launcher`]: it starts processes, enforces a time limit, and says what went wrong. Nothing
-//! here does I/O. The lines are those of [`policies::external`](crate::policies::external).
+//! here does I/O. [`policies::external`](crate::policies::external) defines the lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -82,7 +82,7 @@ impl Preemption {
     }
 }
 
-/// A copy at a node whose scheduler suspends and resumes it in turn.
+/// A copy that its scheduler suspends and resumes in turn while the copy is at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SuspendableCopy {
     /// The copy.

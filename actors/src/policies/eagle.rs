@@ -264,7 +264,7 @@ impl Machine for Hybrid {
             Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
                 is_long(copy.task.job, fx)
             }
-            // The long scheduler's: only early binding launches rows and, for a while, avoids unreachable nodes.
+            // Inputs for long jobs only: early binding launches rows and, for a while, avoids unreachable nodes.
             Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Node(_)) => true,
             // Failure notifications concern both schedulers.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
@@ -502,7 +502,8 @@ mod tests {
         (node, scheduler)
     }
 
-    /// Jobs 5 and 4 have one task left. Job 6 came first and has three, and one task of either job may overtake it.
+    /// Jobs 5 and 4 have one task left. Job 6 arrived first and has three left. One task of either job may overtake
+    /// it.
     #[test]
     fn a_denied_claim_does_not_count_as_overtaking() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);

@@ -92,8 +92,8 @@ struct StealingNode {
     /// Number of nodes that this node may still ask in its current idle period.
     left: u32,
     idle: bool,
-    /// Reservations that were stolen from this node. The scheduler still counts on them and the thief may crash, so the
-    /// node claims them once it has nothing else to do.
+    /// Reservations that were stolen from this node. The scheduler still expects this node to claim them and the
+    /// thief may crash, so the node claims them once it has nothing else to do.
     stolen: VecDeque<Reservation>,
     /// Buffer for stolen reservations, kept to reuse its memory.
     loot: Vec<Reservation>,

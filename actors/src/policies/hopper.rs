@@ -180,7 +180,7 @@ mod tests {
             let size = if job == JobId(2) { 9000 } else { 1000 };
             node.receive(scheduler, reserve(SizedJob { job, group, size }, true));
             let copy = JobId(0).task(0).copy(round + 1);
-            // The core is busy again, by a copy that comes without an offer.
+            // The core is busy again, by a copy that arrives without an offer.
             node.receive(scheduler, Launch::Row(Row::single(copy)));
             node.receive(scheduler, Probe::Nothing { job, group });
         }

@@ -24,7 +24,7 @@ parameters! {
         /// simulations 2.
         queue: u32 = 4,
         /// Δ: period at which the central scheduler deals tasks, and nodes with copies report their attained service.
-        /// The paper gives no value; YARN's heartbeats come every second.
+        /// The paper states no value; YARN's heartbeats are sent every second.
         interval: Span = Span::from_secs(1) => period,
         /// Times at which the central scheduler deals tasks, and the number of tasks that a node gets at once.
         pass: KairosPass = KairosPass::One,

@@ -33,7 +33,7 @@ pub struct BuildContext<'a> {
     pub observed: bool,
     /// Whether this actor's cache of other actors' state, if any, is observed.
     pub watched: bool,
-    /// The programs of policies in other languages; `None` where nothing can start them.
+    /// The programs of policies in other languages; `None` if the runtime cannot start programs.
     pub programs: Option<&'a Arc<Programs>>,
 }
 
@@ -46,7 +46,7 @@ pub struct MachineContext<'a> {
     pub lossy: bool,
     /// Whether caches are observed.
     pub observed: bool,
-    /// The programs of policies in other languages; `None` where nothing can start them.
+    /// The programs of policies in other languages; `None` if the runtime cannot start programs.
     pub programs: Option<&'a Arc<Programs>>,
 }
 
@@ -151,7 +151,8 @@ pub struct Traits<'a> {
     /// Kind of cache that the policy's schedulers or nodes keep; watched actors record notes about their caches.
     pub caches: Caches,
     /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
-    /// schedulers launch their tasks again. If `None`, the policy runs on shared nodes only without memory.
+    /// schedulers launch their tasks again. If `None`, the policy runs on shared nodes only if their memory is not
+    /// stated.
     pub node_usage: Option<NodeUsage>,
     /// The policy's actors besides clients, schedulers and nodes.
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
@@ -354,8 +355,8 @@ pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), S
     periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
 }
 
-/// Traits of a speculating policy whose nodes report progress every `every`, from values before scaling. Nodes report
-/// starts where copies wait at nodes.
+/// Traits of a speculating policy whose nodes report progress every `every`; `scale` multiplies all durations. Nodes
+/// report the start of a copy only if copies wait at nodes, with random binding.
 pub(super) fn reporting<'a>(
     every: Span,
     patience: Span,

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_of_a_dead_node_are_made_again_elsewhere() {
+    fn reservations_of_a_dead_node_are_replaced_on_other_nodes() {
         let mut bench = bench(&Sparrow::default(), 1, 3);
         let nodes: Vec<_> = reservations(&sends(&bench.submit(0))).iter().map(|r| r.0).collect();
         bench.receive(nodes[0], Probe::Claim { job: JOB, group: 0, repair: false });

@@ -460,7 +460,7 @@ mod tests {
     /// A node to which nothing happens sends no heartbeats. Schedulers let its wait pass, but only up to the estimate
     /// of the tasks that run there.
     #[test]
-    fn waits_pass_without_heartbeats_of_a_silent_node() {
+    fn schedulers_reduce_the_wait_of_a_silent_node_as_time_passes() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);

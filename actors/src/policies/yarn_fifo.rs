@@ -90,7 +90,7 @@ mod tests {
 
     /// With three containers, two jobs of a task have room for one master beside a task, and never for masters only.
     #[test]
-    fn masters_keep_a_container() {
+    fn a_master_keeps_its_container_until_its_job_ends() {
         let mut bench = bench(&YarnFifo { am: true, ..YarnFifo::default() }, &[3], 2);
         bench.submit(0);
         bench.submit(1);

@@ -19,7 +19,7 @@ pub struct Membership {
     down: BTreeSet<u32>,
 }
 
-/// Largest sample that is drawn by rejection of duplicates; larger samples shuffle a table.
+/// Largest sample that is taken by rejection of duplicates; larger samples shuffle a table.
 const SMALL: usize = 8;
 
 impl Membership {

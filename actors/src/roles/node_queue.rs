@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(drain(&mut queue), [5, 0, 6]);
     }
 
-    /// An entry counts as overtaken only when the overtaking entry is actually served.
+    /// An entry is charged for being overtaken only when the overtaking entry is actually served.
     #[test]
     fn an_entry_that_is_not_served_overtakes_nothing() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });

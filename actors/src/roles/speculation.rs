@@ -498,7 +498,7 @@ mod tests {
 
     /// The newest report counts. Older reports and reports of ended copies are ignored.
     #[test]
-    fn late_and_repeated_reports_change_nothing() {
+    fn late_and_repeated_reports_are_ignored() {
         #[derive(Clone, Debug)]
         struct Far;
         impl Rule for Far {
@@ -566,7 +566,7 @@ mod tests {
     /// The only copy is lost while a backup is wanted, so the backup takes its place. When the backup's reservations
     /// are lost, it gets new ones.
     #[test]
-    fn a_wanted_backup_stands_in_for_a_lost_copy() {
+    fn a_wanted_backup_replaces_a_lost_copy() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
         let first = reserved(&sends(&bench.submit(0)), 0);
         bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });

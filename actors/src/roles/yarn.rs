@@ -487,8 +487,8 @@ impl ContainerHosts {
         Some(containers.remove(at))
     }
 
-    /// The running containers of a queue and their nodes. Those of the newest application come first, and within an
-    /// application the task with the highest number.
+    /// The running containers of a queue and their nodes. Containers of the newest application are first, and within
+    /// an application the task with the highest number.
     fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
         let of = |(node, host): (u32, &ContainerHost)| {
             let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.task.is_suspended());

@@ -120,7 +120,7 @@ pub(crate) struct World<'a> {
     faulty: bool,
     /// Whether a fault has happened that can leave caches of expected waits wrong.
     misled: bool,
-    /// Whether the last job arrived when no message or timer was left, and nothing had misled a cache.
+    /// Whether the last job arrived when no message or timer was left, and no fault had misled a cache.
     settled: bool,
     oracle: Option<Oracle>,
     /// Copies that began and have not ended, with their nodes.

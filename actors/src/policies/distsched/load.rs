@@ -106,8 +106,8 @@ impl NodeLoad {
         Some((others, own.copies))
     }
 
-    /// The risk with `copies` further tasks of a job, whose use is independent of the tasks on the node; `None` if
-    /// the risk for memory or the one for CPU is not below `limit`.
+    /// The risk with `copies` further tasks, which are independent of the tasks on the node; `None` if the risk for
+    /// memory or the risk for CPU is not below `limit`.
     pub(super) fn risk(&self, tasks: &TaskUse, copies: u32, limit: f64) -> Option<Risk> {
         let memory = self.memory.over((&tasks.memory, copies), self.room.memory, limit)?;
         let cpu = self.cpu.over((&tasks.cpu, copies), self.room.cpu, limit)?;

@@ -67,7 +67,7 @@ struct DeclaredKind {
     fields: Vec<FieldType>,
 }
 
-/// The actors and jobs of a run, outside of which values are invalid.
+/// The actors and jobs of a run. Values that name any other actor or job are invalid.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<'a> {
     pub(super) layout: &'a Layout,

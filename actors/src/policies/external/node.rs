@@ -12,7 +12,8 @@ use crate::message::Message;
 use crate::program::Program;
 use crate::roles::NodeManager;
 
-/// The standard node, whose program answers the policy's messages and sees every launch before the node queues it.
+/// A standard node with a program, which answers the policy's messages and sees every launch before the node queues
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct ExternalNode {
     node: NodeManager,

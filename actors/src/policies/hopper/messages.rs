@@ -2,7 +2,7 @@
 //! refuse. A part of `crate::message`.
 //!
 //! As under Sparrow, an offer that must not be refused is a `probe.claim`, its answer without a copy a
-//! `probe.nothing`, and reservations are cancelled by the same message.
+//! `probe.nothing`, and the cancellation of reservations a `probe.cancel`.
 
 use serde::{Deserialize, Serialize};
 

@@ -150,7 +150,7 @@ impl OfferingNode {
         self.offer_again(refusals, fx);
     }
 
-    /// Offers a core once more, unless a task has come for it meanwhile.
+    /// Offers a core once more, unless a task has arrived for it meanwhile.
     fn offer_again(&mut self, refusals: Vec<CoreRefusal>, fx: &mut Effects<'_>) {
         if self.has_free_core() {
             self.offer(refusals, fx);

@@ -126,8 +126,8 @@ mod nodes {
         assert_eq!(nodes.all.pick(&mut rng), Some(0));
     }
 
-    /// Algorithm 2 by hand: the node without a task comes first, then the nodes with one task by their spreads. No node
-    /// gets two tasks in a round.
+    /// Algorithm 2 by hand: the node without a task is chosen first, then the nodes with one task by their spreads.
+    /// No node gets two tasks in a round.
     #[test]
     fn a_node_gets_one_task_in_a_round() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 9, KairosPass::One);

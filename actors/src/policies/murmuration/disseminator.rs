@@ -104,8 +104,8 @@ impl Disseminator {
         }
     }
 
-    /// Sends or forwards an update to `fan_out` random schedulers, except the one that it came from, or to all others
-    /// that are up if these are fewer. Without epidemic spread it sends none.
+    /// Sends or forwards an update to `fan_out` random schedulers that are up, or to all of them if there are fewer,
+    /// but never to the sender of the update. Without epidemic spread it sends none.
     pub(super) fn sample(&self, update: Gossip, from: ActorId, recovery: bool, fx: &mut Effects<'_>) {
         if self.fan_out == 0 {
             return; // The receiver of a broadcast must not draw random numbers.

@@ -383,7 +383,7 @@ fn without_any_answer_a_scheduler_starts_with_an_empty_cache() {
 
 /// With the authors' clock a recently used node ranks behind a node that was never used, though both are idle.
 #[test]
-fn with_clocks_a_node_used_lately_ranks_behind_an_unused_one() {
+fn with_clocks_a_recently_used_node_ranks_behind_an_unused_one() {
     let config = Murmuration { wait: MurmurationWait::Clock, ..unbatched() };
     let layout = Layout::new(1, 0, [1, 1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);

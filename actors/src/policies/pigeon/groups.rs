@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_takes_the_place_of_the_first_worker() {
+    fn a_master_on_a_worker_occupies_the_first_worker_of_its_group() {
         let config = Pigeon { group: 3, master_on_worker: true, ..Pigeon::default() };
         let layout = Layout::new(1, 0, [1, 2, 2, 1]);
         let groups = WorkerGroups::new(&config, &layout);

@@ -43,7 +43,7 @@ impl GroupLoad {
         }
     }
 
-    /// After three silent periods of `every`, counts the group as idle except for the tasks sent since.
+    /// After three periods of `every` without a report, treats the group as idle except for the tasks sent since.
     pub(super) fn forget(&mut self, now: Time, every: Span) {
         let silence = Span(every.0.saturating_mul(SILENT));
         if now.since(self.at) > silence {
@@ -69,7 +69,7 @@ impl Splitter {
             (u64::from(tasks) + more as u64) * SCALE / u64::from(workers.max(1))
         };
         let mut lens = vec![0; loads.len()];
-        // Equal levels are served in the order drawn above.
+        // Equal levels are served in the random order from above.
         let mut levels: BinaryHeap<_> = (0..lens.len()).map(|at| Reverse((level(at, 0), at))).collect();
         for _ in 0..tasks {
             let Some(mut least) = levels.peek_mut() else { break };

@@ -233,7 +233,7 @@ mod tests {
 
     /// Short tasks count towards W only while a long task waits, and only on unreserved workers.
     #[test]
-    fn reserved_workers_do_not_count_and_run_no_long_task() {
+    fn reserved_workers_run_no_long_task_and_do_not_count_towards_the_weight() {
         let mut queues = loaded(QueueWeight::Tasks(3));
         for _ in 0..10 {
             assert_eq!(queues.next(true).unwrap().copy.task.job, JobId(0));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn short_tasks_do_not_count_while_no_long_one_waits() {
+    fn short_tasks_do_not_count_towards_the_weight_while_no_long_one_waits() {
         let mut queues = TaskQueues::new(QueueWeight::Tasks(3));
         push(&mut queues, 0, true, 3);
         for _ in 0..3 {
@@ -272,7 +272,7 @@ mod tests {
     /// 5,900 tasks over 30 masters are 196 or 197 for each, 50,000 over 200 are 250. If there are fewer tasks
     /// than masters, the tasks go to distinct masters.
     #[test]
-    fn every_master_gets_the_floor_and_distinct_masters_get_the_rest() {
+    fn every_master_gets_the_rounded_down_share_and_distinct_masters_the_rest() {
         let mut rng = Rng::new(1, 2, 0);
         for split in [TaskSplit::Blocks, TaskSplit::RoundRobin, TaskSplit::InOrder] {
             for (tasks, groups) in [(5_900, 30), (50_000, 200), (7, 30), (30, 30), (1, 1), (9, 4), (3, 4)] {

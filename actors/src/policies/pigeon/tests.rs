@@ -148,7 +148,7 @@ fn a_master_asks_all_again_when_a_copy_is_undeliverable() {
     assert_eq!(cores, [2, 0, 3], "worker 0 is idle again");
 }
 
-/// Reports from before a node's crash say nothing about its cores after its return.
+/// Reports from before a node's crash are no longer true of its cores after its return.
 #[test]
 fn messages_from_before_a_crash_are_ignored() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);

@@ -220,9 +220,9 @@ fn both_measures_give_equal_schedules_on_healthy_cores() {
 }
 
 /// Two copies have run for 4 s. The copy on a core of a quarter of the speed has done less work. It is preempted if
-/// time counts, as the first of equals, and continues if work counts.
+/// service is time, as the first of equals, and continues if service is work.
 #[test]
-fn a_slow_core_attains_time_but_little_work() {
+fn a_copy_on_a_slow_core_attains_time_but_little_work() {
     for (attained, running) in [(AttainedMeasure::Time, [2, 1]), (AttainedMeasure::Work, [0, 2])] {
         let quantum = Span::from_secs(100);
         let mut bench = Bench::new(2, LasOptions { attained, quantum, ..options() }, &[8, 8, 1]);
@@ -258,7 +258,7 @@ fn newcomers_of_one_message_take_a_core_each() {
 /// A pause held back the end of a copy. The end reaches the node after its order to suspend the copy, which the worker
 /// ignores. The copy has ended, and the newcomer gets the core.
 #[test]
-fn an_end_that_is_on_its_way_voids_a_suspension() {
+fn an_end_in_flight_voids_a_suspension() {
     let layout = Layout::new(1, 0, [1]);
     let (me, worker, scheduler) = (layout.node(0), layout.worker(0, 0), layout.scheduler(0));
     let mut node = Harness::new(layout, me, 1, Box::new(Node(Las::new(options(), 1))));

@@ -96,7 +96,8 @@ pub trait Planner: Clone + Debug + Send + 'static {
     }
 
     /// Called when a shared node reports that from `at` on a copy gets this fraction of its CPU demand, in millionths.
-    /// Returns whether this may change a decision. Reports can overtake each other; the latest `at` counts.
+    /// Returns whether this may change a decision. Reports can overtake each other; the one with the latest `at` is
+    /// valid.
     fn throttled(&mut self, _copy: CopyId, _rate: u32, _at: Time, _fx: &mut Effects<'_>) -> bool {
         false
     }
@@ -355,7 +356,7 @@ impl CorePool {
         self.recount(index);
     }
 
-    /// Lists the free cores of a node anew.
+    /// Rebuilds the list of free cores of a node.
     fn recount(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];
         let free = &mut self.free[usize::from(node.kind)];

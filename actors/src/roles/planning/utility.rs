@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn short_best_effort_jobs_are_worth_more() {
+    fn short_best_effort_jobs_have_a_higher_utility() {
         let effort = Utility::BestEffort { top: 0.2, completion: None };
         let of = |run| effort.for_run_time(1000.0, run, 100.0);
         let expected = [0.2, 0.15, 0.1, 0.002, 0.002];

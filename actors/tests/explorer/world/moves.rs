@@ -29,7 +29,7 @@ pub(crate) enum Move {
     Crash(ActorId),
     /// The failure detector reports the crash.
     Report(ActorId),
-    /// The actor comes back. If its crash was not reported, it is reported before.
+    /// The actor comes back. If its crash was not reported, it is reported first.
     Restart(ActorId),
     /// The link between two actors is cut.
     Cut(ActorId, ActorId),

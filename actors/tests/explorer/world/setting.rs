@@ -123,9 +123,9 @@ fn queue_of_node(policy: &PolicySpec) -> Option<u32> {
     }
 }
 
-/// Whether the caches of a policy are right after faults: those of Murmuration if no update waits at its sender, and
-/// updates are numbered and can be added up. A restarted scheduler misses those of its own updates that were on their
-/// way.
+/// Whether the caches of a policy are right after faults. This holds for Murmuration if no update waits at its
+/// sender, and updates are numbered and can be added up. A restarted scheduler still misses its own updates that were
+/// in flight.
 fn conserves(policy: &PolicySpec) -> bool {
     let parameters = &serde_json::to_value(policy).expect("parameters are plain values")["murmuration"];
     let is = |key: &str, value: &str| parameters[key].as_str() == Some(value);

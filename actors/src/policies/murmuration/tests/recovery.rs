@@ -157,8 +157,8 @@ fn a_task_without_a_node_waits_until_one_is_back() {
     assert!(back.contains(&Effect::Send { to: node, msg: launch.into(), recovery: true }), "{back:?}");
 }
 
-/// A node that could not be reached is not chosen for a while, however little work it has. Tasks returned from a
-/// node that was reported down change nothing any more.
+/// A node that could not be reached is not chosen for a while, however little work it has. Tasks returned from a node
+/// that was reported down no longer change the cache.
 #[test]
 fn an_unreachable_node_is_not_chosen_for_a_while() {
     let layout = Layout::new(2, 0, [1, 1]);
