@@ -74,9 +74,9 @@ pub enum Input {
         /// The work that is done, in reference-core time.
         done: Span,
     },
-    /// The use of this shared node by a copy that has begun, or whose use or share of the node has changed. Only node
-    /// managers of policies that [request it](crate::policies::Traits::node_usage) see this. Changes at the same
-    /// instant are consecutive inputs.
+    /// The use of this shared node by a copy. This input is sent when the copy begins, and when its use or its share
+    /// of the node changes. Only node managers of policies that [request it](crate::policies::Traits::node_usage) see
+    /// it. Changes at the same instant are consecutive inputs.
     Usage {
         /// The copy.
         copy: CopyId,

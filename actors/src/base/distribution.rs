@@ -236,8 +236,8 @@ fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
 
 // The written form of a distribution: a bare value, or a one-key table that names it.
 //
-// The table is what serde derives for [`DistributionSpec`]; with `remote = "Self"` it becomes functions beside the
-// traits, and the trait implementations here add the bare value and check the parameters.
+// serde derives the table for [`DistributionSpec`]. With `remote = "Self"` it derives functions beside the traits,
+// and the implementations of the traits here add the bare value and check the parameters.
 
 impl<T: Serialize> Serialize for DistributionSpec<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

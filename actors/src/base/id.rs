@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActorId(pub u32);
 
-/// A place on the emulated network: a node, or the frontend a scheduler runs on. Actors of one endpoint talk
-/// without network delay.
+/// A place on the emulated network: a node, or the frontend on which a scheduler runs. Actors of one endpoint
+/// exchange messages without network delay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Endpoint(pub u32);
 

@@ -1,5 +1,5 @@
-//! Reports of nodes to schedulers: periodic ones of their wait, attained service or room; the progress of running
-//! copies; the use of a shared node by copies, and their throttling and eviction.
+//! Reports of nodes to schedulers: the wait, attained service or room of a node, periodically; the progress of
+//! running copies; the use of a shared node by copies; and the throttling and eviction of copies.
 
 use serde::{Deserialize, Serialize};
 

@@ -134,8 +134,8 @@ mod tests {
         assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "the order is void");
     }
 
-    /// Beside the master of a long job three of four containers are left. With a short job's master two are left, one
-    /// for each queue.
+    /// The master of a long job leaves three of four containers. The master of a short job, too, leaves two, one for
+    /// each queue.
     #[test]
     fn masters_keep_a_container_and_queues_share_the_rest() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[4], 3);

@@ -36,11 +36,11 @@ parameters! {
         /// the newest bitmap. After that it is sent to a node outside the big partition. The default in the authors'
         /// prototype is 1, its README has 3.
         retry_rounds: u16 = 1,
-        /// Sticky batch probing: the probe that led to a task keeps its place in the queue. When the probe is next, the
-        /// node claims another task with it.
+        /// Whether a probe that led to a task keeps its place in the queue (sticky batch probing). When the probe is
+        /// next, the node claims another task with it.
         sticky: bool = true,
-        /// Short probes of the job with the least remaining work come first (SRPT), as in the authors' simulator.
-        /// Otherwise probes are served in order of arrival, as in their prototype.
+        /// Whether short probes of the job with the least remaining work are first (SRPT), as in the authors'
+        /// simulator. Otherwise probes are served in order of arrival, as in their prototype.
         srpt: bool = true,
         /// SRPT: the measure of a job's work that nodes compare.
         rank: EagleRank = EagleRank::JobLeftOracle,

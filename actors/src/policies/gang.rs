@@ -524,8 +524,8 @@ impl Machine for GangNode {
                     }
                 }
             }
-            // A restarted scheduler needs no action; no other message leaves the node; no timer is armed; the other
-            // inputs are for workers.
+            // `Up` needs no action. No other message leaves the node, so none returns. No timer is armed. The
+            // remaining inputs go to workers only.
             _ => {}
         }
     }

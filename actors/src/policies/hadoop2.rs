@@ -163,8 +163,8 @@ mod tests {
         assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NO_TASK);
     }
 
-    /// The copy is half done after 20 s of 40 s and would end at 100 s. A report from 9 s ago still counts, one from 10
-    /// s ago does not.
+    /// The copy is half done after 20 s of 40 s and would end at 100 s. A report from 9 s ago is recent enough, a
+    /// report from 10 s ago is not.
     #[test]
     fn a_copy_without_recent_reports_is_treated_as_making_no_progress() {
         let silent =

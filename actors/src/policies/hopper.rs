@@ -306,8 +306,8 @@ mod tests {
         nodes
     }
 
-    /// A job has a core for each task and nothing else to run. It loses its reservation with any offer, whether
-    /// refusable or not, so that it does not use up refusals.
+    /// A job has a core for each task and nothing else to run. Any offer, refusable or not, ends its reservation, so
+    /// that the job does not use up refusals.
     #[test]
     fn a_job_with_nothing_to_run_loses_its_reservation() {
         let mut bench = scheduler(1.0);

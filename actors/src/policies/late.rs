@@ -126,8 +126,8 @@ mod tests {
         Longest::new(&LatePolicy::default(), 4)
     }
 
-    /// Eight tasks of a job at 100 s. Four finished in 50 s, two run at the same rate, and one at a quarter of it. The
-    /// last has done more at a lower rate still, because it has run for long.
+    /// Eight tasks of a job at 100 s. Four finished in 50 s, two run at the same rate, and one at a quarter of it.
+    /// The last is even slower, but has done more because it has run for longer.
     fn table() -> Table {
         Table::new(8)
             .finished(4, 50)

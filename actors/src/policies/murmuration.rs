@@ -61,8 +61,8 @@ impl Policy for Murmuration {
         self.check_order()?;
         let numbered = self.repair > Span::ZERO || self.spread == MurmurationSpread::Epidemic;
         if numbered && self.copy == Copying::Naive {
-            return Err("copy: with `repair` or spread = \"epidemic\" updates are numbered and count once, which \"naive\" \
-                        does not; use copy = \"numbered\", or remove `repair` and `spread`"
+            return Err("copy: with `repair` or spread = \"epidemic\" each update is applied once, but \"naive\" applies \
+                        some twice; use copy = \"numbered\", or remove `repair` and `spread`"
                 .into());
         }
         if self.repair == Span::ZERO {

@@ -104,8 +104,8 @@ impl Policy for Pigeon {
         }
         if classes < 2 && self.reserved > 0.0 {
             remarks.push(
-                "all jobs are short, so reserved workers run what others do: write `reserved = 0`, or state the \
-                 workload's `cutoff`"
+                "all jobs are short, so reserved workers run the same tasks as others: write `reserved = 0`, or \
+                 state the workload's `cutoff`"
                     .to_owned(),
             );
         }

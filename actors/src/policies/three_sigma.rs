@@ -591,9 +591,9 @@ fn remaining(run: &Distribution, elapsed: f64, slot: f64, slots: u32) -> Vec<f64
     demand
 }
 
-/// The total run time of a job that has run for `elapsed` seconds, in cycles of `cycle` seconds: the rest of the
-/// distribution (equation 4.2). A job that has run longer than every value is expected to end at the next of a series
-/// of times (section 4.3.2).
+/// The total run time of a job that has run for `elapsed` seconds: the rest of the distribution (equation 4.2). A job
+/// that has run longer than every value is expected to end at the next of a series of times, whose first step is one
+/// `cycle`, in seconds (section 4.3.2).
 fn given(run: &Distribution, elapsed: f64, cycle: f64) -> Distribution {
     run.given(elapsed).unwrap_or_else(|| Distribution::point(extended(run.max(), elapsed, cycle)))
 }

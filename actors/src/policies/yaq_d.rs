@@ -457,8 +457,8 @@ mod tests {
         assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
-    /// A node to which nothing happens sends no heartbeats. Schedulers let its wait pass, but only up to the estimate
-    /// of the tasks that run there.
+    /// A node to which nothing happens sends no heartbeats. Schedulers reduce its wait as time passes, but only by
+    /// the estimate of the tasks that run there.
     #[test]
     fn schedulers_reduce_the_wait_of_a_silent_node_as_time_passes() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };

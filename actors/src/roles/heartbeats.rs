@@ -19,8 +19,8 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Heartbeats of node `index` of `nodes` nodes, whose heartbeats are spread over the period. An idle node is silent
-    /// once it has reported that it is idle.
+    /// Heartbeats of node `index`; the heartbeats of all `nodes` nodes are spread over the period. An idle node is
+    /// silent once it has reported that it is idle.
     pub fn new(every: Span, index: u32, nodes: u32) -> Self {
         let spread = u128::from(every.0) * u128::from(index) / u128::from(nodes);
         Self {

@@ -10,9 +10,10 @@ pub enum QueueOrder {
     /// First in, first out.
     #[default]
     Fifo,
-    /// The least rank first, but an entry is overtaken by at most `bypass` times its own estimate; an entry that would
-    /// exceed this limit for any entry ahead waits. (Shortest remaining time in the authors' simulators of Eagle, Yaq-d
-    /// and Murmuration, where `bypass` is 5.) An entry without a rank overtakes nothing, and is served at the head.
+    /// The least rank first. The entries that overtake an entry may have at most `bypass` times its estimate in all;
+    /// an entry that would exceed this limit for any entry ahead waits. (Shortest remaining time in the authors'
+    /// simulators of Eagle, Yaq-d and Murmuration, where `bypass` is 5.) An entry without a rank overtakes nothing,
+    /// and is served at the head.
     Least {
         /// Maximum sum of the estimates of entries that overtake an entry, as a multiple of the entry's own estimate.
         bypass: f64,

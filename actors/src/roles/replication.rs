@@ -1,10 +1,10 @@
 //! Replication: groups of tasks that run on groups of servers, every task on several of them.
 //!
-//! A job's tasks are divided into groups of v. Each group goes to v distinct servers, and every server of a group holds
-//! all of its tasks, or as many as configured. Policies differ in the order on each server and in the events at which
-//! copies are dropped. A group's servers are random nodes, the nodes with the shortest queues among several asked, or
-//! the first nodes with a free core. In the last case more nodes than the group has rows get a reservation, and the
-//! first nodes that claim get the rows in turn.
+//! A job's tasks are divided into groups of v. Each group goes to v distinct servers, and every server of a group
+//! holds all of its tasks, or as many as configured. Policies differ in the order on each server and in the events at
+//! which copies are dropped. A group's servers are random nodes, the nodes with the shortest queues among several
+//! that are asked, or the first nodes with a free core. In the last case more nodes get a reservation than the group
+//! has rows, and the first nodes that claim get the rows in turn.
 
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Layout;

@@ -63,7 +63,7 @@ fn a_program_that_fails_ends_its_run_and_no_other() {
     script(here, "children", &format!("sleep 1000 & echo $! > child; {HELLO}; read -r line; exit 4"));
     for (command, more, words) in [
         ("[\"./ends\"]", "", "it ended (exit status: 3) | it complained: told"),
-        ("[\"./other\"]", "", "it speaks protocol 9, and this volary speaks 1"),
+        ("[\"./other\"]", "", "it uses protocol 9, and this volary uses 1: update one"),
         ("[\"./actor\"]", "", "it decides at level \"actor\", and the experiment has level \"central\""),
         ("[\"./half\"]", "", "it ended (exit status: 0) instead of answering"),
         ("[\"./twice\"]", "", "it wrote more than one line"),
@@ -206,7 +206,7 @@ const MISDEEDS: [(&str, &str); 15] = [
     ("hangs", "it did not answer within 300ms"),
     ("closes", "it closed its output"),
     ("no-such-node", "there is no node 99"),
-    ("no-such-job", "there is no task 0 of a job 9999"),
+    ("no-such-job", "there is no task 0 of job 9999"),
     ("nothing", ""),
     ("stays", ""),
 ];

@@ -50,7 +50,7 @@ pub(super) fn duration(key: &str, value: f64) -> Result<Span, String> {
 /// A task by the numbers that a program gives.
 pub(super) fn task_named(job: u32, task: u32, catalog: &dyn Catalog) -> Result<TaskId, String> {
     if job >= catalog.jobs() || task >= catalog.tasks(JobId(job)) {
-        return Err(format!("there is no task {task} of a job {job}"));
+        return Err(format!("there is no task {task} of job {job}"));
     }
     Ok(JobId(job).task(task))
 }

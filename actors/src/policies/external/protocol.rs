@@ -79,7 +79,7 @@ impl HelloAnswer {
             serde_json::from_str(line)
                 .map_err(|error| format!("its first line must be a greeting such as {form}: {error}"))?;
         if protocol != PROTOCOL {
-            return Err(format!("it speaks protocol {protocol}, and this volary speaks {PROTOCOL}"));
+            return Err(format!("it uses protocol {protocol}, and this volary uses {PROTOCOL}: update one"));
         }
         if level != external.level {
             let (its, ours) = (json!(level), json!(external.level));

@@ -28,8 +28,8 @@ parameters! {
         /// master of its own group. It has a core for each master that lists it at first, and utilization counts
         /// these cores. Nodes must have one core.
         phantom_reserved: bool = false,
-        /// A second master for each group, which takes over when the first crashes (section 6.1). Faults name masters
-        /// in the form `"master:3"`; the standby of master i has number groups + i.
+        /// Whether each group has a second master, which takes over when the first crashes (section 6.1). Faults name
+        /// masters in the form `"master:3"`; the standby of master i has number groups + i.
         standby: bool = false,
         /// Period at which a master sends its standby the changes of its queues.
         push: Span = Span::from_millis(100) => period,

@@ -108,8 +108,8 @@ impl Master {
             Group::Status { life, count, core, running } => {
                 self.reported(core, Turn { life, count }, Some(running), fx);
             }
-            // The delivery of a watch shows its sender that this node is up. The previous master sent a change of the
-            // queues before the hand-over.
+            // The delivery of a watch shows its sender that this node is up. A mirror is a change of the queues that
+            // the previous master sent before the hand-over.
             Group::Watch | Group::Mirror { .. } => {}
             _ => fx.unexpected(&msg.into()),
         }

@@ -5,8 +5,8 @@
 //! priority workers are the reserved ones, which serve short tasks only.
 //!
 //! The paper leaves open which tasks a master gets, which of W tasks is the long one, and which idle worker gets a
-//! task; the functions here say what they do. One rule differs: while no unreserved worker of a group is up, its
-//! reserved workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
+//! task; the comments of the functions state our choices. One rule differs: while no unreserved worker of a group is
+//! up, its reserved workers serve both queues (`Workers::is_reserved`), since long tasks would wait for ever.
 
 use std::collections::VecDeque;
 

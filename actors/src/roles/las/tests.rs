@@ -255,8 +255,8 @@ fn newcomers_of_one_message_take_a_core_each() {
     }
 }
 
-/// A pause held back the end of a copy. The end reaches the node after its order to suspend the copy, which the worker
-/// ignores. The copy has ended, and the newcomer gets the core.
+/// A pause delays the end of a copy. The report of the end reaches the node after it has ordered the copy to be
+/// suspended, and the worker ignores this order. The copy has ended, and the newcomer gets the core.
 #[test]
 fn an_end_in_flight_voids_a_suspension() {
     let layout = Layout::new(1, 0, [1]);
@@ -284,9 +284,9 @@ fn resumes(bench: &Bench, job: u32) -> Option<u64> {
     bench.log.iter().find(|(_, what, of)| (*what, *of) == ("resume", job)).map(|(at, ..)| *at)
 }
 
-/// The first copy has attained 10 s when two newcomers arrive, which take turns. Passed over at 12, 14 and 16 s, it
-/// runs at the next end of a quantum for two quanta, in which a third newcomer waits. Without the guard it runs when
-/// the two newcomers have attained as much.
+/// The first copy has attained 10 s when two newcomers arrive and take turns. The first copy is passed over at 12, 14
+/// and 16 s. At the next end of a quantum it runs for two quanta, in which a third newcomer waits. Without the guard
+/// it runs when the two newcomers have attained as much.
 #[test]
 fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
     for (guard, runs, third) in [(LasGuard::Promote, 18, 23), (LasGuard::None, 32, 20)] {

@@ -103,11 +103,11 @@ impl UsageTable {
         self.used[core] = CurrentUse::NONE;
     }
 
-    /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs go first.
-    /// Then the copy that uses most above its request goes first, then the copy that uses most (Park's thesis, section
-    /// 5.4.1), then the newest copy, which has done the least work. Copies of tasks that were launched very often go
-    /// last, the newest first. Without this rule copies whose use grows would evict each other for ever; with it the
-    /// oldest copy ends.
+    /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs are first,
+    /// then the copies that use most above their request, then the copies that use most (Park's thesis, section
+    /// 5.4.1), then the newest ones, which have done the least work. Copies of tasks that were launched very often
+    /// are last, the newest first. Without this rule copies with growing use would evict each other for ever; with it
+    /// the oldest copy ends.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,

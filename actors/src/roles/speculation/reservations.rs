@@ -421,8 +421,8 @@ mod tests {
         }
     }
 
-    /// The request of a copy that is wanted late is repeated as soon as the request of the job's first copy. No request
-    /// waits longer than five minutes.
+    /// The request of a copy that is wanted late is first repeated after the same time as the request of the job's
+    /// first copy. No request waits longer than five minutes.
     #[test]
     fn requests_of_late_copies_are_repeated_as_soon_as_early_requests() {
         let mut bench = bench(Later);

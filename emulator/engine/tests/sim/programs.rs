@@ -313,7 +313,7 @@ fn a_misbehaving_program_ends_its_run_with_an_error_that_quotes_request_and_answ
         ("nonsense", "its answer must be an object"),
         (r#"{"do":[{"do":"sing"}]}"#, "unknown variant `sing`"),
         (r#"{"do":[],"too":1}"#, "unknown field `too`"),
-        (r#"{"do":[{"do":"launch","job":9999,"task":0,"node":0}]}"#, "there is no task 0 of a job 9999"),
+        (r#"{"do":[{"do":"launch","job":9999,"task":0,"node":0}]}"#, "there is no task 0 of job 9999"),
         (r#"{"do":[{"do":"launch","job":0,"task":0,"node":99}]}"#, "there is no node 99: the last one is 11"),
         (r#"{"do":[{"do":"launch","job":79,"task":0,"node":0}]}"#, "has finished or never arrived"),
         (r#"{"do":[{"do":"gang","job":0,"nodes":[1]}]}"#, "job 0 has 4 tasks, and its gang has 1 nodes"),
