@@ -16,7 +16,7 @@ pub struct ProgramSpec<'a> {
     pub command: &'a [String],
     /// The name under which agents on other machines know the program.
     pub name: &'a str,
-    /// Real time after which a program that does not answer has failed.
+    /// Real time after which a program that has not answered is treated as failed.
     pub patience: Span,
     /// Whether a run is repeated to check that runs of one seed are equal.
     pub verify: bool,

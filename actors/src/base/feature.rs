@@ -1,4 +1,4 @@
-//! Features of jobs: properties that a scheduler knows when a job is submitted, apart from its shape.
+//! Features of jobs: properties that a scheduler knows when a job is submitted, apart from the shape of the job.
 
 use std::fmt;
 use std::str::FromStr;

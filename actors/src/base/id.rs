@@ -41,7 +41,7 @@ pub struct CopyId {
 /// crashes.
 pub const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
-/// Whether two attempts of a task are of one submission of its job.
+/// Whether two attempts of a task belong to the same submission of its job.
 pub const fn is_same_submission(a: u32, b: u32) -> bool {
     a / ATTEMPTS_PER_ROUND == b / ATTEMPTS_PER_ROUND
 }

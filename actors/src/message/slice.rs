@@ -87,7 +87,7 @@ impl Preemption {
 pub struct SuspendableCopy {
     /// The copy.
     pub copy: CopyId,
-    /// Number of orders so far; the copy is suspended while it is odd.
+    /// Number of orders so far; the copy is suspended while this number is odd.
     turn: u32,
 }
 

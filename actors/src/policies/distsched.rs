@@ -353,7 +353,7 @@ fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option
 #[derive(Clone, Copy, Default)]
 struct NodeDemand {
     throttled: bool,
-    /// Whether one of the tasks belongs to an SLO job that still has a utility by its deadline.
+    /// Whether one of the tasks belongs to an SLO job whose utility has not fallen to zero yet.
     urgent: bool,
     /// CPU demand of the tasks, cores.
     demand: f64,

@@ -59,7 +59,7 @@ parameters! {
         /// Whether nodes can suspend and resume tasks. The program cannot decide for such nodes, and shared nodes
         /// cannot suspend tasks.
         suspend: bool = false,
-        /// Real time after which a program that does not answer has failed.
+        /// Real time after which a program that has not answered is treated as failed.
         patience: Span = Span::from_secs(60) => period,
         /// Whether the first run, if it is short, is repeated in virtual time to check that runs of one seed are
         /// equal.

@@ -187,7 +187,7 @@ mod tests {
         assert!((1740..1860).contains(&large), "{large} of 2000");
     }
 
-    /// The refusal names a job without a reservation on the node, which is smaller than the job with a reservation.
+    /// The refusal names a job that has no reservation on the node and is smaller than the job that has one.
     #[test]
     fn the_job_that_a_refusal_names_is_offered_the_core_next() {
         let (mut node, scheduler) = node(&Hopper::default(), &[2000, 7000]);

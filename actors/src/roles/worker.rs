@@ -1,4 +1,4 @@
-//! A worker: one core, which runs at most one copy and reports its end to the node manager.
+//! A worker: one core, which runs at most one copy and reports the end of the copy to the node manager.
 
 use crate::base::{ActorId, CopyId, Span};
 use crate::machine::{Effect, Effects, Input, Machine, Note};

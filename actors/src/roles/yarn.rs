@@ -113,7 +113,7 @@ impl ContainerRule {
         }
     }
 
-    /// Removes copies from the heads of the queues that no longer wait.
+    /// Removes, from the heads of the queues, the copies that no longer wait.
     fn skip_done(&mut self, tasks: &mut OpenTasks) {
         for queue in self.queues.iter_mut() {
             while queue.waiting.next().is_some_and(|copy| !tasks.waits(copy)) {

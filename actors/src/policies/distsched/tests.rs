@@ -152,7 +152,7 @@ fn cycle(bench: &mut Harness) -> Vec<Effect> {
     bench.step(Input::Fire(Timer::Tick(0)))
 }
 
-/// The copies that were launched, with the numbers of their nodes, which are ids less a client's and a scheduler's.
+/// The copies that were launched, with the numbers of their nodes (ids minus 2, for one client and one scheduler).
 fn launched(effects: &[Effect]) -> Vec<(CopyId, u32)> {
     let launch = |(to, msg): (ActorId, Message)| match msg {
         Message::Launch(Launch::Row(row)) => Some((row.copy(0), to.0 - 2)),

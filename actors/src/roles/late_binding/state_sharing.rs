@@ -25,7 +25,7 @@ pub struct StateSharing {
 }
 
 impl StateSharing {
-    /// Starts with an empty bitmap. `watched` says whether the age of the bitmap is recorded.
+    /// A view with an empty bitmap. `watched` says whether the age of the bitmap is recorded.
     pub fn new(rounds: u16, partitions: Partitions, watched: bool) -> Self {
         Self { rounds, partitions, bits: NodeBitmap::default(), watched, sample: Vec::new() }
     }
@@ -35,7 +35,7 @@ impl StateSharing {
         Share::Probe { job, count, round: 0, last: repair, repair, known: self.known() }
     }
 
-    /// The age of the bitmap, which requests state so that the node answers with newer blocks only.
+    /// Timestamp of the newest block. Requests state it, so that the node answers with newer blocks only.
     fn known(&self) -> Stamp {
         self.bits.newest().into()
     }

@@ -290,7 +290,7 @@ pub(crate) mod fixture {
             Self { now: at(0), tasks, attempts, took, stopped, cluster }
         }
 
-        /// Sets the time of the check, which is also that of the last reports of attempts added later.
+        /// Sets the time of the check, which is also the time of the last reports of attempts added later.
         pub(crate) fn at(mut self, seconds: u64) -> Self {
             self.now = at(seconds);
             self

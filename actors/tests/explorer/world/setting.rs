@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     pub(crate) jobs: u32,
     /// Number of tasks of each job, apart from the last.
     pub(crate) tasks: u32,
-    /// The stages of each chain of jobs; their number divides that of the jobs.
+    /// The stages of each chain of jobs; their number divides the number of jobs.
     pub(crate) stages: StageGraph,
     /// Whether every second job has a deadline, which it can meet if it starts early.
     pub(crate) deadlines: bool,

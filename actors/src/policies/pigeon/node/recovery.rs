@@ -16,7 +16,7 @@ impl PigeonNode {
     pub(super) fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match (&mut self.hosted, self.masters.current()) {
             (Some(master), _) => master.step(Input::Deliver { from, msg: msg.into() }, fx),
-            // A master does not send these messages: this master has lost its state in a crash.
+            // A master does not send these messages, so this master has lost its state in a crash.
             (None, Some(master)) if master == from => self.lose(from, fx),
             // Another actor is the master now.
             (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
