@@ -391,7 +391,7 @@ policy.push.fan_out=5 | no member has 5 neighbours | write 4 or less
 policy.push.period=0s | period: must be 1us or longer
 policy=[{sparrow={}}] | schedules jobs | write push, pull, push-pull or flood
 policy=[{swim={}}] | spread no updates | leave out workload.gossip.updates
-workload.gossip={duration="9s"} | no updates arise | write workload.gossip.updates
+workload.gossip={duration="9s"} | members have no updates to spread | write workload.gossip.updates
 workload={yahoo-like={}} | gossips and runs no jobs | [workload.gossip]
 cluster.cores=2 | about jobs | leave the key out
 cluster.schedulers=2 | its source
