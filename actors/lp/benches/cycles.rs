@@ -1,9 +1,9 @@
-//! Benchmark of solves (`VOLARY_LP=FOLDER cargo bench -p volary-lp`): the least CPU time of three runs, in
+//! Benchmark of the solver (`VOLARY_LP=FOLDER cargo bench -p volary-lp`): the least CPU time of three runs, in
 //! milliseconds.
 //!
 //! `FOLDER` holds the instances that the ignored tests read. The benchmark solves each of them to the optimum from the
 //! empty plan. Then it solves the instances of the sequence to the default gap, each from the basis of its predecessor.
-//! Without `VOLARY_LP` it solves the committed instances.
+//! Without `VOLARY_LP` it solves the instances that are checked in.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -60,7 +60,7 @@ fn warm(instances: &[Instance]) {
         pivots.push(f64::from(relaxed.pivots));
         basis = relaxed.basis;
     }
-    eprintln!("warm, but for the first of {}:", instances.len());
+    eprintln!("warm starts ({} instances, without the first):", instances.len());
     eprintln!("  solved in ms: {}", summary(&solves[1..]));
     eprintln!("  rounded in ms: {}", summary(&rounds[1..]));
     eprintln!("  rounded to %: {}", summary(&gaps[1..]));

@@ -1,15 +1,16 @@
 //! Columns of the linear program, compiled from the jobs of a problem: pending jobs with their options, and running
-//! jobs that can be preempted. The module also has bases by the names of their variables, to start the next problem
-//! from, and the bounds that duals prove.
+//! jobs that can be preempted. The module also has bases, whose variables have names so that the next problem can start
+//! from them, and upper bounds that duals prove.
 //!
-//! A column's entries lie in [`Segment`]s of consecutive rows. The column of an option on a set has one segment; that
-//! of a running job has a segment for each set. Columns that differ in set or start share their values. Columns of
-//! consecutive starts on one set form a [`Strip`]: its products with a vector are a correlation, computed together.
+//! A column's entries lie in [`Segment`]s of consecutive rows. The column of an option on a set has one segment; the
+//! column of a running job has a segment for each set. Columns that differ in set or start share their values. Columns
+//! of consecutive starts on one set form a [`Strip`]: its products with a vector are a correlation, and are computed
+//! together.
 //!
-//! A [`Certificate`] is an upper bound. For every y ≥ 0, Σ y b + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)) is at least
-//! the optimum: each feasible x has c·x ≤ c·x + y·(b − A x) = y·b + Σ_g Σ_{j ∈ g} (c_j − y·a_j) x_j, and the x_j of
-//! a group are not negative and add up to at most one. So the bound holds however the duals came about, and
-//! wherever a run stopped.
+//! A [`Certificate`] is an upper bound. For every y ≥ 0, Σ y b + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)) is at least the
+//! optimum: each feasible x has c·x ≤ c·x + y·(b − A x) = y·b + Σ_g Σ_{j ∈ g} (c_j − y·a_j) x_j, and the x_j of a group
+//! are not negative and add up to at most one. So any nonnegative duals give a bound, even those of a solve that
+//! stopped early.
 
 use std::ops::Range;
 
@@ -58,17 +59,17 @@ pub(crate) struct Columns {
     group: Vec<u32>,
     /// Option of each column of a pending job.
     option: Vec<u32>,
-    /// Index of each column's first segment, and the number of segments.
+    /// Index of each column's first segment; the last entry is the number of segments.
     first_segment: Vec<u32>,
     segments: Vec<Segment>,
     values: Vec<f64>,
     strips: Vec<Strip>,
-    /// Index of each group's first strip, and the number of strips.
+    /// Index of each group's first strip; the last entry is the number of strips.
     first_strip: Vec<u32>,
-    /// Index of each group's first column, and the number of columns.
+    /// Index of each group's first column; the last entry is the number of columns.
     first_column: Vec<u32>,
     options: Vec<Choosable>,
-    /// Index of each job's first option, and the number of options.
+    /// Index of each job's first option; the last entry is the number of options.
     first_option: Vec<u32>,
     /// Names of the groups with their indices, sorted by name.
     names: Vec<(u64, u32)>,
@@ -354,7 +355,7 @@ pub struct Job {
     pub blocks: Vec<Block>,
 }
 
-/// The options of a job that differ in their start alone, such as all options on its preferred nodes.
+/// The options of a job that differ only in their start, such as all options on its preferred nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
     /// Name of the block within its job, the same from problem to problem.
@@ -429,7 +430,7 @@ pub enum Variable {
 /// demands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Basis {
-    /// The key column of each group whose key is not its slack.
+    /// Key columns of the groups; groups whose key is their slack are left out.
     pub(crate) keys: Vec<Variable>,
     /// The columns of the working basis.
     pub(crate) working: Vec<Variable>,
@@ -455,7 +456,7 @@ impl<'a> Certificate<'a> {
         Self { columns, capacity, bound, duals, offered, profits }
     }
 
-    /// The bound that given duals prove, where negative duals count as zero. The certificate keeps the best bound.
+    /// Computes the bound that duals prove, with negative duals set to zero. The certificate keeps the best bound.
     pub(crate) fn offer(&mut self, duals: &[f64]) -> f64 {
         for (offered, dual) in self.offered.iter_mut().zip(duals) {
             *offered = dual.max(0.0);

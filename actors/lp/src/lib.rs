@@ -1,14 +1,14 @@
-//! A solver for plans of jobs over slots of time and sets of nodes: linear relaxation and rounding. It is pure: no
-//! clock, no randomness from outside, no I/O, and only + − × ÷ on `f64`, so it answers with the same bits everywhere.
-//! It has no dependencies.
+//! A solver for plans of jobs over slots of time and sets of nodes: linear relaxation and rounding. It is pure (no
+//! clock, no I/O, no randomness from outside) and uses only + − × ÷ on `f64`, so its results have the same bits on
+//! every machine. It has no dependencies.
 //!
 //! # The problem
 //!
-//! This is the scheduling problem of 3Sigma (Park et al., EuroSys 2018; Park's thesis, section 4.3.3). Each pending
-//! job j with k_j tasks has options o: a block (the nodes that it may use, which determine how long it takes) and a
-//! slot s to start in, worth U_o. An option's tasks may be split over the sets p of its block; x_{o,p} is the share
-//! on set p. A task that has run for i slots holds rc_o(i) nodes in expectation. Each running job r can be preempted,
-//! by a share y_r, at the price P_r, which gives back its k_{r,p} rc_r(t) nodes:
+//! This is the scheduling problem of 3Sigma (Park et al., EuroSys 2018; Park's thesis, section 4.3.3). Each pending job
+//! j with k_j tasks has options o: a block (the nodes that it may use, which determine how long it takes) and a slot s
+//! to start in, worth U_o. An option's tasks may be split over the sets p of its block; x_{o,p} is the share on set p.
+//! A task that has run for i slots holds rc_o(i) nodes in expectation. Preempting a share y_r of a running job r costs
+//! P_r y_r, and frees k_{r,p} rc_r(t) y_r nodes of each set p:
 //!
 //! ```text
 //! maximize    Σ_o U_o Σ_p x_{o,p} − Σ_r P_r y_r
@@ -24,14 +24,14 @@
 //! # The method
 //!
 //! *Generalised upper bounding* (Dantzig and Van Slyke 1967). There are hundreds of group rows and few capacity rows,
-//! and a group row is almost an upper bound, so group rows are kept implicit. Every basis has at least one variable
-//! of each group (its columns and the slack of its row). One is the group's *key*, whose value follows from the group
-//! row: one less the values of the others. Substituting the keys leaves a *working basis* of one column for each
-//! capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows. Each
-//! pivot updates its dense inverse, and every hundredth pivot computes it from the columns. When a key is to leave
-//! and its group has other basic variables, one of those becomes the key first, which changes one row of the
-//! inverse to minus the sum of the group's rows. When it has none, the entering variable is of that group and
-//! becomes the key, and the working basis stays as it is.
+//! and a group row is almost an upper bound, so group rows are kept implicit. Every basis has at least one variable of
+//! each group (its columns and the slack of its row). One of them is the group's *key*. The group row determines the
+//! value of the key: one minus the values of the others. Substituting the keys leaves a *working basis* of one column
+//! for each capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows.
+//! Each pivot updates the dense inverse of the working basis; every hundredth pivot computes it from the columns. If a
+//! key is to leave and its group has other basic variables, one of those becomes the key first, which changes one row
+//! of the inverse to minus the sum of the group's rows. If the group has none, the entering variable belongs to it and
+//! becomes the key, and the working basis does not change.
 //!
 //! *Pricing.* Groups are priced in turn; the column of largest reduced cost of each becomes a candidate, and
 //! candidates serve for several pivots. *Ratio test.* Two passes (Harris 1973), the second of which takes the largest
@@ -63,8 +63,8 @@
 //! q: d_q > 0, but v_q = −w_q < 0, since q leaves. It is not s: s < q gives d_s ≤ 0 and v_s = 1. So j < q is basic in
 //! B', d_j < 0 (it is not positive, as j < q) and v_j < 0, hence w_j > 0 with j at zero: j attained the smallest
 //! ratio and, being lower than q, would have left in its place. So each stretch of pivots without a positive step is
-//! finite, and there are finitely many bases. The group rows make no difference: keys and working basis together are
-//! a basis of the whole program, and exchanging a key changes how it is stored and not which it is.
+//! finite, and there are finitely many bases. The group rows make no difference: keys and working basis together are a
+//! basis of the whole program, and exchanging a key changes how the basis is stored, not which basis it is.
 //!
 //! In floating point the limit on pivots in [`Work`] ends the method even if rounding errors break this argument.
 //!

@@ -1,8 +1,7 @@
 //! Rounding of a relaxed solution to a plan: greedy drafts, improved by ruin and recreate.
 //!
-//! Preferences among options come from the shares and duals of a relaxed solution. The search draws the same
-//! pseudo-random numbers in every call: the crate has no dependencies and a plan is a function of its problem, so
-//! the numbers come from neither a caller nor the addressed draws of `volary-actors`.
+//! Preferences among options come from the shares and duals of a relaxed solution. The search has its own generator,
+//! seeded with the number of jobs, so that a plan is a function of its problem and the crate needs no dependency.
 
 use crate::problem::{Choice, Plan, Problem};
 use crate::simplex::{Relaxed, Work};
@@ -16,18 +15,18 @@ const TRIED: usize = 5;
 /// Number of options of a job that a recreation tries.
 const OPTIONS: usize = 24;
 
-/// Upper limit (exclusive) of the preferred options that every fourth job passes over, to try others.
+/// Upper limit (exclusive) of the number of preferred options that one in four jobs of a recreation skips.
 const PASSED: usize = 6;
 
 /// Rounds a relaxed solution to a plan.
 ///
 /// Jobs are taken in several orders. Each job gets its first option that fits: options with shares come first, then
-/// options by utility less the price of their nodes. Its tasks are split over sets as its shares are. `work.ruins`
-/// attempts of ruin and recreate (Schrimpf et al. 2000) improve the best of these drafts. An attempt drops a few jobs;
-/// it plans these and some unplanned jobs again in a random order, every fourth by a later option than its first. A
-/// result that is not worse is kept. The search ends early once the value is within `work.gap` of `relaxed.bound`. No
-/// job of the plan starts later than it could at a gain, so jobs are not put off again and again while nodes are idle.
-/// The same arguments give the same plan.
+/// options by utility less the price of their nodes. Its tasks are split over sets in proportion to its shares.
+/// `work.ruins` attempts of ruin and recreate (Schrimpf et al. 2000) improve the best of these drafts. An attempt drops
+/// a few jobs, and then plans these and some unplanned jobs again in a random order; one job in four skips its best
+/// options. A result that is not worse is kept. The search ends early once the value is within `work.gap` of
+/// `relaxed.bound`. No job of the plan starts later than it could at a gain, so jobs are not put off again and again
+/// while nodes are idle. The same arguments give the same plan.
 pub fn round(problem: &Problem, relaxed: &Relaxed, work: Work) -> Plan {
     let preferences = Preferences::new(problem, relaxed);
     let best = greedy(problem, &preferences);
@@ -98,7 +97,7 @@ fn improve_each(draft: &mut Draft<'_>, problem: &Problem, preferences: &Preferen
     }
 }
 
-/// A search for better plans.
+/// The state of ruin and recreate: the best plan so far, and a trial that may replace it.
 struct Search<'p, 'a> {
     preferences: &'a Preferences<'a>,
     random: SplitMix,
@@ -183,7 +182,7 @@ struct Draft<'a> {
     tasks: Vec<u32>,
     preempted: Vec<bool>,
     value: f64,
-    /// Number of a job's tasks that fit on each set, and (in `split`) a division of its tasks.
+    /// Number of a job's tasks that fit on each set (`limits`), and number placed on each set (`split`).
     limits: Vec<u32>,
     split: Vec<u32>,
 }
@@ -446,7 +445,7 @@ struct Preferences<'a> {
     /// Options by job, each job's best first: options with shares by their shares, then the others by utility less
     /// rent.
     options: Vec<u32>,
-    /// Index of each job's first option, and the number of options.
+    /// Index of each job's first option; the last entry is the number of options.
     first: Vec<u32>,
     /// Share of each job that the relaxed solution plans.
     shares: Vec<f64>,

@@ -1,9 +1,8 @@
 //! The linear relaxation, in which jobs can be planned in shares. The primal simplex method with generalised upper
 //! bounding solves it and keeps group rows implicit.
 //!
-//! A run pivots from a given basis until the optimum, a certified gap, or a limit, and begins again from the slack
-//! basis where that fails. Pricing decides which nonbasic variable enters, the ratio test which basic variable
-//! leaves.
+//! A run pivots from a given basis until the optimum, a certified gap, or a limit. If it fails, it begins again from
+//! the slack basis. Pricing decides which nonbasic variable enters, and the ratio test which basic variable leaves.
 
 mod state;
 
@@ -117,7 +116,7 @@ pub(crate) struct Vertex {
     pub(crate) pivots: u32,
 }
 
-/// Capacities, each perturbed by its index, which makes ties in the ratio test rare.
+/// Capacities, each increased by an amount that depends on its index, which makes ties in the ratio test rare.
 fn perturbed(capacity: &[f64]) -> Vec<f64> {
     let share = |row: usize| f64::from((row as u32).wrapping_mul(0x9e37_79b9)) / 4_294_967_296.0;
     capacity.iter().enumerate().map(|(row, nodes)| nodes + PERTURBATION * (1.0 + share(row))).collect()
@@ -431,7 +430,7 @@ impl Prices {
         self.cost(state, variable) - state.dot(variable, &self.duals) - dual
     }
 
-    /// The best candidate; `None` if a scan promises a better one.
+    /// The best candidate; `None` if a new scan is likely to find a better one.
     fn best_candidate(&mut self, state: &State<'_>) -> Option<Entering> {
         let best = self.best(state)?;
         (best.reduced >= WORTHWHILE * self.largest).then_some(best)
@@ -517,7 +516,7 @@ fn limit(value: f64, fall: f64, slack: f64) -> Option<f64> {
     }
 }
 
-/// Values and rates of all basic variables: first the variables at positions, then the keys.
+/// Values and rates of all basic variables: first the variables at positions of the working basis, then the keys.
 fn basics<'a>(state: &'a State<'_>) -> impl Iterator<Item = (Leaving, f64, f64)> + 'a {
     let working = state.values.iter().zip(&state.falls).enumerate();
     let keys = state.key_values.iter().zip(&state.key_falls).enumerate();

@@ -108,10 +108,10 @@ fn microlp_finds_the_same_optimum() {
         check_optimum(&problem, &relaxed, oracle(&problem), &format!("case {case}"));
         tight += u32::from(relaxed.duals.iter().any(|dual| *dual > 1e-6));
     }
-    assert!(tight > 100, "only {tight} instances have a capacity that matters");
+    assert!(tight > 100, "only {tight} instances have a binding capacity");
 }
 
-/// The problem of the next cycle: a few jobs leave, come and change, and so do capacities.
+/// The problem of the next cycle: a few jobs leave, arrive or change, and capacities change.
 fn next(problem: &Problem, numbers: &mut Random, name: u64) -> Problem {
     let (slots, sets) = (problem.slots(), problem.sets());
     let mut jobs: Vec<Job> = problem.jobs().iter().filter(|_| numbers.below(10) > 0).cloned().collect();
@@ -217,7 +217,7 @@ fn equal_arguments_give_equal_bits() {
     }
 }
 
-/// FNV-1a hash of the bits of all answers to the committed instances. It is the same on all machines and at all
+/// FNV-1a hash of the bits of all answers to the checked-in instances. It is the same on all machines and at all
 /// optimization levels. A change of the method or its parameters changes it.
 const BITS: u64 = 0x93d9_ab14_ca52_60cb;
 
@@ -291,7 +291,7 @@ fn check_instances(instances: &[Instance]) -> Vec<f64> {
 }
 
 #[test]
-fn committed_instances_reach_the_optimum_of_highs() {
+fn checked_in_instances_reach_the_optimum_of_highs() {
     let gaps = check_instances(&read(include_str!("data/instances.txt")));
     assert_eq!(gaps.len(), 15);
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

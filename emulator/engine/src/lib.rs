@@ -15,7 +15,7 @@
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
-//! | [`replay`] | logged inputs stepped again |
+//! | [`replay`] | logged inputs processed again |
 //! | [`world::finalize`] | the result of a run, from its totals and counters |
 //! | [`fingerprint`] | hashes that identify files, message kinds and cells |
 

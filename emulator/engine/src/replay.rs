@@ -105,8 +105,8 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
         Ok(())
     }
 
-    /// The `count` logged effects of the step that is the next entry; `None` if the log ends within them. Afterwards
-    /// the last of them is the next entry.
+    /// Reads the `count` logged effects of a step, which is the next entry; `None` if the log ends within them.
+    /// Afterwards the last effect is the next entry.
     fn effects(&mut self, count: u32) -> Result<Option<Vec<Effect>>, EngineError> {
         let mut effects = Vec::new();
         for _ in 0..count {

@@ -251,7 +251,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Duals of the capacity rows for the costs of the variables at the positions less those of their keys.
+    /// Duals of the capacity rows. A position costs as much as its variable minus the key of the variable's group.
     pub(super) fn duals(&self, cost: impl Fn(usize) -> f64, duals: &mut [f64]) {
         duals.fill(0.0);
         for position in 0..self.working.len() {

@@ -201,8 +201,8 @@ pub struct BurstTrace {
     /// The time of the trace at which the run starts; bursts that have ended by then are left out. Default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
-    /// Whether the trace starts again after the last row of any unit; otherwise all units are healthy from then on. A
-    /// later row with a slowdown of 1 postpones the restart.
+    /// Whether the trace starts again after the end of its latest row, over all units; otherwise all units are healthy
+    /// from then on. A later row with a slowdown of 1 postpones the restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
     /// Whether the trace's units are reused for all units of the cluster: unit i of the cluster follows unit i mod n of
@@ -229,7 +229,7 @@ pub struct TraceRow {
 }
 
 impl Interference {
-    /// Shortest interference, or its mean length where lengths are drawn; `None` for a trace.
+    /// Length of a slot, or mean length of a burst of `renewal`; `None` for a trace.
     pub fn slot(&self) -> Option<Span> {
         let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
         let markov = self.markov.as_ref().map(|process| process.slot);

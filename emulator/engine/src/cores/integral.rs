@@ -12,7 +12,7 @@ const FRACTION: u32 = 48;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rate(u64);
 
-/// The rates of a core: its speed when healthy, as a number and as a rate.
+/// Speed of a healthy core, as a number and as a rate, with the sensitivity of the core's copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoreRate {
     speed: f64,

@@ -265,12 +265,13 @@ pub(super) struct Bursts {
     /// The time after which the bursts begin again, at or after the end of every row; `None` for bursts without
     /// repetition.
     pub(super) period: Option<Span>,
-    /// Number of units that the units of the cluster take in turn; `None` if each has its own number.
+    /// Number of units of the trace, which the units of the cluster use in turn. `None` if each unit of the cluster
+    /// follows the unit of the same number.
     pub(super) spread: Option<u32>,
 }
 
 impl Bursts {
-    /// Mean time that a unit takes for a gap and a burst, s; infinite for bursts without repetition, which are few.
+    /// Mean time from one burst to the next, s, of the unit with most bursts; infinite without repetition.
     pub(super) fn stretch_s(&self) -> f64 {
         let units = self.rows.chunk_by(|a, b| a.unit == b.unit);
         let most = units.map(<[TraceRow]>::len).max().unwrap_or(0);
@@ -282,8 +283,8 @@ impl Bursts {
         self.rows.iter().map(|row| row.slowdown).fold(1.0, f64::max)
     }
 
-    /// The unit of the trace that a unit of the cluster follows, and its offset into the trace, ns. Units of the first
-    /// turn have no offset. Units of each later turn share a random one.
+    /// The unit of the trace that a unit of the cluster follows, and its offset into the trace, ns. The units of the
+    /// trace are used in turns. Units of the first turn have no offset; units of each later turn share a random offset.
     fn taken(&self, id: u32, base: Address) -> (u32, u64) {
         let Some(units) = self.spread else { return (id, 0) };
         let (turn, period) = (id / units, self.period.unwrap_or(Span::ZERO));
@@ -412,7 +413,7 @@ impl Interference {
     }
 }
 
-/// Address of the draw for a unit as a whole; slots and bursts are numbered from zero.
+/// Address of the draw for a unit as a whole. It differs from the numbers of slots and bursts, which count from zero.
 const WHOLE_UNIT: u64 = u64::MAX;
 
 /// A profile under a seed: the interference of a run.

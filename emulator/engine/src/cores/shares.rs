@@ -3,8 +3,8 @@
 //! A copy on a shared node passes through segments. Each segment has a duration, the CPU that the copy would use (its
 //! *demand*) and memory. The node's CPU is divided in proportion to requests. CPU that a copy does not need goes to the
 //! other copies in proportion to their requests, until no copy needs more or no CPU is left (Park's thesis, section
-//! 5.4.1). A copy that is given part of its demand does proportionally less work per second, so its segments stretch.
-//! Shares change only when a copy begins, ends or comes to another segment.
+//! 5.4.1). A copy that gets less than its demand does proportionally less work per second, so its segments take longer.
+//! Shares change only when a copy begins, ends or reaches another segment.
 
 use volary_actors::base::Span;
 
@@ -57,7 +57,7 @@ pub(super) fn water_fill(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order
 /// The next event of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// The copy comes to its next segment.
+    /// The copy reaches its next segment.
     Segment,
     /// The copy has done all of its work.
     Done,
@@ -118,8 +118,8 @@ impl SharedUse {
         self.in_progress += copy.used + self.count(copy, progress);
     }
 
-    /// Subtracts the use until an earlier time. The part that is not known to be wasted is in progress as far as copies
-    /// still run, and otherwise useful.
+    /// Subtracts the use until an earlier time. Of the remaining work, the part that is not wasted is in progress (at
+    /// most as much as now) or else useful.
     pub(crate) fn subtract(&mut self, earlier: &Self) {
         let wasted = |used: &Self| used.used.saturating_sub(used.useful).saturating_sub(used.in_progress);
         let wasted = wasted(self).saturating_sub(wasted(earlier));
@@ -134,7 +134,7 @@ impl SharedUse {
 
     /// Adds the use of other nodes.
     pub const fn add(&mut self, other: &Self) {
-        // Other hosts report these numbers: the sums must not overflow.
+        // The sums saturate because other hosts report these numbers.
         self.time = self.time.saturating_add(other.time);
         self.throttled = self.throttled.saturating_add(other.throttled);
         self.throttles = self.throttles.saturating_add(other.throttles);

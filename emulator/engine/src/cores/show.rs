@@ -16,7 +16,7 @@ const WIDTH: u64 = 100;
 /// The part of a profile to show. A run with this seed meets the same interference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Show {
-    /// Number of units, which are cores, nodes or racks by the profile's scope.
+    /// Number of units: cores, nodes or racks, as the profile's scope says.
     pub units: u32,
     /// End of the shown time, which begins at 0.
     pub until: Span,
@@ -25,8 +25,9 @@ pub struct Show {
 }
 
 impl Profile {
-    /// Long-run share of a healthy core's work that a core does: 1 − p + p · E\[1 / σ\], where p is the share of
-    /// degraded time. `None` without a known closed form, and for scripts, traces and windows, which have no long run.
+    /// Long-run throughput of a core relative to a healthy core: 1 − p + p · E\[1 / σ\], where p is the share of
+    /// degraded time. `None` without a known closed form, and for scripts, traces and profiles that end, which have no
+    /// long run.
     pub fn throughput(&self) -> Option<f64> {
         if self.until != Time::MAX {
             return None;

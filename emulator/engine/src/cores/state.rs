@@ -1,5 +1,5 @@
-//! The cores of a run: the copy on each core, and its finish time. For shared nodes also the start of each copy, its
-//! share of the CPU, and its end.
+//! The cores of a run: the copy on each core, and its finish time. On shared nodes also the starts, CPU shares and ends
+//! of copies.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Cores {
     pub(super) injections: Vec<ActiveInjection>,
     /// Pauses of each node, in which its cores do no work.
     pub(super) pauses: Windows,
-    /// Whether the rate is always 1: a copy takes as long as its work.
+    /// Whether the rate is always 1, so that a copy takes as long as its work.
     pub(super) plain: bool,
     pub(super) runs: Vec<Run>,
     /// The stretch of each core's process in which its copy started; empty for processes that need no cursor.
@@ -84,7 +84,7 @@ impl Cores {
     }
 
     /// Sets the sensitivity of each class of jobs to each kind of interference: the fraction of the slowdown above 1
-    /// that it suffers. The sensitivity to a kind that is not listed is 1.
+    /// that affects its copies. The sensitivity to a kind that is not listed is 1.
     pub fn with_sensitivity(mut self, classes: Arc<[Kinds]>) -> Self {
         self.classes = vec![0; if classes.is_empty() { 0 } else { self.runs.len() }];
         self.sensitivity = classes;
@@ -135,8 +135,8 @@ impl Cores {
         due
     }
 
-    /// The time at which `core` would finish `work` that begins at `begin`, besides its copy and with these pauses;
-    /// [`Time::MAX`] if never. Injections made later do not change it.
+    /// The time at which `core` would finish `work` begun at `begin` with these pauses, regardless of the copy that
+    /// runs there; [`Time::MAX`] if never. Injections made later do not change it.
     pub fn end_of(&self, core: u32, begin: Time, work: Span, pauses: &[(Time, Time)]) -> Time {
         let (cursor, rate) = (self.remembered(core, begin), CoreRate::of(self.table.speed(core)));
         Time(
@@ -274,8 +274,8 @@ impl Cores {
         self.integrate(core, cursor, rate, integral, limit, pauses)
     }
 
-    /// Advances `integral` until `limit`, or until no work is left, at the rates of a core for a copy that `suffers` so
-    /// much from each kind of interference. No work is done in the pauses.
+    /// Advances `integral` until `limit`, or until no work is left, at the rates of a core for a copy of these
+    /// sensitivities. No work is done in the pauses.
     fn integrate(
         &self,
         core: u32,

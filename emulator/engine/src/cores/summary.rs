@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Burst;
 
-/// Shares of the time whose quantile of the speed is given.
+/// The quantiles of speed in a summary, as shares of the time.
 const SHARES: [f64; 6] = [0.001, 0.01, 0.1, 0.5, 0.9, 0.99];
 /// Speeds below this part of the median count as slow.
 const SLOW: f64 = 0.9;
@@ -65,7 +65,7 @@ impl BurstSummary {
     }
 }
 
-/// The speed at `time` seconds into the observed time, sorted by speed.
+/// The speed at `time` seconds into the observed time, if that time is sorted by speed.
 fn at_share(speeds: &[(f64, f64)], time: f64) -> f64 {
     let mut passed = 0.0;
     let found = speeds.iter().find(|(_, length)| {

@@ -69,8 +69,8 @@ fn finish_times_agree_with_a_slow_integration() {
             let due = cores.start(core, start, work);
             let (mut t, mut done) = (start, 0.0);
             while done < work.as_secs_f64() {
-                // All bounds of stretches except those of the Pareto distribution coincide with steps or fall between
-                // them rarely enough; the rate in the middle of a step is that of the whole step.
+                // The rate in the middle of a step is taken for the whole step. Stretches begin and end at steps, or
+                // rarely enough between them; only bursts of the Pareto distribution do not.
                 done += cores.rate(core, t + Span(step.0 / 2)) * step.as_secs_f64();
                 t += step;
             }
@@ -122,7 +122,7 @@ fn earlier_queries_do_not_change_finish_times() {
 
 #[test]
 fn strides_over_slots_give_the_results_of_single_slots() {
-    // A distribution that is constant but not written as one is evaluated slot by slot.
+    // A uniform distribution of a single value is constant, but it is evaluated slot by slot.
     let text = |slowdown: &str| {
         format!("bernoulli = {{ slot = \"10ms\", probability = 0.4, slowdown = {slowdown} }}")
     };
@@ -356,7 +356,7 @@ fn units_of_a_spread_trace_stand_for_the_cores_in_turn() {
     assert_eq!(profile(&spread).trace_gaps(whole.table(), run), [], "every core has a unit");
 }
 
-/// Each turn is another machine with the noise of the recorded one, at a time of its own.
+/// Each turn stands for another machine with the noise of the recorded one, and begins at a random time of the trace.
 #[test]
 fn each_turn_of_a_repeated_trace_begins_at_its_own_time() {
     let row = |unit: u32, start: u32| {

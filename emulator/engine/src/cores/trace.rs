@@ -265,8 +265,8 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
 /// The fields of a line.
 type Fields<'a> = Vec<Cow<'a, str>>;
 
-/// The fields of a line: separated by its commas, or else by its tabs, and possibly empty; or else separated by blanks.
-/// `#` starts a comment.
+/// Splits a line at its commas or, without commas, at its tabs; such fields may be empty. A line without both is split
+/// at blanks. `#` starts a comment.
 fn fields(line: &str) -> Fields<'_> {
     let content = line.split('#').next().unwrap_or_default();
     let unquoted = |field: &'_ str| -> String { field.trim().trim_matches('"').to_owned() };

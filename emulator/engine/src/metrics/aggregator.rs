@@ -15,7 +15,7 @@ pub enum EndReason {
     Finished,
     /// The emulated time limit has passed.
     Until,
-    /// No copy has run for long, or copies are only stopped.
+    /// No copy has run for a long time, or copies are stopped again and again and no task finishes.
     Stalled,
     /// No event is pending, and no message is on its way.
     Idle,
@@ -35,7 +35,7 @@ pub struct FalseReport {
 }
 
 impl FalseReport {
-    /// Panics with this error: where all shards run in this process, it is a bug in a policy.
+    /// Panics with this error. Where all shards run in this process, a false report is a bug in a policy.
     pub fn bug(self) -> ! {
         panic!("shard {}: {}", self.shard, self.why)
     }
@@ -113,7 +113,7 @@ impl<'a> Aggregator<'a> {
                 self.refused = true;
                 return Err(FalseReport { shard, why: format!("its report at {at} cannot be true: {why}") });
             }
-            // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.
+            // Clocks of two hosts can differ by more than a message's delay. The recorder needs rising times.
             self.now = self.now.max(at);
             self.folded += 1;
             match what {
@@ -135,7 +135,7 @@ impl<'a> Aggregator<'a> {
         self.merge.waiting()
     }
 
-    /// The shard that has reported least.
+    /// The shard whose reports reach least far in time.
     pub fn slowest(&self) -> usize {
         self.merge.slowest()
     }

@@ -1,10 +1,10 @@
-//! Detection of failures among the members of a gossip group: how long crashes stay unknown, and which members others
-//! wrongly suspect or hold dead.
+//! Detection of failures among the members of a gossip group: how long crashes stay unknown, and which members are
+//! wrongly suspected or declared dead.
 //!
-//! The faults of the experiment say which members are down. A crash is *detected* when another member holds the crashed
-//! one dead, or at once if one did so before. It is *known* when all other members that are up hold it dead. A
-//! suspicion or death is *false* if its subject is up. A member is *sound* if no fault of the run is aimed at it. All
-//! of this is counted in the measured part.
+//! The faults of the experiment say which members are down. A crash is *detected* when another member declares the
+//! crashed one dead, or at once if another member already considers it dead. It is *known* when all other members that
+//! are up consider the crashed one dead. A suspicion or death is *false* if its subject is up. A member is *sound* if
+//! no fault of the run is aimed at it. All of this is counted in the measured part.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct DetectionTracker<'a> {
     part: Option<MeasuredPart>,
     /// Index of the next crash of the faults.
     next: usize,
-    /// The members that have failed or are held dead.
+    /// Members of which another member has said that they are alive, suspected or dead.
     failed: BTreeMap<u32, Failed>,
     /// Number of crashes in the measured part.
     crashes: u64,
@@ -40,14 +40,14 @@ pub struct DetectionTracker<'a> {
     deaths_among_sound: u64,
 }
 
-/// A member that others suspect or hold dead.
+/// The beliefs of other members about a member, and its crashes that they have noticed.
 #[derive(Clone, Default, Debug)]
 struct Failed {
-    /// The members that hold it dead, each with the time from which on it does.
+    /// Members that consider it dead, each with the time since when.
     by: BTreeMap<u32, Time>,
-    /// Start of its last crash that some member suspects.
+    /// Start of its last crash that another member suspects.
     suspected: Option<Time>,
-    /// Start of its last crash that some member has detected.
+    /// Start of its last crash that another member has detected.
     detected: Option<Time>,
     /// Start of its last crash that all others know.
     known: Option<Time>,
@@ -82,12 +82,12 @@ impl<'a> DetectionTracker<'a> {
         !self.faults.strikes(self.layout.endpoint(self.layout.node(member)))
     }
 
-    /// Whether a member that held another dead at `since` still does at `now`: a restart clears its memory.
+    /// Whether a member that considered another dead at `since` still does at `now`: a restart clears its memory.
     fn remembers(&self, member: u32, since: Time, now: Time) -> bool {
         self.faults.crash_between(self.layout.endpoint(self.layout.node(member)), since, now).is_none()
     }
 
-    /// Whether every other member that is up holds this one dead; false if no other member is up.
+    /// Whether every other member that is up considers this one dead; false if no other member is up.
     fn is_known(&self, member: u32, now: Time) -> bool {
         let by = &self.failed[&member].by;
         let others = (0..self.layout.nodes()).filter(|other| *other != member);
@@ -96,7 +96,7 @@ impl<'a> DetectionTracker<'a> {
             && up.all(|other| by.get(&other).is_some_and(|since| self.remembers(other, *since, now)))
     }
 
-    /// Whether some member held this one dead when it crashed.
+    /// Whether another member considered this one dead when it crashed.
     fn was_held(&self, member: u32, at: Time) -> bool {
         let by = self.failed.get(&member).map(|failed| &failed.by);
         by.into_iter().flatten().any(|(other, since)| *since < at && self.remembers(*other, *since, at))
@@ -131,7 +131,7 @@ impl<'a> DetectionTracker<'a> {
         }
     }
 
-    /// Records that a crash is known, if the member is down and all others hold it dead.
+    /// Records that a crash is known, if the member is down and all others consider it dead.
     fn learn(&mut self, member: u32, now: Time) {
         let Some(at) = self.down_since(member, now) else { return };
         if self.part.is_some_and(|part| part.contains(at))
@@ -142,8 +142,8 @@ impl<'a> DetectionTracker<'a> {
         }
     }
 
-    /// Processes the crashes until now. A crash is detected at once if another member held the crashed one dead. It can
-    /// also make earlier crashes known, because the crashed member no longer has to know of them.
+    /// Processes the crashes until now. A crash is detected at once if another member already considers the crashed one
+    /// dead. It can also make earlier crashes known, because the crashed member no longer has to know of them.
     fn crash(&mut self, until: Time) {
         let Some(part) = self.part else { return };
         while let Some(crash) = self.faults.crashes().get(self.next).filter(|crash| crash.at <= until) {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_crash_of_a_member_that_is_held_dead_is_detected_at_once() {
+    fn the_crash_of_a_member_declared_dead_is_detected_at_once() {
         let faults = r#"[{"crash": {"who": ["node:2"], "at": "3s"}}]"#;
         let before = (1, 1, 2, Standing::Dead);
         for notes in [vec![before], vec![before, (5, 0, 2, Standing::Suspected)]] {

@@ -1,11 +1,11 @@
 //! Dissemination of updates among the members of a gossip group: deliveries, coverage, and ages of members' updates.
 //!
 //! A member *has* an update if it has received it or a newer one of the same origin. Deliveries and coverage count
-//! updates that arose in the measured part of the run. The *version age* of a member is the number of updates of an
-//! origin that it lacks (Yates 2021), its *age of synchronisation* the age of the oldest of them (Zhong, Yates and
-//! Soljanin 2018), and its *age of information* the age of the newest update that it has (Kaul, Yates and Gruteser
-//! 2012). Caches of schedulers have the same measures; here they are integrated exactly over the measured part. A
-//! member that crashes is taken to keep its updates, so its ages continue to grow.
+//! updates made in the measured part of the run. The *version age* of a member is the number of updates of an origin
+//! that it lacks (Yates 2021). Its *age of synchronisation* is the age of the oldest of these (Zhong, Yates and
+//! Soljanin 2018). Its *age of information* is the age of the newest update that it has (Kaul, Yates and Gruteser
+//! 2012). Caches of schedulers have the same measures; here they are integrated exactly over the measured part. Crashed
+//! members are assumed to keep their updates, so their ages continue to grow.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ impl OriginTrack {
         self.versions + self.updates.len() as f64 * at.since(part.clip(self.at)).as_secs_f64()
     }
 
-    /// Adds an update that arises now.
+    /// Adds an update that the origin makes now.
     fn arise(&mut self, part: MeasuredPart, now: Time) {
         (self.versions, self.at) = (self.versions(part, part.clip(now)), now);
         self.updates.push(Spreading { arose: now, reached: 0 });

@@ -6,7 +6,7 @@
 //! | `recording` | the data kept beyond the totals |
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
-//! | `ages` | ages of copies: of caches, and of what members have |
+//! | `ages` | ages of caches, of copies of a shared state, and of the updates that members have |
 //! | `instants` | the instants at which copies are observed |
 //! | `staleness` | staleness of the caches of schedulers |
 //! | `dissemination` | deliveries, coverage and ages of updates that spread among members |

@@ -1,6 +1,6 @@
 //! Placement times: when the tasks of each job were bound to nodes, began and ended.
 //!
-//! Only policies whose schedulers bind tasks emit these notes; other policies cost nothing here.
+//! Only policies whose schedulers bind tasks emit these notes; under other policies the metric costs nothing.
 
 use volary_actors::base::{ActorId, CopyId, Time};
 use volary_actors::catalog::Catalog;

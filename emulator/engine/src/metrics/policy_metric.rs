@@ -17,13 +17,13 @@ pub trait PolicyMetric {
     /// The node of a core crashed.
     fn crashed(&mut self, _now: Time, _core: u32) {}
 
-    /// Whether a scheduler is stepped for the sake of its notes, by the time [`reads_by`](Self::reads_by).
+    /// Whether the notes of a scheduler are needed, so that it must read broadcasts by [`reads_by`](Self::reads_by).
     fn watches(&self, _scheduler: u32) -> bool {
         false
     }
 
-    /// The time from which on all earlier notes must have arrived. Until then, notes of a scheduler about its cache may
-    /// arrive late, but never after its next decision.
+    /// The time by which the notes about all earlier events must have arrived. Until then, notes of a scheduler about
+    /// its cache may arrive late, but never after its next decision.
     fn reads_by(&self) -> Time {
         Time::MAX
     }

@@ -12,7 +12,7 @@ pub struct Recording {
     pub copies: u32,
     /// If set, one job in this many is sampled instead; 0 for no samples.
     pub one_in: Option<u32>,
-    /// Cores drawn on the timeline.
+    /// Number of cores plotted on the timeline.
     pub timeline_cores: u32,
     /// Length of the timeline from the start of the run.
     pub timeline: Span,
@@ -39,7 +39,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The usual bound of slowdowns (Feitelson, Metrics for parallel job scheduling and their convergence, JSSPP 2001).
+    /// The usual lower bound of run times in bounded slowdowns (Feitelson, Metrics for parallel job scheduling and
+    /// their convergence, JSSPP 2001).
     pub const SLOWDOWN_BOUND: Span = Span::from_secs(10);
 
     /// The measured window.

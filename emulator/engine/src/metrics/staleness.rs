@@ -2,8 +2,8 @@
 //!
 //! The true load of a node is the estimated work of all tasks that were placed there and have not ended, counted from
 //! the moment of the decision. A watched scheduler's cache differs from it by exactly the updates that the scheduler
-//! has not yet received: the work of ended tasks minus the work of placed tasks. All of it is folded from notes; a
-//! policy without a cache emits none and costs nothing here.
+//! has not yet received: the work of ended tasks minus the work of placed tasks. All numbers are folded from notes,
+//! which policies without caches do not emit.
 //!
 //! An entry of a cache is *in sync* if no update about its node is pending. Its *age of synchronisation* is the time
 //! since it was last in sync, which is the age of the oldest pending update (Zhong, Yates and Soljanin 2018); its

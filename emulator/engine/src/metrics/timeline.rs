@@ -1,4 +1,4 @@
-//! Messages and load on the timeline: messages of the drawn nodes, and numbers of waiting tasks and busy cores.
+//! Messages and load on the timeline: messages of the plotted nodes, and numbers of waiting tasks and busy cores.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct MessageWindow {
     until: Time,
     /// Id of the first node.
     first: u32,
-    /// Id after the last drawn node.
+    /// Id after the last plotted node.
     end: u32,
 }
 
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_drawn_nodes_are_shown_in_the_window() {
-        // Two schedulers, and nodes of two cores: three cores are drawn, so two nodes.
+    fn only_messages_of_plotted_nodes_are_shown_on_the_timeline() {
+        // Two schedulers, and nodes of two cores: three cores are plotted, so two nodes.
         let layout = Layout::new(2, 1, [2, 2, 2]);
         let recording =
             Recording { timeline_cores: 3, timeline: Span::from_millis(10), ..Recording::default() };
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((seen.sent, seen.from, seen.to), (at(1), node(1), scheduler));
         assert_eq!((seen.kind, seen.job), (msg.kind(), Some(JobId(7))));
         assert!(shown(at(2), scheduler, node(0), &msg).is_some());
-        assert!(shown(at(2), scheduler, node(2), &msg).is_none(), "that node is not drawn");
+        assert!(shown(at(2), scheduler, node(2), &msg).is_none(), "that node is not plotted");
         assert!(shown(at(2), scheduler, layout.auxiliary(0), &msg).is_none());
         assert!(shown(at(10), scheduler, node(0), &msg).is_none(), "the window is over");
         let bits = Share::Bits(Blocks { first: 0, len: 1, bits: [0; 3], at: Stamp::from(Time::ZERO) });

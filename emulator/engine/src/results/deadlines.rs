@@ -16,7 +16,7 @@ pub struct Deadlines {
     /// SLO jobs that did not end by their deadline.
     pub missed: u64,
     /// SLO jobs with a deadline beyond the end of a run that was cut off. They are neither met nor missed, even if they
-    /// finished: counting finished ones as met, but no others, would bias the miss rate in the policy's favour.
+    /// finished: to count only the finished ones, as met, would bias the miss rate in the policy's favour.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]

@@ -14,16 +14,16 @@ pub struct Graphs {
     pub share: f64,
     /// Depth of these jobs: the number of stages on the longest path of stages that wait for each other.
     pub depth: Brief,
-    /// Critical path of the finished ones of these jobs: the least time that a job needs on any number of healthy
-    /// cores. Each stage on the longest path takes the work of its longest task (attempt 0).
+    /// Critical path of these jobs, if they finished: the least time that a job needs on any number of healthy cores.
+    /// Each stage on the longest path takes the work of its longest task (attempt 0).
     pub critical_path_s: Brief,
     /// Response time of these jobs over their critical path.
     pub slowdown: Brief,
-    /// Share of the finished ones of these jobs with a slowdown above 1.001.
+    /// Share of these jobs with a slowdown above 1.001, among the finished ones.
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub delayed: f64,
-    /// Share of the finished ones of these jobs with a slowdown above 1.1: the straggling jobs of "Understanding
+    /// Share of these jobs with a slowdown above 1.1, among the finished ones: the straggling jobs of "Understanding
     /// Stragglers in Large Model Training" (OSDI 2025).
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]

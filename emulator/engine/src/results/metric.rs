@@ -441,7 +441,7 @@ pub static METRICS: [Metric; 105] = [
     Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.regret_s.p99))
         .means("99th percentile of regret").column(ColumnGroup::Staleness, "regret p99"),
     Metric::new("staleness.conflicts", Share, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.conflicts))
-        .means("share of decisions for a node to which another scheduler had sent a task unknown to this one")
+        .means("share of decisions for a node to which another scheduler had sent a task unknown to the deciding one")
         .column(ColumnGroup::Staleness, "conflicts"),
     Metric::new("gossip.coverage", Share, More, |s| of(s.sections.gossip.as_ref(), |found| found.coverage))
         .means("share of (update, member) pairs in which the member had the update by the end of the run")
@@ -474,13 +474,13 @@ pub static METRICS: [Metric; 105] = [
     Metric::new("detection.detected", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.detected))
         .means("share of the crashes that another member detected").column(ColumnGroup::Gossip, "detected").ranked(31).compared(),
     Metric::new("detection.detected_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.detected_s.mean))
-        .means("mean time from a crash until another member held the crashed one dead")
+        .means("mean time from a crash until another member declared the crashed one dead")
         .column(ColumnGroup::Gossip, "detection").ranked(32).compared(),
     Metric::new("detection.known", Share, More, |s| of(s.sections.detection.as_ref(), |found| found.known))
         .means("share of the crashes known to all members that were up before the restart or the end of the run")
         .column(ColumnGroup::Gossip, "known").ranked(33).compared(),
     Metric::new("detection.known_s.mean", Seconds, Less, |s| of(s.sections.detection.as_ref(), |found| found.known_s.mean))
-        .means("mean time from a crash until all members that were up held the crashed one dead, if all did in time")
+        .means("mean time from a crash until all members that were up considered the crashed one dead, if all did in time")
         .column(ColumnGroup::Gossip, "known to all").ranked(33).compared(),
     Metric::new("detection.false_suspicions", Plain, Less, |s| of(s.sections.detection.as_ref(), |found| found.false_suspicions))
         .means("number of false suspicions per member and hour").column(ColumnGroup::Gossip, "false suspicions").compared(),

@@ -161,8 +161,8 @@ pub struct PredictionErrors {
 }
 
 /// Dissemination of updates among the members of a gossip group. A member has an update if it has received it or a
-/// newer one of the same origin. Deliveries and coverage count updates that arose in the measured part of the run. Ages
-/// cover all origins and other members during that part.
+/// newer one of the same origin. Deliveries and coverage count updates made in the measured part of the run. Ages cover
+/// all origins and other members during that part.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Dissemination {
     /// Number of updates in the whole run.
@@ -203,9 +203,9 @@ pub struct Dissemination {
     pub sent_bytes: f64,
 }
 
-/// Detection of failures among the members of a gossip group. Crashes are those of members that begin in the measured
-/// part of the run. A suspicion or death is false if its subject is up at that time, and is counted for each member
-/// that adopts it. A member is sound if no fault of the run is aimed at it.
+/// Detection of failures among the members of a gossip group. Only crashes that begin in the measured part of the run
+/// are counted. A suspicion or death is false if its subject is up at that time, and is counted for each member that
+/// adopts it. A member is sound if no fault of the run is aimed at it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Detection {
     /// Number of crashes.
@@ -218,11 +218,12 @@ pub struct Detection {
     #[serde(default = "nan", deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub known: f64,
-    /// Time from a crash until another member suspected the crashed one, or held it dead; over crashes.
+    /// Time from a crash until another member suspected the crashed one, or declared it dead; over crashes.
     pub suspected_s: Spread,
-    /// Time from a crash until another member held the crashed one dead; over the crashes that were detected.
+    /// Time from a crash until another member declared the crashed one dead; over the crashes that were detected.
     pub detected_s: Spread,
-    /// Time from a crash until all members that were up held the crashed one dead; over the crashes that all knew of.
+    /// Time from a crash until all members that were up considered the crashed one dead; over the crashes that all knew
+    /// of.
     pub known_s: Spread,
     /// False suspicions per member and hour.
     #[serde(deserialize_with = "nan_if_null")]
@@ -293,7 +294,7 @@ pub struct Staleness {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub decisions_out_of_sync: f64,
-    /// Share of decisions for a node to which another scheduler had sent a task that the deciding one did not know of.
+    /// Share of decisions for a node to which another scheduler had sent a task unknown to the deciding one.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub conflicts: f64,
@@ -376,8 +377,8 @@ pub struct CacheRow {
     pub in_flight: u64,
 }
 
-/// A sampled decision, a row of `decisions.parquet`. Ages and versions are those of the scheduler's copies of the node
-/// that it chose and of the best node, where the task would have waited least.
+/// A sampled decision, a row of `decisions.parquet`. Ages and versions describe the scheduler's copies of the states of
+/// two nodes: the node that it chose, and the best node, where the task would have waited least.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct DecisionRow {
     /// Time of the decision, s.

@@ -126,7 +126,7 @@ impl Recorder<'_> {
         self.counts.unfinished = self.counts.submitted - self.counts.finished - self.counts.failed;
         self.measured.jobs = self.measured_jobs();
         [self.copies, self.measured.copies].iter().for_each(check_sum);
-        // A stuck run idled until it was abandoned; that time is not part of it.
+        // A stuck run is idle until it is given up; this idle time is not part of the run.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
             (false, true) => now,

@@ -220,7 +220,7 @@ impl<'a> Recorder<'a> {
                 }
             },
             Note::Killed { job: id } if !matches!(job(id), Job::Open { .. }) => {
-                return Err(format!("job {} was killed, and was not open", id.0));
+                return Err(format!("job {} was killed but was not open", id.0));
             }
             Note::Started { copy, resumed } => {
                 let core = self.core(who)?;
@@ -244,7 +244,7 @@ impl<'a> Recorder<'a> {
                 }
             }
             Note::Discarded { copy } if !suspended(copy) => {
-                return Err(format!("{copy} was given up, and was not suspended"));
+                return Err(format!("{copy} was given up but was not suspended"));
             }
             Note::Cache(note) => {
                 let (caches, _) = &self.metrics;
@@ -347,7 +347,7 @@ impl<'a> Recorder<'a> {
         }
         let since = if links.predecessors.is_empty() { arrival } else { now };
         self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
-        // Responses count from `arrival`, not from `now`: a paused client submits later.
+        // Responses count from `arrival`, not from `now`, because a paused client submits late.
         self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
     }
 
@@ -374,11 +374,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records that a job was killed. The stages that wait for it will not begin; its chain fails when the others have
-    /// ended.
+    /// Records that a job was killed. The stages that wait for it will not begin; its chain fails when its other stages
+    /// have ended.
     fn killed(&mut self, now: Time, job: JobId) {
         let was = std::mem::replace(&mut self.jobs[job.index()], Job::Killed);
-        let Job::Open { left, .. } = was else { panic!("job {} was killed, and was not open", job.0) };
+        let Job::Open { left, .. } = was else { panic!("job {} was killed but was not open", job.0) };
         self.killed_tasks += u64::from(left);
         self.load.killed(job, self.workload.tasks(job));
         (self.last_finish, self.progress, self.stopped_in_vain) = (now, now, 0);
@@ -428,7 +428,7 @@ impl<'a> Recorder<'a> {
             panic!("core {core} ended a copy that it was not running")
         };
         let stretch = self.vacated(copy, since, now);
-        // Another copy of this task may be suspended on another core.
+        // A copy that runs has an entry if it was suspended and resumed. The entry then names no core.
         let resumed = self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_none());
         let earlier = if resumed { self.suspended.remove(&copy) } else { None };
         let spent = earlier.map_or_else(CoreTime::default, |s| s.spent).plus(stretch);

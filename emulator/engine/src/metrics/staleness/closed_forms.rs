@@ -7,7 +7,7 @@ use volary_actors::base::{Address, Purpose};
 
 use super::*;
 
-/// A rising sequence of events, each with its time in seconds.
+/// Pending events with their times in ns, the earliest first.
 type Agenda = BinaryHeap<Reverse<(u64, AgeEvent)>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -118,8 +118,8 @@ fn ages_behind_a_queue_match_the_closed_form() {
     close("out of sync", found.out_of_sync, load);
 }
 
-/// Poisson updates have independent exponential delays, and an overtaken update changes no age. An age above x means
-/// that no update of the last x seconds has arrived, which is a thinned Poisson process.
+/// Poisson updates have independent exponential delays, and an overtaken update changes no age. The age is above x if
+/// none of the updates of the last x seconds has arrived; arrived updates are a thinned Poisson process.
 #[test]
 fn ages_under_exponential_delays_match_the_closed_form() {
     let (rate, delay) = (2.0, 1.0);
@@ -160,7 +160,7 @@ fn version_ages_under_gossip_match_the_closed_form() {
     let mut draws = Exponential::new();
     let mut known = vec![[0u64; NODES as usize + 1]; 100];
     let found = simulate(NODES, 100, 2.0, 3000.0, |now, event, agenda| {
-        // Every source is a separate gossip network: when an event is over, the next event of its network is drawn.
+        // Every source is a separate gossip network: when an event is over, the next event of its network is sampled.
         let (AgeEvent::Made { source } | AgeEvent::Arrives { source, .. }) = event;
         let known = &mut known[source as usize];
         match event {

@@ -98,7 +98,7 @@ impl Decisions {
         self.next = interval * self.stride + within as u64;
     }
 
-    /// Shares of decisions that were out of sync, and in conflict; their regret, s.
+    /// Share of decisions that were out of sync, share of decisions in conflict, and regret of decisions (s).
     pub(super) fn summary(&self) -> (f64, f64, Spread) {
         let share = |part: u64| part as f64 / self.all as f64;
         (share(self.out_of_sync), share(self.conflicts), self.regrets.spread())

@@ -121,7 +121,7 @@ fn updates_overtaken_by_a_datagram_are_lost() {
 /// A scheduler crashes before it has numbered a placement, and places the task again. The second placement takes the
 /// number, and the first placement counts as lost when the second arrives.
 #[test]
-fn an_update_unnumbered_at_a_crash_takes_no_number() {
+fn after_a_crash_the_next_placement_takes_the_number() {
     let (layout, faults) = crash_of(0);
     let workload = one_job();
     let mut tracker = CacheTracker::new(&layout, &workload, &faults, Recording::default(), 1);

@@ -21,7 +21,7 @@ const NODES: u32 = 256;
 /// Marks an update that its origin has not numbered yet.
 const UNNUMBERED: u32 = u32::MAX;
 
-/// The number given to updates that their origin had not numbered when it crashed; below the numbers of later epochs.
+/// The number of updates that their origin had not numbered when it crashed. Numbers of later epochs are greater.
 const LOST: u32 = 0;
 
 /// One node in this many is observed.
@@ -72,11 +72,12 @@ pub(super) struct Received {
     pub(super) change: i64,
     pub(super) origin: u32,
     pub(super) number: u32,
-    /// Whether earlier updates of its origin that have not arrived are lost.
+    /// Whether the update is a datagram: earlier ones of its origin that have not arrived are then lost.
     pub(super) datagram: bool,
 }
 
-/// The updates of a scheduler that travel in datagrams and that some view has not passed, in the order of numbers.
+/// Updates that a scheduler sent in datagrams and that some view has not passed, in the order of numbers. A view passes
+/// a datagram when it or a later one of the scheduler arrives.
 #[derive(Clone, Default, Debug)]
 struct Datagrams {
     /// Number and node of each.
@@ -108,7 +109,7 @@ pub(super) struct Views {
     pub(super) all: Vec<View>,
     /// Number of nodes that the caches cover, from node 0 on.
     cached: u32,
-    /// The updates of each node that a view lacks or that are its own, oldest first.
+    /// Updates about each node that are pending for a view or in its `own` set, oldest first.
     logs: Vec<Vec<Update>>,
     /// The datagrams of each scheduler.
     datagrams: Vec<Datagrams>,
@@ -151,12 +152,12 @@ impl Views {
         }
     }
 
-    /// The place of a scheduler's view, if the scheduler is watched.
+    /// The index of a scheduler's view, if the scheduler is watched.
     pub(super) fn of(&self, scheduler: u32) -> Option<usize> {
         self.all.binary_search_by_key(&scheduler, |view| view.scheduler).ok()
     }
 
-    /// Adds an update to the log of its node; pending for all views but that of its author.
+    /// Adds an update to the log of its node, as pending for all views except its author's.
     fn add(&mut self, node: u32, mut update: Update) {
         let views = self.all.iter_mut().enumerate();
         for (at, view) in views.filter(|(_, view)| view.scheduler != update.origin) {

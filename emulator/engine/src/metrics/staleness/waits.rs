@@ -58,8 +58,8 @@ const fn threshold(level: usize) -> u64 {
 struct Bounds {
     /// By level and node: for tasks whose rank begins with at least the level's [`threshold`].
     levels: [Vec<u64>; LEVELS],
-    /// By node: a rank, and a bound for tasks of that rank or a greater one. The rank is that of the node's last
-    /// waiting task, or that of the last search that computed the wait there.
+    /// For each node a rank, and a bound for tasks of this rank or a greater one. The rank is that of the node's last
+    /// waiting task, or of the task for which a search last computed the wait there.
     known: Vec<(Rank, u64)>,
     /// Nodes whose bounds are outdated, each once.
     changed: Vec<u32>,
@@ -76,7 +76,7 @@ impl Bounds {
         }
     }
 
-    /// Marks the bounds of a node as outdated, if it has bounds: schedulers cannot choose other nodes.
+    /// Marks the bounds of a node as outdated. Nodes that schedulers cannot choose have no bounds.
     fn change(&mut self, node: u32) {
         if let Some(is_changed) = self.is_changed.get_mut(node as usize)
             && !std::mem::replace(is_changed, true)
@@ -235,7 +235,7 @@ impl TrueWaits {
         {
             return Some((node as u32, Span::ZERO));
         }
-        // The wait at the node with the least bound is a good limit, and an equal wait may be at an earlier node.
+        // The wait at the node with the least bound is a good limit. An equal wait may be found at an earlier node.
         let (_, likely) = self.bounds.of(rank, 0).zip(0..).min()?;
         limit = limit.min(self.search(likely, rank, now) + Span(1));
         let (mut best, mut from) = (None, 0);
@@ -306,7 +306,7 @@ mod tests {
     proptest! {
         /// The search by bounds finds the same node and wait as computing the wait at each node.
         #[test]
-        fn the_least_wait_is_that_of_all_nodes(
+        fn the_bounded_search_finds_the_least_wait_of_all_nodes(
             cores in prop::collection::vec(1..3u32, 1..6),
             steps in prop::collection::vec((0..8u8, 0..6u32, 0..40u32, 0..5u64, 0..30u64), 1..80),
         ) {
