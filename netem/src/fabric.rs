@@ -18,7 +18,6 @@
 //! **Faults** are known in advance. A fault that begins while a message is in flight is therefore taken into account
 //! when the message is sent:
 //! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
-//! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
 //! - A transmission that arrives while its destination is down is lost.
 //! - If the destination crashes between sending and arrival, its next incarnation never gets the message. A datagram is
 //!   gone. A stream message is reset: its sender is notified when the message arrives or when the destination is back,
@@ -313,7 +312,7 @@ impl Transmission<'_> {
         let mut cause = Cause::Loss;
         loop {
             match self.transmit(attempt, at) {
-                // Delays are not limited; only retransmissions compete with the peer timeout.
+                // The first transmission may take any time; only retransmissions must arrive within the peer timeout.
                 Outcome::Arrives(flight) if attempt == 0 || self.in_time(cause, flight.arrives, deadline) => {
                     let after = self.deliver(&flight, at.since(self.now));
                     return Verdict::Deliver { after, retransmissions: attempt };
@@ -360,8 +359,8 @@ impl Transmission<'_> {
         } else {
             self.beside(|| address().at(u64::from(attempt)))
         };
-        // Queued after the draw of the delay: the next message's delay is correlated with it, and must not depend on
-        // whether the buffer is full.
+        // The delay is drawn before queueing, because the next message's delay is correlated with it and must not
+        // depend on whether the buffer is full.
         let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
         if self.class == Class::Datagram {
             let held_back = self.held_back(self.trail().within(self.world.reorder));

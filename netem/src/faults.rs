@@ -457,7 +457,7 @@ fn sides(
 /// Disjoint windows [from, until) of each unit in order; empty if no unit has any.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Windows {
-    /// Index of each unit's first window, and the number of windows.
+    /// Index of each unit's first window; the last entry is the number of windows.
     first: Vec<u32>,
     windows: Vec<(Time, Time)>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct Model {
     pub(crate) loss: Loss,
     pub(crate) duplicate: f64,
     pub(crate) reorder: f64,
-    /// Time for which a reordered datagram is held back; `None` is another delay.
+    /// Time for which a reordered datagram is held back; `None` for a second draw of the link's delay.
     pub(crate) reorder_by: Option<DistributionSpec<Span>>,
     pub(crate) limit: Option<Limit>,
     /// Rate at which the sender's messages leave it, over all links that are not within one machine.
@@ -193,7 +193,7 @@ fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
     unused.iter().find(|(_, set, overridden)| *set && *overridden).map_or(Ok(()), |(key, ..)| {
         Err(Error::at(
             format!("network.{key}"),
-            format!("every link class of the topology sets `{key}`, so that of `[network]` is unused"),
+            format!("every link class of the topology sets `{key}`, so the value in `[network]` is unused"),
             "remove the key from `[network]` or from a class",
         ))
     })

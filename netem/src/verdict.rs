@@ -34,7 +34,7 @@ pub enum Verdict {
     },
 }
 
-/// Cause for which a message, or one of its transmissions, did not arrive.
+/// Cause of the failure of a message, or of one of its transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {

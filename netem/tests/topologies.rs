@@ -189,7 +189,7 @@ fn errors_name_the_key_and_the_remedy() {
     for (text, says) in [
         (star(""), "link.rack: a star needs this table, which is missing"),
         (star(LINKS), "link.fabric: a star has no such links"),
-        (star("[link.rack]\none_way = '1ms'").replace("= 3", "= 0"), "shape.star.nodes: zero is given"),
+        (star("[link.rack]\none_way = '1ms'").replace("= 3", "= 0"), "shape.star.nodes: must be at least 1"),
         (
             fat(3),
             "shape.fat-tree.k: 3 ports cannot be half uplinks and half downlinks; write an even number, such as 4",

@@ -17,7 +17,7 @@ const SLICE: u64 = 1 << 14;
 /// many are pending only if events have long caused more than one further event each.
 const MOST_PENDING: usize = 1 << 25;
 
-/// Number of events without any progress after which a run is given up. They take minutes.
+/// Number of events without any progress after which a run is given up. So many events take minutes.
 const MOST_IDLE: u64 = 1 << 30;
 
 /// Callbacks of a run to its caller.
@@ -207,8 +207,8 @@ fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
     let most =
         most.map_or_else(String::new, |(count, kind)| format!("; {count} messages were {}", kind_name(kind)));
     format!(
-        "no end is in sight: {} events are pending at {}, and the last {idle} events made no progress{most}. Messages \
-         cause more than one message each, or are sent faster than links carry or actors handle them: raise the policy's periods \
+        "no end is in sight: {} events are pending at {}, and the last {idle} events made no progress{most}. Each \
+         message causes more than one other, or messages are sent faster than links carry or actors handle them: raise the policy's periods \
          and timeouts or the rate of the network, or lower actors.handling",
         shard.pending(),
         shard.now()

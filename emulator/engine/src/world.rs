@@ -162,7 +162,7 @@ impl World {
         })
     }
 
-    /// The actors whose decisions a program takes; none under a policy in Rust. The effects of their steps are logged,
+    /// The actors for which a program decides; none under a policy in Rust. The effects of their steps are logged,
     /// because a replay has no program.
     pub fn asked(&self) -> Range<u32> {
         let (traits, layout) = (self.point.policy.traits(), self.layout());

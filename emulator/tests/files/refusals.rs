@@ -226,7 +226,7 @@ run.record.timeline_messages=-1 | whole number
 run.record.timeline_messages=5000000000 | whole number
 cluster={topology="speed.toml"} | speed.toml:1:9 | speed 1000000000 | between 0.01 and 10000
 cluster={topology="cores.toml"} | cores.toml:1:9 | without cores
-cluster={topology="none.toml"} | none.toml:2: | zero is given
+cluster={topology="none.toml"} | none.toml:2: | must be at least 1
 "#;
 
 #[test]

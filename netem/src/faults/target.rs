@@ -127,7 +127,7 @@ pub struct Groups {
 /// The members of a kind, in the order of their numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Members without names, with consecutive endpoints from the first on: a million nodes are two numbers.
+    /// Members without names, with consecutive endpoints from the first on, so that a million nodes take two numbers.
     Run(Endpoint, u32),
     /// Members in a list, with their names and endpoints.
     Listed(Vec<Member>),

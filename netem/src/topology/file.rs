@@ -14,7 +14,7 @@ use crate::units::{Probability, Rate};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TopologyFile {
-    /// The system that it models, in a line.
+    /// The modelled system, in one line.
     pub title: String,
     /// The machines and their connections: the name of a generator, or lists of switches and links.
     pub shape: Shape,
@@ -56,7 +56,7 @@ pub enum Shape {
     /// Needs `[link.rack]`, `[link.pod]` and `[link.fabric]`.
     FatTree(FatTree),
     /// Distant sites, each with racks. Needs `[link.rack]`, `[link.fabric]` within a region, and a `[[link.between]]`
-    /// for each pair of regions. `[link.region]` is for all pairs without one.
+    /// for each pair of regions. `[link.region]` applies to all other pairs.
     Regions(Regions),
     /// Switches, the machines at them, and the links between switches, all listed. A message takes the path of least
     /// mean delay; its delay is the sum of the links' delays.
@@ -196,10 +196,10 @@ pub struct GroupSpec {
     pub name: String,
     /// The nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
     pub on: Vec<Target>,
-    /// Number of cores of these nodes. Default: the file's.
+    /// Number of cores of these nodes. Default: `cores` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Speed of these nodes. Default: the file's.
+    /// Speed of these nodes. Default: `speed` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<DistributionSpec<f64>>,
 }
@@ -369,7 +369,7 @@ fn check_size(nodes: u64) -> Result<(), Error> {
 
 fn some(count: u32, key: &str) -> Result<u32, Error> {
     if count == 0 {
-        return Err(Error::at(key, "zero is given, so there is no node", "write 1 or more"));
+        return Err(Error::at(key, "must be at least 1, since 0 leaves no nodes", "write 1 or more"));
     }
     Ok(count)
 }

@@ -85,7 +85,7 @@ fn full_correlation_gives_a_link_one_delay() {
     assert_ne!(other, first, "different links have different delays");
 }
 
-/// Duplicates and repetitions belong to messages of their link.
+/// The delays of a duplicate and of a repetition are correlated with the delay of the message's first transmission.
 #[test]
 fn further_transmissions_of_a_message_are_correlated_with_it() {
     let distribution = "one_way = { normal = { mean = '10ms', std = '1ms' } }";

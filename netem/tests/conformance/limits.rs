@@ -39,7 +39,8 @@ fn messages_of_an_endpoint_leave_its_uplink_one_after_the_other() {
     assert_eq!(links.common_delay(), None);
 }
 
-/// Sending takes five seconds at the uplink. The message is for the receiver's incarnation at the time of sending.
+/// Sending takes five seconds at the uplink. Only the receiver's incarnation at the time of sending can get the
+/// message.
 #[test]
 fn a_crash_while_a_message_waits_for_its_uplink_loses_it() {
     for (crashed, class, verdict) in [

@@ -6,11 +6,9 @@
 //!
 //! - A **datagram** that arrives in the harsher run arrives in the milder run as well, and not later. This holds for
 //!   the original: its duplicate has its own delay, and can come first where delays are random.
-//! - A **stream message** behaves in the same way, except for the delay of its repetitions. This delay is another draw,
 //! - A **stream message** obeys the same rule, except that each retransmission draws a new delay, which a degradation
 //!   that has ended no longer multiplies. The message can then be earlier by the difference of the two delays. Without
 //!   degradation it is never earlier if delays are constant or fully correlated.
-//!   in the harsher run by at most one transmission.
 //!
 //! Two settings are not compared: `p` and `r` of bursts of loss, which only determine when bursts begin and end; and
 //! crashes, because a longer delay can carry a message past a crash.

@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(last, Some(Time((messages - 1) * 1000) + crate::ms(latency)));
     }
 
-    /// A notice about a stream message takes at most the peer timeout, unless the first attempt arrives.
+    /// A stream message that is repeated or undeliverable is decided within the peer timeout.
     #[test]
     fn notices_to_senders_take_at_most_the_peer_timeout(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);

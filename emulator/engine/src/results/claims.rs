@@ -101,12 +101,12 @@ pub struct ClaimResult {
     pub verdict: Verdict,
     /// The numbers of each comparison, by its text and cell, in the order of the sweep: `left` and `right`, or `along`
     /// a swept key, and `holds`. `size` marks comparisons with published numbers, which decide only between `holds` and
-    /// `other-size`. With several seeds, `half_width` is half the width of the 95 % interval of the difference, paired by seed,
-    /// and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for plain
-    /// numbers. `degraded` marks the use of a degraded run, `injected` the use of a run with injected interference.
-    /// `stand_in` marks generated jobs in place of a missing trace. Such jobs decide only this project's claims; for
-    /// other claims `on_generated` is the outcome of the comparison. `why` lists why a comparison is not judged:
-    /// missing numbers, or unequal injections.
+    /// `other-size`. With several seeds, `half_width` is half the width of the 95 % interval of the difference, paired
+    /// by seed, and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for
+    /// plain numbers. `degraded` marks the use of a degraded run, `injected` the use of a run with injected
+    /// interference. `stand_in` marks generated jobs in place of a missing trace. Such jobs decide only this project's
+    /// claims; for other claims `on_generated` is the outcome of the comparison. `why` lists why a comparison is not
+    /// judged: missing numbers, or unequal injections.
     pub measured: Findings,
 }
 

@@ -87,7 +87,7 @@ pub fn in_words(value: &serde_json::Value) -> String {
             format!("({})", items.join(", "))
         }
         Value::Object(fields) => {
-            // The parameter of a distribution that has one needs no name.
+            // A distribution with a single parameter is written without the parameter's name.
             let words = fields.iter().map(|(name, value)| match value.as_object() {
                 Some(inner) if inner.len() < 2 => {
                     let parameter = inner.values().map(|value| format!(" {}", in_words(value)));
@@ -156,7 +156,8 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: f64,
-    /// Busy core-seconds over cores × makespan; with a measured window, those within it over cores × its length.
+    /// Busy core-seconds over cores × makespan. With a measured window: busy core-seconds in the window over cores ×
+    /// its length.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,

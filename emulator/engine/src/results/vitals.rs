@@ -81,7 +81,7 @@ pub struct TimerProbe {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClockError {
-    /// Offset of the host's clock, for which times are corrected, s.
+    /// Offset of the host's clock, by which times are corrected, s.
     pub offset_s: f64,
     /// Maximum error of the corrected clock, s of real time.
     pub bound_s: f64,

@@ -33,9 +33,9 @@ const fn is_zero(count: &u64) -> bool {
 /// between successive twentieths of the jobs in between.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
-    /// Of the first tenth, s.
+    /// Mean response time of the first tenth, s.
     pub first_s: f64,
-    /// Of the last tenth, s.
+    /// Mean response time of the last tenth, s.
     pub last_s: f64,
 }
 

@@ -262,7 +262,7 @@ impl Cluster {
             Some(room) => room.tell(layout),
             None => layout,
         };
-        // A seed that draws no graph is refused by `check`.
+        // `check` refuses seeds for which no graph is found.
         match self.gossip.as_ref().and_then(|gossip| gossip.group(self.node_count(), seed).ok()) {
             Some(group) => layout.with_gossip(group),
             None => layout,
@@ -326,7 +326,7 @@ impl Cluster {
         groups
     }
 
-    /// Speed of each node, drawn from the distribution of the cluster.
+    /// Speed of each node, sampled from the distribution of the cluster.
     fn drawn(&self, layout: &Layout, seed: u64) -> Vec<f64> {
         let address = Address::new(seed, Purpose::Cluster);
         (0..layout.nodes())
@@ -370,7 +370,7 @@ fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<P
     schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(auxiliaries).collect()
 }
 
-/// Samples beyond the range of a core are clipped. A distribution that states such a speed as its bound is refused.
+/// Refuses a distribution whose bounds or mean cannot be the speed of a core. Samples out of range are clipped.
 fn check_speed(speed: &DistributionSpec<f64>) -> Result<(), KeyError> {
     let (low, high) = speed.bounds();
     let mean = Some(speed.mean());

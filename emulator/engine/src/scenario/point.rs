@@ -74,7 +74,7 @@ impl Resolved {
         matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
     }
 
-    /// Key and beginning of each fault and each scheduled injection.
+    /// Key and start time of each fault and each scheduled injection.
     pub fn disturbances(&self) -> impl Iterator<Item = (String, Span)> + '_ {
         let faults = self.network.fault.iter().enumerate();
         let faults = faults.map(|(i, fault)| (format!("network.fault[{i}]"), fault.at()));

@@ -18,10 +18,10 @@ const IN_TURN: u32 = 4;
 /// Rounds of messages without a copy when nothing fails: the current round, and the round that answers it.
 const BETWEEN: f64 = 2.0;
 
-/// Probability below which failures in a row are not waited for.
+/// Probability below which a series of failures is ignored.
 const UNLIKELY: f64 = 1e-9;
 
-/// Limit on the failures in a row that are waited for. It is reached where nine messages of ten are lost.
+/// Limit on the length of a series of failures. It is reached if nine messages of ten are lost.
 const MOST_FAILURES: f64 = 1e5;
 
 /// Maximum share of one core in all reservations, as a multiple of the mean share.

@@ -131,7 +131,7 @@ pub struct Needs {
     memory: Option<Size>,
 }
 
-/// Reservations of tasks, which are all the same, and capacities of nodes.
+/// The reservation of a task, equal for all tasks, and the capacities of nodes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Room {
     /// The reservation of a task.

@@ -290,9 +290,9 @@ impl<O: Observer> Shard<'_, O> {
         self.copies = Some(no_copies(self.parts.layout));
     }
 
-    /// Overrides the interference profile of some cores when the clock shows `clock`. The injection begins at that time
-    /// at the earliest, because the past is fixed; an injection that ends before it never applies. Returns its number
-    /// and when it begins.
+    /// Overrides the interference profile of some cores when the clock shows `clock`. The past is fixed, so the
+    /// injection begins at that time at the earliest, and never applies if it ends earlier. Returns its number and its
+    /// start.
     ///
     /// # Panics
     /// Without [`expect_injections`](Self::expect_injections).
@@ -390,7 +390,7 @@ impl<O: Observer> Shard<'_, O> {
         let workload = self.parts.workload;
         let segment = workload.segment(copy.task, work.saturating_sub(left));
         let request = u32::try_from(workload.request(copy.task.job).cpu).unwrap_or(u32::MAX);
-        // The rest of a suspended copy can exceed its work here, if it is slower elsewhere.
+        // The remaining work of a suspended copy can exceed its whole work here, if it takes longer elsewhere.
         self.parts.cores.begin_shared(core, self.now, (work.max(left), left), request, segment);
         if let Some(copies) = &mut self.copies {
             copies[core as usize] = Some(copy);

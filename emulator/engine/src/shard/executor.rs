@@ -17,7 +17,7 @@ pub trait CoreExecutor {
     fn halt(&mut self, core: u32) -> Span;
     /// Remaining work of a core.
     fn left(&self, core: u32) -> Span;
-    /// A core and ticket whose work is finished, and the time at which it finished.
+    /// The next core and ticket whose work is finished, and the time at which it finished.
     fn finished(&mut self) -> Option<(u32, u64, Time)>;
     /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed after this time, or at
     /// once if the plan has `changed`.

@@ -8,7 +8,8 @@ use super::servers::end_of;
 use super::{Observer, Shard};
 
 impl<O: Observer> Shard<'_, O> {
-    /// Steps an actor with an input: at once, or after it has handled this input and those before it.
+    /// Delivers an input to an actor: at once or, if its inputs take time, once this input and those before it are
+    /// handled.
     pub(super) fn handle_or_queue(&mut self, to: ActorId, input: Input) {
         if !self.queue_at_server(to, input) {
             self.dispatch(to, input);
@@ -61,7 +62,8 @@ impl<O: Observer> Shard<'_, O> {
         self.push(at, actor, Event { to: actor, stamp: self.epoch(actor), kind: EventKind::Handled });
     }
 
-    /// Steps an actor with the input that it has handled, unless it has crashed since, and begins the next one.
+    /// Ends the handling of an actor's first input: delivers it, unless the actor has crashed since, and begins the
+    /// next.
     pub(super) fn end_handling(&mut self, actor: ActorId, stamp: Stamp) {
         if self.epoch(actor) != stamp {
             return;
@@ -76,7 +78,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Loses the inputs that wait at an actor in its crash.
+    /// Drops the inputs that wait at an actor when it crashes, and counts the messages among them.
     pub(super) fn lose_queue(&mut self, actor: ActorId) {
         let Self { servers: Some(servers), parts, now, traffic, .. } = self else { return };
         for input in servers.crash(*now, actor) {

@@ -111,8 +111,8 @@ impl Split {
     }
 }
 
-/// The word of a value as claims can name it. Words that do not begin with a letter follow the name of the feature, and
-/// characters other than letters, digits, `-` and `_` become `_`.
+/// The label of a value, in a form that claims can name. Words that do not begin with a letter follow the name of the
+/// feature, and characters other than letters, digits, `-` and `_` become `_`.
 fn label(trace: &Trace, feature: Feature, value: u32) -> String {
     if value == 0 {
         return UNKNOWN.to_owned();

@@ -210,9 +210,9 @@ pub struct MixClass {
     pub name: String,
     /// Share of the jobs that are of this class, relative to the other classes.
     pub weight: f64,
-    /// Stages of a job, at least one. A stage waits for the stage above it in the list, or for those of `after`, and is
-    /// submitted when the client is notified that they have ended. Policies see each stage as a job; results see all of
-    /// them as one job.
+    /// Stages of a job, at least one. A stage waits for the stage above it in the list, or for the stages in `after`,
+    /// and is submitted when the client is notified that they have ended. Policies see each stage as a job; results see
+    /// all of them as one job.
     pub stages: Vec<MixStage>,
     /// Response time of a job of the class alone in the cluster, the base of its slowdown. If absent the base is the
     /// work of the longest task of each stage, summed along the longest path of stages that wait for each other.
@@ -330,9 +330,9 @@ following! {
         /// Zone of dates that state none: a name of the IANA database, such as "UTC" or "Europe/Stockholm".
         #[serde(default, skip_serializing_if = "Option::is_none")]
         zone: Option<Zone>,
-        /// Column of a table whose number, rounded up, is the number of a job's tasks: "gpus" or "cores". Such jobs are
-        /// gangs, unless `gang` is false. Jobs without GPUs or cores are left out. If absent a job has the tasks or
-        /// nodes that the table states.
+        /// Column of a table from which the number of tasks of a job is taken, rounded up: "gpus" or "cores". Such jobs
+        /// are gangs, unless `gang` is false. Jobs whose number is zero or missing are left out. If absent a job has
+        /// the tasks or nodes that the table states.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<SizeBy>,
         /// The feature whose values are the classes of jobs in results, claims, reports and `service.sensitivity`. The
@@ -401,7 +401,7 @@ pub enum Model {
     ClouderaLike,
 }
 
-/// Factors on the slowdowns of each kind of interference.
+/// Sensitivity by kind of interference: a factor on the slowdown above 1.
 pub type Kinds = BTreeMap<String, f64>;
 
 /// `[service]`: the work that a copy needs on a healthy core.
@@ -434,7 +434,7 @@ pub struct Service {
     /// the requested time of an `.swf` trace; it is unknown in other workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested: Option<DistributionSpec<f64>>,
-    /// Unit of estimates, which are rounded down to its multiples, as in simulators that count whole seconds ("1s" in
+    /// Estimates are rounded down to multiples of this unit, as in simulators that count whole seconds ("1s" in
     /// Murmuration's, Fig. 14). Zero for no rounding.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimate_unit: Span,

@@ -55,7 +55,7 @@ impl Outcome {
         })
     }
 
-    /// Whether a file says that the job had not ended when the file was written: by a state of SLURM or MOAB.
+    /// Whether a state of SLURM or MOAB says that the job had not ended when the file was written.
     pub(super) fn is_pending(text: &str) -> bool {
         const PENDING: [&str; 16] = [
             "PENDING",

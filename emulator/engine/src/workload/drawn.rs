@@ -86,7 +86,7 @@ impl Shapes {
         self.staging().map_or(job.0, |staging| staging.chain(job))
     }
 
-    /// Ids of the jobs of a chain. Those that a job waits for come before it.
+    /// Ids of the jobs of a chain. A job follows the jobs that it waits for.
     pub(super) fn jobs_of(&self, chain: u32) -> Range<u32> {
         self.staging().map_or(chain..chain + 1, |staging| staging.stages_of(chain))
     }
@@ -157,7 +157,7 @@ impl Drawn {
         }
     }
 
-    /// The work of a job that follows a distribution.
+    /// The distribution of a job's work; `None` if a trace or a generator states the work.
     fn demand(&self, job: JobId) -> Option<JobDemand<'_>> {
         match (&self.shapes, &self.demand) {
             (Shapes::Staged(stages), _) => Some(stages.demand(job)),
@@ -188,7 +188,7 @@ impl Drawn {
         (0..self.shapes.tasks(job)).map(move |index| self.work(job.task(index).copy(0)))
     }
 
-    /// The work that a trace or a generator gives a task.
+    /// The work that a trace or a generator states for a task; for a gang, the mean over its tasks.
     fn own(&self, task: TaskId) -> Span {
         if self.gang { self.exact_mean(task.job) } else { self.stated(task) }
     }
@@ -206,7 +206,7 @@ impl Drawn {
         }
     }
 
-    /// The client that a chain arrives at, of `schedulers` clients.
+    /// The client at which a chain arrives. There is one client per scheduler.
     pub(super) fn home(&self, chain: u32, schedulers: u32) -> u32 {
         (self.addresses.home.at(u64::from(chain)).unit() * f64::from(schedulers)) as u32
     }
@@ -483,7 +483,7 @@ impl Model {
             (Self::YahooLike, false) if unit(draw) < 0.62 => exponential(14.5, draw),
             (Self::YahooLike, false) => exponential(500.0, draw),
             (Self::ClouderaLike, true) => exponential(171.0, draw),
-            // Averages 2,213 over the long means above.
+            // On average 2,213 tasks over the means of long jobs above.
             (Self::ClouderaLike, false) => exponential(12_097.0 * mean.powf(-0.252), draw),
         };
         LikeJob { tasks: (tasks.ceil() as u32).max(1), mean: mean as f32 }

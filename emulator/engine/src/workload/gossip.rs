@@ -13,19 +13,19 @@ use volary_actors::layout::{GossipGroup, Neighbours, Origin};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gossip {
-    /// The updates. Without them no update arises, and members can detect failures.
+    /// The updates that spread. If absent no updates are made; members can still detect failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<Updates>,
     /// The members to which each member may send. The network is described elsewhere: a message takes the links of
     /// `[network]` or of `cluster.topology`.
     #[serde(default)]
     pub topology: Graph,
-    /// Time before the measured part of the run. Updates arise in it, and are not measured.
+    /// Time before the measured part of the run. Updates made in this time are not measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warmup: Span,
     /// Length of the measured part of the run.
     pub duration: Span,
-    /// Time after the measured part, in which no update arises, but updates on their way can still arrive.
+    /// Time after the measured part, in which no update is made, but updates on their way can still arrive.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drain: Span,
 }
@@ -34,11 +34,11 @@ pub struct Gossip {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Updates {
-    /// Gap before each update. If updates arise at all n members, this is the gap between updates of the whole group.
-    /// With an exponential distribution the updates of each member are a Poisson process. With a constant members take
+    /// Gap before each update. If all n members make updates, this is the gap between updates of the whole group. With
+    /// an exponential distribution the updates of each member are a Poisson process. With a constant gap members take
     /// turns. With any other distribution the gaps of each member are samples times n.
     pub every: DistributionSpec<Span>,
-    /// The actors at which updates arise.
+    /// The actors that make updates.
     #[serde(default)]
     pub at: UpdateOrigin,
     /// Bytes of a message with an update, headers included, on links and uplinks with a rate and in the results. If
@@ -48,16 +48,16 @@ pub struct Updates {
     pub bytes: Option<u32>,
 }
 
-/// The actors at which updates arise.
+/// The actors that make updates.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateOrigin {
-    /// At all members in equal shares.
+    /// All members, in equal shares.
     #[default]
     Members,
-    /// At the member of this number.
+    /// The member of this number.
     Member(u32),
-    /// At the source, an actor outside of the group that sends to members and receives nothing.
+    /// The source, an actor outside of the group that sends to members and receives nothing.
     Source,
 }
 
@@ -98,7 +98,7 @@ fn is_zero(span: &Span) -> bool {
 pub struct MeasuredPart {
     /// Start.
     pub from: Time,
-    /// End; no update arises from then on.
+    /// End; no update is made from then on.
     pub until: Time,
 }
 

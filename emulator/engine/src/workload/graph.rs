@@ -45,7 +45,7 @@ impl StageGraph {
         !self.links.is_empty()
     }
 
-    /// The dependencies of a stage, which is this job.
+    /// The dependencies of a stage, whose id is `job`.
     pub(super) fn links(&self, stage: u32, job: JobId) -> Links<'_> {
         let first = stage.checked_sub(1).map_or(0, |before| self.ends[before as usize][1]) as usize;
         let [middle, end] = self.ends[stage as usize].map(|end| end as usize);
@@ -53,8 +53,8 @@ impl StageGraph {
     }
 
     /// The stages as text, in the form of tables of features: for each stage its number of tasks, and the numbers of
-    /// the earlier stages that it waits for, from 1. `20 5_1 1_1_2` has a stage of 20 tasks, one of 5 that waits for
-    /// it, and one of 1 that waits for both.
+    /// the earlier stages that it waits for, from 1. `20 5_1 1_1_2` is a stage of 20 tasks, a stage of 5 tasks that
+    /// waits for stage 1, and a stage of one task that waits for stages 1 and 2.
     pub(super) fn text(&self, tasks: &[u32]) -> String {
         let stage = |(stage, tasks): (u32, &u32)| {
             let awaited = self.links(stage, JobId(stage)).predecessors();

@@ -138,7 +138,7 @@ impl Workload {
         self.drawn.shapes.chain(self.of(job)) - self.past.chains
     }
 
-    /// Ids of the jobs of a chain. Those that a job waits for come before it.
+    /// Ids of the jobs of a chain. A job follows the jobs that it waits for.
     pub fn jobs_of(&self, chain: u32) -> Range<u32> {
         let Range { start, end } = self.drawn.shapes.jobs_of(chain + self.past.chains);
         (start - self.past.jobs) * self.steps..(end - self.past.jobs) * self.steps
@@ -177,7 +177,7 @@ impl Workload {
         self.steps > 1 || self.staging().is_some_and(staged)
     }
 
-    /// The class of a job as results see it: an index of [`classes`](Self::classes).
+    /// The class of a job in results: an index of [`classes`](Self::classes).
     pub fn class_index(&self, job: JobId) -> usize {
         if self.by_goal {
             return self.deadline(self.chain(job)).is_none().into();
@@ -273,7 +273,7 @@ impl Catalog for Workload {
         if from >= self.jobs() {
             return None;
         }
-        // Job `from` may belong to a chain of which further stages begin with the job.
+        // Job `from` may be inside a chain. Later stages without predecessors arrive at the same time as the first.
         let chain = self.chain(JobId(from));
         let begins = |job: &JobId| self.links(*job).predecessors.is_empty();
         let rest = (from..self.jobs_of(chain).end).map(JobId).find(begins);

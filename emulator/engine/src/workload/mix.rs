@@ -29,7 +29,7 @@ fn stage_key(class: usize, stage: usize) -> String {
 }
 
 impl Mix {
-    /// Mean work of a job, core-seconds: of one copy of each task of all its stages.
+    /// Mean work of a job, core-seconds, for one copy of each task of all its stages.
     pub fn mean_work(&self) -> f64 {
         self.mean(|stage| stage.tasks.mean().max(1.0) * stage.demand.mean())
     }
@@ -157,7 +157,7 @@ impl Mix {
         Ok(drawn)
     }
 
-    /// The class at a point of the weights laid end to end; rounding may carry the point past their end.
+    /// The class at a point on the cumulative weights; rounding may carry the point past the last weight.
     fn pick(&self, point: f64) -> usize {
         let mut end = 0.0;
         let ends = self.class.iter().map(|class| {
@@ -258,7 +258,7 @@ impl Stages {
         demand.for_job(JobId(self.staging.chain(job)), self.names.mean(job))
     }
 
-    /// The value of a job's feature, zero if it is unknown. Users and names are numbered through all classes.
+    /// The value of a job's feature, zero if it is unknown. Users and names are numbered across all classes.
     pub(super) fn feature(&self, job: JobId, feature: Feature) -> u32 {
         match feature {
             Feature::User => self.names.label(self.staging.chain(job)).user,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_given_the_first_stages_only() {
+    fn clients_receive_only_the_first_stages() {
         for clients in [1, 3] {
             let workload = build(TWO, "", clients);
             let mut arrived = Vec::new();

@@ -180,7 +180,7 @@ impl ClassNames {
     }
 
     /// The user of a job. Recurring names belong to users in turn, so every user has one; users of other jobs are
-    /// drawn.
+    /// sampled.
     fn user(&self, recurring: Option<u32>, shape: Address) -> u32 {
         if self.users == 0 {
             return 0;

@@ -42,7 +42,7 @@ pub struct Reading {
     pub columns: Option<ColumnNames>,
     /// Zone of dates that state none.
     pub zone: Option<Zone>,
-    /// The column of a table that gives the number of a job's tasks; if `None`, its column of tasks or nodes.
+    /// The column of a table from which the number of a job's tasks is taken; if `None`, tasks or nodes.
     pub size: Option<SizeBy>,
     /// Largest share of malformed rows that are left out.
     pub skip_bad: Share,
@@ -78,7 +78,7 @@ impl TraceSource for NoTraces {
 /// Features of the jobs of a trace, one row per job, with the name of the file.
 pub type Features = (PathBuf, Box<dyn BufRead>);
 
-/// A column whose number, rounded up, is the number of a job's tasks.
+/// A column from which the number of a job's tasks is taken, rounded up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeBy {

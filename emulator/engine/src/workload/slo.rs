@@ -10,7 +10,7 @@ use volary_actors::catalog::Preference;
 
 use super::work::Share;
 
-/// Maximum number of kinds of nodes: a preference is a bit each.
+/// Maximum number of kinds of nodes: a preference has one bit for each kind.
 const MOST_KINDS: u32 = 32;
 
 /// Addresses of draws below the job's own address of purpose `Shape`; other modules use 1 to 8.
@@ -23,7 +23,7 @@ const KINDS: u64 = 10;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {
-    /// Share of the jobs that are SLO jobs, each with this probability.
+    /// Share of the jobs that are SLO jobs: the probability of each job to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// In place of `share`: the share of the work of all jobs that SLO jobs have. Jobs become SLO jobs in random order
@@ -212,7 +212,7 @@ impl PreferenceDraw {
         Ok(())
     }
 
-    /// Draws `of` different kinds, a bit each.
+    /// Draws `of` different kinds, as a set of bits.
     fn draw(self, address: Address) -> u32 {
         let mut kinds: Vec<u32> = (0..self.kinds).collect();
         let mut bits = 0;

@@ -234,7 +234,7 @@ fn estimates_can_be_means_or_have_errors() {
 }
 
 #[test]
-fn jobs_arrive_in_order_at_clients_drawn_evenly() {
+fn jobs_arrive_in_order_at_clients_sampled_evenly() {
     let workload = drawn(100_000, 3.0, 1.0, 1.0);
     let specs: Vec<_> = (0..100_000).map(|job| workload.job(JobId(job))).collect();
     assert!(specs.windows(2).all(|pair| pair[0].arrival <= pair[1].arrival));

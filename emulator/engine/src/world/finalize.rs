@@ -69,7 +69,7 @@ impl Counters {
 
     /// Adds the counters of another shard of the same run.
     pub fn add(&mut self, other: &Self) {
-        // Other hosts report these numbers: the sum must not overflow.
+        // The sums saturate because other hosts report these numbers.
         let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
         add(&mut self.events, other.events);
         self.hash = self.hash.rotate_left(1) ^ other.hash;
@@ -107,7 +107,7 @@ impl Counters {
         fired.map(|cause| {
             let at = *cause as usize;
             format!(
-                "{cause:?}: {} transmissions failed; {} datagrams never arrived, {} stream messages came back",
+                "{cause:?}: {} transmissions failed; {} datagrams never arrived, {} stream messages were returned",
                 stats.lost(*cause),
                 stats.datagram.dropped[at],
                 stats.stream.unreachable[at]
@@ -255,7 +255,7 @@ impl FinishedRun<'_> {
         accounts.messages.0.iter().map(|(at, what)| self.message(*at, what)).collect()
     }
 
-    /// The node of each core that the timeline draws.
+    /// The node of each core that the timeline plots.
     fn timeline_nodes(&self) -> Vec<u32> {
         self.drawn().map(|core| self.world.layout().node_of_core(core)).collect()
     }
@@ -347,12 +347,12 @@ impl FinishedRun<'_> {
         begun.map(span).collect()
     }
 
-    /// The cores that the timeline draws.
+    /// The cores that the timeline plots.
     fn drawn(&self) -> Range<u32> {
         0..self.recording.timeline_cores.min(self.world.layout().workers())
     }
 
-    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or until the end of the
+    /// Degraded stretches of the cores that the timeline plots: until the end of its window, or until the end of the
     /// last execution that began in it.
     fn bursts(&self, cores: &Cores, now: Time, accounts: &Accounts) -> Vec<(u32, f64, f64, f64)> {
         let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);

@@ -63,8 +63,8 @@ impl CoreExecutor for SharedCores {
     }
 }
 
-/// Runs an experiment with the exact executor and in virtual time, and asserts equal jobs and response times, to the
-/// rounding of halted copies to nanoseconds. Returns the number of halts, and the measurements of the cores.
+/// Runs an experiment with the exact executor and in virtual time, and asserts equal jobs and response times, apart
+/// from the rounding of halted copies to nanoseconds. Returns the number of halts, and the measurements of the cores.
 fn assert_same(text: &str) -> (u32, RealWork) {
     let experiment = parse(text);
     let world = worlds(&experiment).next().unwrap();

@@ -59,7 +59,7 @@ fn a_fault_after_the_end_of_the_run_is_noted() {
     assert_eq!(notes, ["network.fault[0], at 3600s, did not begin: the run had ended"]);
 }
 
-/// The run is the same event by event, and its notes say why. Under a policy that has masters, the masters crash.
+/// Under policies without masters the run is unchanged, event by event, and notes say why. Masters of `pigeon` crash.
 #[test]
 fn a_fault_at_masters_does_not_concern_other_policies() {
     let crash = fault("crash", r#"who = ["master:0"], at = "0.5s", for = "3s""#);
@@ -126,7 +126,7 @@ fn a_scheduler_crash_loses_no_job() {
     for (schedulers, policy) in
         policies.map(|policy| (1, policy)).into_iter().chain(many).chain([(1, "gang = {}")])
     {
-        // All schedulers fall in turn, so the one that holds the job is among them.
+        // All schedulers crash in turn, so the one that holds the job is among them.
         let crash = |i: u32| {
             let at = 1.5 + f64::from(i) * 0.1;
             fault("crash", &format!(r#"who = ["scheduler:{i}"], at = "{at}s", for = "2s""#))

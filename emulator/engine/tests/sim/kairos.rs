@@ -113,7 +113,7 @@ fn kairos_without_node_queues_equals_the_central_queue() {
 struct Steps(BTreeMap<(u64, i32), i64>);
 
 impl Steps {
-    /// Ends come before beginnings of the same instant.
+    /// Adds an interval. At one instant ends are counted before beginnings.
     fn interval(&mut self, from: f64, to: f64) {
         for (at, step) in [(from, 1), (to, -1)] {
             *self.0.entry(((at * 1e9).round() as u64, step)).or_default() += i64::from(step);
@@ -139,8 +139,8 @@ fn lives(rows: &[CopyRow]) -> BTreeMap<(u32, u32), (f64, f64, u32)> {
     lives
 }
 
-/// Three nodes of two cores take five copies each (Q = 3), without delays. No core is idle while a task waits that has
-/// not begun, and no node exceeds its limit.
+/// Three nodes of two cores take five copies each (Q = 3), without delays. No core is idle while a task that has not
+/// begun waits, and no node exceeds its limit.
 #[test]
 fn the_centre_keeps_cores_busy_and_nodes_within_their_limit() {
     let policy = r#"kairos = { pass = "eager", queue = 3, quantum = "300ms", guard = "none" }"#;
@@ -215,7 +215,7 @@ fn each_suspension_costs_its_time_once() {
     assert!(copies.suspensions > 1000 && price > 0.018 && price < 0.02 + 1e-6, "{price} s, {copies:?}");
 }
 
-/// A core that a waiting task could have had is idle for a heartbeat at most.
+/// A core stays idle for at most one heartbeat while a task waits.
 #[test]
 fn a_core_is_idle_for_a_heartbeat_at_most() {
     let text = with(&poisson(4, 1000, 6, 1.3, "yarn-fifo = {}"), &["cluster.cores=2"]);

@@ -129,8 +129,8 @@ fn each_step_takes_as_long_as_its_slowest_worker() {
 }
 
 /// Two classes of jobs of a second meet interference of kind `cache` at a slowdown of 3, and from 1000 s on an
-/// injection of another kind at a slowdown of 2. One class suffers 2.5 times as much from the first, and nothing from
-/// the other.
+/// injection of another kind at a slowdown of 2. One class has a sensitivity of 2.5 to the first kind and of 0 to the
+/// other; the other class has sensitivities of 1.
 #[test]
 fn classes_suffer_from_each_kind_of_interference_by_their_sensitivity() {
     let classes = [class("web", 1.0, &[(1, "\"1s\"")], ""), class("batch", 1.0, &[(1, "\"1s\"")], "")];
@@ -194,7 +194,7 @@ fn results_list_chains_under_the_names_of_their_classes() {
             "a stage waits from its own submission: {times:?}"
         );
     }
-    // Tasks are numbered through their chain, in both tables by the number of the job.
+    // Both tables use the chain as the job, and number its tasks across its stages.
     for job in &run.jobs {
         let mut tasks: Vec<_> = run.copies.iter().filter(|row| row.job == job.job).collect();
         tasks.sort_by_key(|row| row.task);

@@ -15,7 +15,7 @@ use volary_engine::world::EngineError;
 use crate::common::{FAULTY, parse, run, with, worlds};
 use crate::swarm::{Again, Flaw, check, experiment, first, number, quietly};
 
-/// Starts programs by the first word of the command; the others are ignored.
+/// Starts programs by the first word of the command; the other words are ignored.
 #[derive(Debug)]
 pub(crate) struct WithinTest;
 
@@ -289,7 +289,7 @@ fn every_job_finishes_exactly_once_under_a_naive_program() {
         let bad = text.replace("[\"naive\"]", &format!("[\"naive\", '{misdeed}']"));
         match quietly(|| check(&bad, Again::Nothing)) {
             Err(Flaw::Broken(why)) if why.starts_with("the policy's program failed: ") => failed += 1,
-            // A short run asks less than five times.
+            // A short run sends fewer than five requests, so the program never misbehaves.
             Ok(()) => {}
             Err(Flaw::Broken(why) | Flaw::Invalid(why)) => panic!("seed {seed}: {why}\n{bad}"),
         }
@@ -394,7 +394,7 @@ fn gangs_that_run_longer_than_requested_are_killed_and_counted_as_failed() {
         let copies = run.summary.copies;
         assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{copies:?}");
         assert!(copies.wasted_work_s > 0.0);
-        // A job that finishes has a longest task that is no longer than its limit and the time that messages take.
+        // The longest task of a job that finishes exceeds the limit by at most the time that messages take.
         for row in run.jobs.iter().filter(|row| row.response.is_finite()) {
             let requested = world.workload().requested(JobId(row.job)).expect("it is drawn").as_secs_f64();
             assert!(row.longest < requested + 0.04, "job {}: {requested} of {}", row.job, row.longest);

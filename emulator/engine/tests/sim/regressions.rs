@@ -45,7 +45,7 @@ fn all_finished(measured: &Measured) -> bool {
     measured.summary.jobs.finished == measured.summary.jobs.submitted
 }
 
-/// Heartbeats that launch copies come every 50 hours, although queues are observed every second.
+/// Heartbeats that launch copies are sent every 50 hours, although queues are observed every second.
 #[test]
 fn a_run_survives_long_waits_of_its_policy() {
     for policy in ["yarn-fifo = { heartbeat = \"50h\" }", "big-c = { heartbeat = \"50h\", monitor = \"1s\" }"]

@@ -31,7 +31,7 @@ fn processor_sharing_is_insensitive_to_the_distribution_of_service() {
         let shared = measured.summary.shared.unwrap();
         assert!((shared.cpu - 0.6).abs() < 0.02, "{shared:?}");
         assert_eq!((shared.wasted_core_h, shared.evictions), (0.0, 0));
-        // Of a mean of ρ / (1 - ρ) copies, one is alone with probability ρ (1 - ρ).
+        // On average ρ / (1 - ρ) copies run, and exactly one copy runs with probability ρ (1 - ρ).
         assert!((shared.throttled - 0.84).abs() < 0.02, "{shared:?}");
     }
 }

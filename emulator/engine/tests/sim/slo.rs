@@ -24,7 +24,7 @@ fn cut(world: &World, until: Span) -> Measured {
     measure("test", world, &RunConfig { until: Some(until), recording: recording() }, &()).unwrap()
 }
 
-/// A copy takes as long as its job does on the kind of its node.
+/// The run time of a copy follows from the preference of its job and the kind of its node.
 #[test]
 fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
     let slo = "workload.synthetic.slo={ share = 0.7, slack = 1, preference = { kinds = 3, of = 1, slowdown = 2.5 } }";

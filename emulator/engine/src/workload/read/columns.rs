@@ -167,8 +167,8 @@ const HEADINGS: [(&str, Meaning); 22] = [
 pub(super) const SECOND_CHOICE: [(&str, Meaning); 2] =
     [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
 
-/// Names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`, or those of a known table, such as
-/// `--columns philly`.
+/// Names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`, or the columns of a known table,
+/// such as `--columns philly`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ColumnNames {
@@ -182,7 +182,7 @@ pub(super) struct ColumnSet {
     pub(super) name: &'static str,
     /// Columns by which the table is recognised.
     pub(super) required: &'static str,
-    /// Columns that some editions have. Of several with one meaning the first is used.
+    /// Columns that some editions have. If several have one meaning, the first is used.
     pub(super) optional: &'static str,
     /// A remark about what the reader assumes.
     pub(super) note: &'static str,
@@ -253,7 +253,7 @@ impl ColumnNames {
 }
 
 impl From<ColumnNames> for String {
-    /// The text that reads back as these columns.
+    /// Text from which these columns can be parsed.
     fn from(columns: ColumnNames) -> Self {
         let pair = |named: &Named| format!("{}={}", named.meaning.name(), named.column);
         let pairs = || columns.named.iter().map(pair).collect::<Vec<_>>().join(",");

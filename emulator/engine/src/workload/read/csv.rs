@@ -125,7 +125,7 @@ struct PartNames {
 const WORST: [Outcome; 5] =
     [Outcome::Failed, Outcome::TimedOut, Outcome::Killed, Outcome::Evicted, Outcome::Lost];
 
-/// The details of a job that arrived at `first` and has a row per task. Cores, memory and GPUs are those of all rows,
+/// The details of a job that arrived at `first` and has a row per task. Cores, memory and GPUs are sums over all rows,
 /// the outcome is the worst, the wait lasts until the first start, and the features are those of the first row.
 fn joined(job: &[TableJob], first: Time) -> Details {
     let sum = |of: fn(&Details) -> Option<f32>| job.iter().map(|part| of(&part.details)).sum::<Option<f32>>();
@@ -344,7 +344,7 @@ fn times(
     header: &Header,
     clock: &mut Clock,
 ) -> Result<Result<Times, &'static str>, WorkloadError> {
-    // If a date occurs twice, the second time is used if the first precedes an event that must come before it.
+    // A date that occurs twice, at a change of clocks, is read as its second time if the first is too early.
     let mut at = |meaning, after: Option<Time>| {
         let Some(at) = row.instant(meaning)? else { return Ok(None) };
         clock.count(at);

@@ -52,7 +52,7 @@ impl<'a> Lines<'a> {
         Ok(Some(TraceLine { at, text: self.text.trim_matches([' ', '\r']) }))
     }
 
-    /// Makes the line that was read the next one again.
+    /// Puts the current line back, so that `next` returns it once more.
     pub(super) const fn unread(&mut self) {
         self.peeked = true;
     }
@@ -168,7 +168,7 @@ impl<'a> Lines<'a> {
 
     fn failed(&self, source: std::io::Error) -> WorkloadError {
         let file = self.file.to_owned();
-        // A decoder's report of damage; no operating system gives this kind.
+        // Decoders report damage with this kind of error; operating systems do not use it.
         if source.kind() == ErrorKind::InvalidData {
             return WorkloadError::Trace(format!(
                 "{}: the compressed data breaks off or is damaged after line {} ({source}); fetch the file again or \
@@ -334,7 +334,7 @@ impl BadRows {
             Err(WorkloadError::Trace(why)) => why,
             Err(error) => return Err(error),
         };
-        // An error that names an option is about the table, and has its remedy.
+        // An error that names an option concerns the whole table, and states its own remedy.
         if self.most == Share::NONE && (why.contains("--zone") || why.contains("--columns")) {
             return Err(WorkloadError::Trace(why));
         }

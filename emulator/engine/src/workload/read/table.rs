@@ -23,7 +23,7 @@ pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
 /// Memory of the largest machine, GiB. It is not published; 4 GiB per core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
 
-/// Limit on the columns of a file: a compressed header of commas must not fill the memory.
+/// Limit on the columns of a file, because a compressed header of commas must not fill the memory.
 const MOST_COLUMNS: usize = 4096;
 
 /// The header of a table.
@@ -110,7 +110,7 @@ impl Header {
         self.separator.is_none()
     }
 
-    /// Whether dates without a zone have one.
+    /// The zone of dates that state none.
     pub(super) const fn zone(&self) -> Option<Zone> {
         self.zone
     }
@@ -152,7 +152,7 @@ impl Header {
         &self.names
     }
 
-    /// The columns of times that are read in minutes, hours or days, for a remark: `min` may stand for a minimum.
+    /// The columns of times that are read in minutes, hours or days, for a remark, because `min` can also mean minimum.
     fn long_units(&self) -> Option<String> {
         let read = |column: &Column| {
             let unit =
@@ -328,7 +328,7 @@ fn is_unknown(text: &str) -> bool {
 /// A point of time in a table.
 #[derive(Clone, Copy)]
 pub(super) struct Instant {
-    /// Nanoseconds by the file's clock, or of the Unix clock.
+    /// Nanoseconds since the zero of the file's clock or, for a date, of the Unix clock.
     pub(super) ns: u64,
     /// Seconds east of Greenwich, if the time is a date.
     pub(super) zone: Option<i64>,
@@ -492,7 +492,7 @@ impl TableRow<'_> {
         let scale = *column.scale.as_ref().map_err(|end| {
             let (name, meaning) = (short(&column.name), column.meaning.name());
             let why = format!(
-                "its name ends in `{end}`, which is no unit that is known; {}",
+                "its name ends in `{end}`, which is not a known unit; {}",
                 units(column.meaning)
             );
             self.wrong(column, &format!("{why}; state it: `--columns` with {meaning}={name}:UNIT"))
@@ -514,7 +514,7 @@ impl TableRow<'_> {
         let unit = column.unit.as_ref().map_err(|end| {
             let (name, meaning) = (short(&column.name), column.meaning.name());
             let why = format!(
-                "its name ends in `{end}`, which is no unit of time that is known (s, ms, us, ns, min, h, d); state the \
+                "its name ends in `{end}`, which is not a known unit of time (s, ms, us, ns, min, h, d); state the \
                  unit of its numbers: `volary trace convert --columns` with {meaning}={name}:UNIT, such as \
                  {meaning}={name}:s"
             );
@@ -542,7 +542,7 @@ impl Words {
         self.0[feature.index()].number(word)
     }
 
-    /// Gives the words to the trace, except names of jobs, of which there may be as many as jobs.
+    /// Stores the words in the trace, except names of jobs, because there may be one for each job.
     pub(super) fn keep(self, trace: &mut Trace) {
         for (feature, words) in Feature::ALL.into_iter().zip(self.0) {
             if !words.0.is_empty() && !matches!(feature, Feature::Name | Feature::LogicalName) {

@@ -101,8 +101,8 @@ fn config() -> RunConfig {
     RunConfig { until: None, recording }
 }
 
-/// Runs a world to its end. `None` if the run was stopped in good order: its policy has short timers, its network is
-/// slow, and it sends no more messages than allowed.
+/// Runs a world to its end. `None` if the run was stopped after [`MOST_SLICES`] but passed an hour of emulated time
+/// within its limit on messages, as with short timers on a slow network.
 fn run(world: &World, observer: impl Observer) -> Option<Measured> {
     let slices = SliceCount(Cell::new(0));
     match measure_with("swarm", world, &config(), observer, &slices) {
@@ -216,7 +216,7 @@ fn totals(world: &World, measured: &Measured) {
     assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost + copies.in_progress);
 }
 
-/// The copy of an execution, whose tasks are numbered through the stages of its job.
+/// The copy of an execution. Rows number tasks across the stages of a job.
 fn copy(world: &World, row: &CopyRow) -> CopyId {
     let workload = world.workload();
     let stages = workload.jobs_of(row.job).map(JobId);

@@ -164,7 +164,7 @@ pub(crate) fn experiment(seed: u64) -> String {
     }
 }
 
-/// Limits the rate of requests of a tenth of the experiments, which leaves the other draws of the seed as they are.
+/// Limits the rate of requests in a tenth of the experiments, without changing the other draws of the seed.
 fn limited(text: String, seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 1));
     if dice.chance(90) {
@@ -174,7 +174,7 @@ fn limited(text: String, seed: u64) -> String {
     text.replacen("[cluster]\n", &format!("[cluster]\nrequest_rate = {rate:.1}\n"), 1)
 }
 
-/// Divides the jobs of a tenth of the experiments without stages into steps, which leaves the other draws as they are.
+/// Divides the jobs of a tenth of the experiments without stages into steps, without changing the other draws.
 fn stepped(text: String, seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 2));
     if dice.chance(90) {

@@ -4,9 +4,8 @@
 //! hold. One of the experiments that fail is shrunk and printed.
 //!
 //! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries new seeds.
-//! `VOLARY_SWARM_SEEDS=5000
-//! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one;
-//! `VOLARY_SWARM_POLICY=pigeon` skips the seeds that draw another policy.
+//! `VOLARY_SWARM_SEEDS=5000 cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats
+//! one; `VOLARY_SWARM_POLICY=pigeon` skips the seeds that draw another policy.
 
 mod checks;
 mod draw;
