@@ -492,7 +492,7 @@ impl TableRow<'_> {
         let scale = *column.scale.as_ref().map_err(|end| {
             let (name, meaning) = (short(&column.name), column.meaning.name());
             let why = format!(
-                "its name ends in `{end}`, which is not a known unit; {}",
+                "its name ends in `{end}`, which is not the name of a known unit; {}",
                 units(column.meaning)
             );
             self.wrong(column, &format!("{why}; state it: `--columns` with {meaning}={name}:UNIT"))
