@@ -51,7 +51,7 @@ pub struct Network {
     /// mean delay, and its variation is √2 times the delay's standard deviation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Span>,
-    /// Time for which a sender tries to reach its peer before a stream message comes back as undelivered. Default: 10
+    /// Time for which a sender tries to reach its peer before a stream message is returned as undelivered. Default: 10
     /// s.
     pub peer_timeout: Span,
     /// Whether actors repair lost datagrams even if this network loses none. Actors on several hosts always do. Repairs

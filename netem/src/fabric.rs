@@ -369,7 +369,7 @@ impl Transmission<'_> {
         }
         let lost = self.lost(attempt);
         let degraded = self.degrade(attempt, at, &mut propagation);
-        // Faults come first: a message that a partition stops is not counted as lost by chance.
+        // Faults are checked first, so that a message that a partition stops is not counted as lost by chance.
         let outcome = self.land(at, queueing, propagation);
         if !matches!(outcome, Outcome::Arrives(_)) {
             return outcome;

@@ -285,8 +285,8 @@ impl<'a> Draft<'a> {
         total >= u64::from(job.tasks)
     }
 
-    /// Divides the tasks of an option that fits over its sets as the relaxed solution does. The rest goes to the sets
-    /// with the lowest rents.
+    /// Divides the tasks of a fitting option among its sets, in the shares of the relaxed solution. The rest goes to
+    /// the sets with the lowest rents.
     fn divide(&mut self, option: usize, preferences: &Preferences<'_>) {
         let option = self.problem.columns().options()[option];
         let job = &self.problem.jobs()[option.job as usize];

@@ -22,8 +22,7 @@ const MOST_IDLE: u64 = 1 << 30;
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// Shows the state recorded by `now`, with the messages counted by then. Called every few milliseconds, and at the
-    /// end of the run.
+    /// Shows the state and the counts of messages at `now`. Called every few milliseconds, and at the end of the run.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
@@ -44,8 +43,7 @@ impl Progress for () {
 /// Runs a world from the first arrival to the last completion, twice if the first run has to find the measured window.
 /// CPU time, wall time and memory are left at zero: the caller measures them.
 ///
-/// # Errors
-/// [`EngineError::Interrupted`] when `progress` stops the run, with the measurements by then;
+/// # Errors [`EngineError::Interrupted`] when `progress` stops the run, with the measurements so far;
 /// [`EngineError::Refused`] for errors that only appear under this seed.
 ///
 /// # Panics

@@ -22,7 +22,7 @@ use crate::workload::{Gossip, TraceSource, Window, Workload};
 /// The reason why a scenario has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The run was interrupted, with these measurements by then.
+    /// The run was interrupted, with these measurements so far.
     #[error("interrupted")]
     Interrupted(Box<Measured>),
     /// The scenario cannot be run with this seed, or cannot be run to its end.

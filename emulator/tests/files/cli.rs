@@ -296,7 +296,7 @@ trace describe t.tr --columns user=user | 2 | --columns is for .csv files
 trace convert t.tr t.tr | 2 | t.tr exists and is not overwritten | --force
 trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS
 trace sources typo | 2 | no trace is named `typo`; choose `yahoo`
-trace describe t.csv --zone CEST | 2 | `CEST` is no time zone; write UTC
+trace describe t.csv --zone CEST | 2 | `CEST` is not a time zone; write UTC
 trace describe t.csv --skip-bad 5 | 2 | from 0% to 100%, such as 1%
 trace describe t.csv --size memory | 2 | choose gpus or cores
 trace describe t.tr --size gpus | 2 | --size is for .csv files

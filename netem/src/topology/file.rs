@@ -50,7 +50,7 @@ const fn reference_speed() -> DistributionSpec<f64> {
 pub enum Shape {
     /// All machines at one switch. Needs `[link.rack]`.
     Star(Star),
-    /// Racks whose switches all meet in a spine. Needs `[link.rack]` and `[link.fabric]`.
+    /// Racks whose switches are all connected by a spine. Needs `[link.rack]` and `[link.fabric]`.
     LeafSpine(LeafSpine),
     /// A k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 racks of k/2 machines.
     /// Needs `[link.rack]`, `[link.pod]` and `[link.fabric]`.

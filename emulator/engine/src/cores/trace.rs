@@ -401,7 +401,7 @@ fn lasting(mut samples: Vec<Sample>) -> Result<Vec<Placed<TraceRow>>, Placed<Str
             if slowdown <= 0.0 {
                 return Err((
                     line,
-                    "a slowdown of 0 is no slowdown; 1 is a healthy core, 2 half its speed".into(),
+                    "the slowdown must be above 0; write 1 for a healthy core, 2 for half its speed".into(),
                 ));
             }
             if start == end {
@@ -514,7 +514,7 @@ mod tests {
             ("0,0,2\n1,0,2\n", "b.csv:1:", "samples need a header line"),
             ("time,core,slowdown\n0,0,2\n1,0,1\n\n0,3,2\n", "b.csv:5:", "unit 3 has one sample"),
             ("time,core,slowdown\n0,0,2\n1,0,1\n1,0,2\n2,0,1\n", "b.csv:4:", "at 1s already, in line 3"),
-            ("time,core,slowdown\n0,0,0\n1,0,1\n", "b.csv:2:", "no slowdown; 1 is a healthy core"),
+            ("time,core,slowdown\n0,0,0\n1,0,1\n", "b.csv:2:", "must be above 0; write 1 for a healthy core"),
             ("time,core,slowdown\nx,0,0\n", "b.csv:2:", "time `x`"),
             ("time,core,slowdown\n", "b.csv:", "lists no burst"),
             ("unit,start_s,end_s,slowdown\n0,1,,2\n", "b.csv:2:", "the cell of the end_s is empty"),

@@ -113,7 +113,8 @@ impl<'a> Aggregator<'a> {
                 self.refused = true;
                 return Err(FalseReport { shard, why: format!("its report at {at} cannot be true: {why}") });
             }
-            // Clocks of two hosts can differ by more than a message's delay. The recorder needs rising times.
+            // Clocks of two hosts can differ by more than a message's delay. The recorder needs times in ascending
+            // order.
             self.now = self.now.max(at);
             self.folded += 1;
             match what {
@@ -135,7 +136,7 @@ impl<'a> Aggregator<'a> {
         self.merge.waiting()
     }
 
-    /// The shard whose reports reach least far in time.
+    /// The shard whose last report is the earliest.
     pub fn slowest(&self) -> usize {
         self.merge.slowest()
     }
@@ -276,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every observation comes out once and in order, for all batch boundaries.
+        /// Every observation is returned once and in order, for all batch boundaries.
         #[test]
         fn observations_of_shards_are_merged_in_order(batches in prop::collection::vec((0..3usize, prop::collection::vec(0..50u64, 0..5)), 0..40)) {
             let mut merge = Merge::new(3);

@@ -27,7 +27,7 @@ pub struct DetectionTracker<'a> {
     part: Option<MeasuredPart>,
     /// Index of the next crash of the faults.
     next: usize,
-    /// Members of which another member has said that they are alive, suspected or dead.
+    /// Members that another member has declared alive, suspected or dead.
     failed: BTreeMap<u32, Failed>,
     /// Number of crashes in the measured part.
     crashes: u64,
@@ -43,7 +43,7 @@ pub struct DetectionTracker<'a> {
 /// The beliefs of other members about a member, and its crashes that they have noticed.
 #[derive(Clone, Default, Debug)]
 struct Failed {
-    /// Members that consider it dead, each with the time since when.
+    /// Members that consider it dead, and since when.
     by: BTreeMap<u32, Time>,
     /// Start of its last crash that another member suspects.
     suspected: Option<Time>,

@@ -1,8 +1,8 @@
 //! The results schema: the measurements of a run, as JSON lines and as rows.
 //!
-//! A [`RunLine`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
-//! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
-//! statistics; task waits come from a histogram of three significant digits.
+//! A [`RunLine`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are a
+//! contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order statistics;
+//! task waits are computed from a histogram of three significant digits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -301,7 +301,7 @@ pub struct ClassResults {
 pub struct JobCounts {
     /// Jobs that arrived.
     pub submitted: u64,
-    /// Jobs of whose end the client was notified.
+    /// Jobs whose client was notified of their end.
     pub finished: u64,
     /// Jobs that were killed because they ran longer than requested.
     pub failed: u64,

@@ -36,7 +36,7 @@ pub struct Parts<'a> {
     pub lossy: bool,
     /// Whether faults pause any endpoint.
     pub pauses: bool,
-    /// Time from a crash until the failure detector reports it, unless the restart comes first.
+    /// Time from a crash until the failure detector reports it, unless the endpoint restarts earlier.
     pub peer_timeout: Span,
     /// Whether caches are observed.
     pub observed: bool,

@@ -391,7 +391,7 @@ fn is_no_share(share: &Share) -> bool {
     *share == Share::NONE
 }
 
-/// A published trace whose distributions are known well enough to generate from.
+/// A published trace whose distributions are known well enough to generate jobs from them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {

@@ -269,7 +269,7 @@ impl Plan {
         let mut warnings = trace.notes().to_vec();
         if let Some(asked) = spec.jobs.filter(|&asked| (trace.jobs().len() as u64) < u64::from(asked)) {
             let has = trace.jobs().len();
-            warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
+            warnings.push(format!("`{}` has only {has} of the {asked} requested jobs", spec.file.display()));
         }
         if spec.interarrival.is_none() && trace.early() > 0 {
             warnings.push(format!(
@@ -590,7 +590,7 @@ impl Plan {
         Ok(Past { chains, jobs: shapes.jobs_of(chains).start })
     }
 
-    /// Draws deadlines and preferences of the jobs that arrive, the first of which is drawn under the number `first`.
+    /// Draws deadlines and preferences of the jobs that arrive. Their first job is number `first` of the drawn jobs.
     fn goals(&mut self, drawn: &Drawn, first: u32, arrivals: &[Time], shape: Address) -> Goals {
         let run = |chain| drawn.run(first + chain);
         let (goals, key) = if let Some(slo) = &self.slo {

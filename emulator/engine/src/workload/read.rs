@@ -103,7 +103,7 @@ impl FromStr for SizeBy {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = [Self::Gpus, Self::Cores].into_iter().find(|size| size.name() == name);
-        found.ok_or_else(|| format!("`{name}` is no size of a job; choose gpus or cores"))
+        found.ok_or_else(|| format!("`{name}` is not a size of a job; choose gpus or cores"))
     }
 }
 
@@ -174,7 +174,7 @@ impl Trace {
     fn checked(mut self, skipped: &Skipped, most: usize) -> Result<Self, WorkloadError> {
         if self.jobs().len() > most {
             return Err(WorkloadError::Trace(format!(
-                "{}: holds more than {most} jobs; split it, or take its first with `workload.trace.jobs`",
+                "{}: contains more than {most} jobs; split it, or read its first ones with `workload.trace.jobs`",
                 self.file().display()
             )));
         }

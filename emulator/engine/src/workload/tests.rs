@@ -403,7 +403,7 @@ fn gpus_of_a_trace_are_the_tasks_of_gangs() {
     let error = toml::from_str::<TraceSpec>("file = \"p.csv\"\ncolumns = \"usr=u\"").unwrap_err().to_string();
     assert!(error.contains("`usr` is not a known column"), "{error}");
     let error = toml::from_str::<TraceSpec>("file = \"p.csv\"\nzone = \"CEST\"").unwrap_err().to_string();
-    assert!(error.contains("`CEST` is no time zone; write UTC"), "{error}");
+    assert!(error.contains("`CEST` is not a time zone; write UTC"), "{error}");
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Trace {
     }
 
     /// Divides the tasks of the job that was pushed as number `row`, in their order, into stages with these numbers of
-    /// tasks, which sum to that of the job.
+    /// tasks, which add up to all tasks of the job.
     pub(super) fn depend(&mut self, row: usize, graph: StageGraph, tasks: &[u32]) {
         let number = self.numbers.get(&graph).copied().unwrap_or_else(|| {
             let next = self.graphs.len() as u32;
@@ -336,8 +336,8 @@ impl Trace {
         if self.google { zero } else { 0 }
     }
 
-    /// The zone of the trace's dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own,
-    /// whose time of day is unknown.
+    /// The zone of the trace's dates, seconds east of Greenwich; `None` if the time of day at the zero of its clock is
+    /// unknown.
     pub const fn zone(&self) -> Option<i64> {
         self.zone
     }

