@@ -22,8 +22,8 @@
 //! - If the destination crashes between sending and arrival, its next incarnation never gets the message. A datagram is
 //!   gone. A stream message is reset: its sender is notified when the message arrives or when the destination is back,
 //!   whichever is later, but not later than the peer timeout.
-//! - A message that is sent while the destination is down may reach its next incarnation.
-//! - Deliveries to a paused host wait until the host resumes, however long. Its own retransmissions wait too.
+//! - A datagram that is sent while the destination is down may reach its next incarnation; a stream message is reset.
+//! - Deliveries to a paused host wait until the host resumes, however long. Retransmissions of a paused host wait too.
 
 use volary_actors::base::{Address, Class, Endpoint, Purpose, Span, Time};
 

@@ -380,7 +380,8 @@ fn below(z: f64) -> f64 {
 
 /// The standard normal score below which lies the probability `u`, in [0, 1).
 pub(crate) fn normal_score(u: f64) -> f64 {
-    // Half a step inwards, so that 0 has a finite score. The upper half is by symmetry, so that no argument reaches 1.
+    // Half a step inwards, so that 0 has a finite score. The upper half follows by symmetry, so that no argument
+    // reaches 1.
     const HALF_STEP: f64 = 0.5 / (1u64 << 53) as f64;
     let tail = if u < 0.5 { u + HALF_STEP } else { 1.0 - u - HALF_STEP };
     let score = std::f64::consts::SQRT_2 * erfc_inv(2.0 * tail);

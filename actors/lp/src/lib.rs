@@ -40,11 +40,10 @@
 //!
 //! *Warm start.* A [`Basis`] names its variables. In the next problem the variables that still exist form a basis, in
 //! which slacks replace dependent variables. If its solution is infeasible, a first phase minimizes the sum of the
-//! infeasibilities. Should this phase not end, the method starts again from the empty plan.
+//! infeasibilities. If this phase does not end, the method starts again from the empty plan.
 //!
 //! *Bounds.* Any y ≥ 0 proves an upper bound on the optimum, Σ_t y_t C_t + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)). So
-//! the duals of an answer prove its bound wherever the solve stopped; that bound does not depend on the method being
-//! right.
+//! the duals of an answer prove its bound wherever the solve stopped, even if the method had an error.
 //!
 //! *Rounding* takes options by their shares and prices, and improves the plan by ruin and recreate.
 //!

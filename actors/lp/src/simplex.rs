@@ -507,7 +507,7 @@ fn key_cost(phase: Phase, state: &State<'_>, group: usize) -> f64 {
 const RELAXED: f64 = 1e-9;
 
 /// Distance by which the entering variable can rise until a basic variable of this value reaches a bound. A value below
-/// zero, which the first phase starts from, is bounded by zero from below as it rises and unbounded as it falls.
+/// zero, as in the first phase, can rise to zero and fall without limit.
 fn limit(value: f64, fall: f64, slack: f64) -> Option<f64> {
     if value < -FEASIBLE {
         (fall < -PIVOT).then(|| (value - slack) / fall)

@@ -251,7 +251,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Duals of the capacity rows. A position costs as much as its variable minus the key of the variable's group.
+    /// Duals of the capacity rows. The cost of a position is that of its variable minus that of its group's key.
     pub(super) fn duals(&self, cost: impl Fn(usize) -> f64, duals: &mut [f64]) {
         duals.fill(0.0);
         for position in 0..self.working.len() {

@@ -10,7 +10,7 @@ use super::profile::{AnyProcess, Runs};
 use super::summary::BurstSummary;
 use super::{Burst, CoreTable, Cores, Injection, Profile};
 
-/// Widest timeline, in characters. Slots are merged where one character each is too wide.
+/// Widest timeline, in characters. Slots are merged if one character for each does not fit.
 const WIDTH: u64 = 100;
 
 /// The part of a profile to show. A run with this seed meets the same interference.

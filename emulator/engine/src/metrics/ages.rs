@@ -1,5 +1,5 @@
-//! Ages of receivers' copies of a source's state: caches of schedulers, copies of a state that a whole run shares, and
-//! updates that members have of each other.
+//! Ages of the copies that receivers keep of a source's state: caches of schedulers, copies of a state that a whole run
+//! shares, and updates that members have of each other.
 
 use volary_actors::base::Time;
 

@@ -452,7 +452,7 @@ impl TrackerState {
         }
     }
 
-    /// Takes the observations that are due before `now`, of the caches for which `there` holds.
+    /// Observes the caches for which `there` holds, at each instant that is due before `now`.
     fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
         while let Some(at) = self.samples.due(now) {
             let weight = self.samples.weight();

@@ -37,8 +37,8 @@ pub struct Worked {
     pub cut: bool,
 }
 
-/// Maximum number of stretches that a host keeps, divided equally among its cores: enough for two healthy cores for
-/// forty minutes, or with slots of 10 ms for four. They must fit into one report of a host.
+/// Maximum number of stretches that a host keeps, divided equally among its cores: enough for forty minutes of two
+/// healthy cores, or for four minutes with slots of 10 ms. They must fit into one report of a host.
 pub const MOST_STRETCHES: usize = 50_000;
 
 /// An emulated core on a CPU of its own.

@@ -341,7 +341,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// Steps an actor with an input now or, if it is paused, when its pause ends, in order with later events of
-    /// `source`. Inputs of an epoch are dropped if the actor crashes in the pause.
+    /// `source`. Inputs that carry an epoch are dropped if the actor crashes in the pause.
     pub(super) fn dispatch_when_running(&mut self, source: ActorId, to: ActorId, input: Input) {
         match self.resumes_at(to) {
             Some(at) => {

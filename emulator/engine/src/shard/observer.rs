@@ -195,8 +195,8 @@ impl Outbox {
         self.filled = true;
     }
 
-    /// Passes the waiting parcels to `give`: shard, class and parcels, to be drained or taken. Parcels that it leaves
-    /// stay in the outbox.
+    /// Calls `give` with shard, class and waiting parcels, which it may drain or take. Parcels that it leaves stay in
+    /// the outbox.
     pub fn flush(&mut self, mut give: impl FnMut(u16, Class, &mut Vec<Parcel>)) {
         if !std::mem::take(&mut self.filled) {
             return;

@@ -25,7 +25,7 @@ use super::work::Share;
 pub enum WorkloadSpec {
     /// Jobs drawn from distributions; needs `service.demand`.
     Synthetic(Synthetic),
-    /// Jobs of several classes, each of stages with distributions of their own that wait for each other.
+    /// Jobs of several classes. A job has stages that wait for each other, each with its own distributions.
     Mix(Mix),
     /// Jobs read from a file.
     Trace(TraceSpec),

@@ -42,7 +42,7 @@ pub struct Updates {
     #[serde(default)]
     pub at: UpdateOrigin,
     /// Bytes of a message with an update, headers included, on links and uplinks with a rate and in the results. If
-    /// absent 74, as messages of its kind have.
+    /// absent 74, the size of such a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub bytes: Option<u32>,

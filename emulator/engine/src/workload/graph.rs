@@ -283,7 +283,8 @@ mod tests {
     }
 
     proptest! {
-        /// Parts in one stage wait for the same parts. The critical path is that of a linear program over the parts.
+        /// Parts in one stage wait for the same parts. The critical path is the optimum of a linear program over the
+        /// parts.
         #[test]
         fn the_critical_path_of_stages_is_the_optimum_of_a_linear_program((times, after) in parts()) {
             let (stages, graph) = staged(&after).unwrap();

@@ -163,7 +163,7 @@ impl Workload {
         Span(self.part(run).0 * u64::from(self.steps))
     }
 
-    /// Number of stages on the longest path of a chain, in stages; 1 without dependencies.
+    /// Number of stages and steps on the longest path of a chain; 1 without either.
     pub fn depth(&self, chain: u32) -> u32 {
         let depth = self.staging().map_or(1, |staging| staging.graph(chain + self.past.chains).depth());
         depth * self.steps
@@ -194,7 +194,7 @@ impl Workload {
         self.part(self.drawn.longest(self.of(job)))
     }
 
-    /// Work of attempt 0 of every task, in core-seconds: CPU-time, where nodes are shared. Iterates over all tasks.
+    /// Work of attempt 0 of every task, in core-seconds; on shared nodes, CPU-time. Iterates over all tasks.
     pub fn total_work(&self) -> f64 {
         let attempts = |job: u32| {
             let drawn = self.of(JobId(job));
@@ -359,7 +359,7 @@ impl Catalog for Workload {
     }
 }
 
-/// The chains of each client in order of arrival, one client after another: 4 bytes a chain and a client.
+/// The chains of each client in order of arrival, one client after another: 4 bytes for each chain and each client.
 #[derive(Debug)]
 pub(super) struct Homes {
     /// Index of each client's first chain, and the total at the end.

@@ -171,7 +171,7 @@ impl Plan {
         })
     }
 
-    /// The plan of jobs that arrive with their own gaps, without any of the options.
+    /// A plan without options, whose jobs keep their own arrival times.
     fn base(section: &'static str, jobs: Jobs, service: &Service) -> Self {
         Self {
             section,

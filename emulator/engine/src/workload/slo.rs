@@ -23,7 +23,7 @@ const KINDS: u64 = 10;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {
-    /// Share of the jobs that are SLO jobs: the probability of each job to be one.
+    /// Share of the jobs that are SLO jobs: each job is one with this probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// In place of `share`: the share of the work of all jobs that SLO jobs have. Jobs become SLO jobs in random order
@@ -43,7 +43,7 @@ pub struct Slo {
     pub preference: Option<PreferenceDraw>,
 }
 
-/// `preference`: nodes are of `kinds` kinds in turn, and each SLO job prefers `of` of them, drawn at random.
+/// `preference`: nodes alternate between `kinds` kinds, of which each SLO job prefers `of` random ones.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreferenceDraw {
@@ -57,7 +57,7 @@ pub struct PreferenceDraw {
     pub slowdown: f64,
 }
 
-/// Slack of a deadline: its distance from arrival plus run time of the job, relative to the run time.
+/// Slack of a deadline: (deadline − arrival − run time) / run time of the job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Slack {
     /// A list of values, each with the same probability.

@@ -47,7 +47,8 @@ impl Demand {
         Self::for_stage(0, distribution, homogeneous, correlated, seed)
     }
 
-    /// The work of the stages with this number in their chains, which has draws of its own. Jobs are numbered by chain.
+    /// The work of the stages with this number in their chains; each number has draws of its own. Jobs are numbered by
+    /// chain.
     pub(super) fn for_stage(
         stage: usize,
         distribution: DistributionSpec<Span>,

@@ -283,7 +283,7 @@ impl Views {
         before.map(|before| now.since(before).as_secs_f64())
     }
 
-    /// Removes the updates about a node for which `gone` holds from those that a view lacks.
+    /// Removes updates about a node from those that a view lacks, if `gone` holds for them.
     fn drop(&mut self, by: usize, node: u32, mut gone: impl FnMut(&Update) -> bool) {
         let (bit, in_flight) = (1 << by, &mut self.all[by].in_flight);
         self.logs[node as usize].retain_mut(|update| {

