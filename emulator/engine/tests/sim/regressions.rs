@@ -156,7 +156,7 @@ fn reservations_that_move_among_rejecting_nodes_do_not_multiply() {
     }
 }
 
-/// A row that comes back undelivered is launched again by itself, not with its group.
+/// A row that is returned undelivered is launched again by itself, not with its group.
 #[test]
 fn rows_without_a_reachable_node_do_not_multiply() {
     let events = |policy: &str| {

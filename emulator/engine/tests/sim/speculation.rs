@@ -50,7 +50,7 @@ fn each(measured: &Measured, kind: &str) -> f64 {
 }
 
 /// The cases have full queues, idle nodes, and losses. An order to stop is under way for less than a period of reports,
-/// or for less than two periods where transmissions are lost. In this time as many further copies can run.
+/// or for less than two periods where transmissions are lost. In this time the same number of further copies can run.
 #[test]
 fn copies_and_reservations_of_a_task_are_bounded() {
     for (policy, most) in POLICIES {

@@ -127,7 +127,7 @@ fn short_runs_with_a_window_match_the_closed_form_of_mm1() {
     );
 }
 
-/// A node sends a heartbeat every second, which takes 300 ms: its age is between 0.3 and 1.3 s, 0.8 s in the mean.
+/// A node sends a heartbeat every second, which takes 300 ms: its age is between 0.3 and 1.3 s, 0.8 s on average.
 #[test]
 fn short_runs_with_a_window_match_the_closed_form_of_an_age() {
     let text = with(

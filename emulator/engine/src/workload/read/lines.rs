@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_separator_is_that_of_the_most_cells() {
+    fn the_separator_that_gives_the_most_cells_is_chosen() {
         for (header, found) in
             [("a", ','), ("a,b;c,d", ','), ("a;b,c;d", ';'), ("a|b|c|", '|'), ("a\tb", '\t')]
         {
