@@ -35,7 +35,7 @@ pub struct Network {
     /// Time for which a reordered datagram is held back. Default: a second draw of the link's delay distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_by: Option<DistributionSpec<Span>>,
-    /// Throughput of a link, whose messages wait for each other. Default: no limit.
+    /// Throughput of a link, which sends its messages one after the other. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Limit of the data waiting at a link with a `rate`. A datagram beyond the limit is dropped, a stream message is

@@ -1,4 +1,4 @@
-//! Results of jobs with dependencies, whose stages wait for other stages.
+//! Results of jobs with dependencies: some of their stages or steps wait for others.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::distribution::{Brief, nan_if_null};
 pub struct Graphs {
     /// Share of the jobs that have dependencies.
     pub share: f64,
-    /// Depth of these jobs: the number of stages on the longest path of stages that wait for each other.
+    /// Depth of these jobs: the number of stages and steps on the longest path.
     pub depth: Brief,
     /// Critical path of these jobs, if they finished: the least time that a job needs on any number of healthy cores.
     /// Each stage on the longest path takes the work of its longest task (attempt 0).

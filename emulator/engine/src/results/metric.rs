@@ -306,7 +306,7 @@ pub static METRICS: [Metric; 105] = [
     Metric::new("deadlines.value", Count, Neither, |s| of(s.deadlines.as_ref(), |d| d.value as f64))
         .means("utility that jobs earned").compared(),
     Metric::new("graphs.share", Share, Neither, |s| of(s.graphs.as_ref(), |g| g.share))
-        .means("share of the jobs whose stages wait for each other").column(Service, "dependent"),
+        .means("share of the jobs with dependencies between stages or steps").column(Service, "dependent"),
     Metric::new("graphs.depth.mean", Plain, Neither, |s| of(s.graphs.as_ref(), |g| g.depth.mean))
         .means("mean number of stages on the longest path of jobs with dependencies").column(Service, "depth"),
     Metric::new("graphs.critical_path_s.mean", Seconds, Neither, |s| of(s.graphs.as_ref(), |g| g.critical_path_s.mean))

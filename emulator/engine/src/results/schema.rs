@@ -169,7 +169,7 @@ pub struct Summary {
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<Deadlines>,
-    /// Jobs whose stages wait for each other; absent if no job has such stages.
+    /// Results of jobs with dependencies between stages or steps; absent if no job has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<Graphs>,
     /// Counts of messages sent.

@@ -25,7 +25,7 @@ use super::work::Share;
 pub enum WorkloadSpec {
     /// Jobs drawn from distributions; needs `service.demand`.
     Synthetic(Synthetic),
-    /// Jobs of several classes. A job has stages that wait for each other, each with its own distributions.
+    /// Jobs of several classes. A job is a graph of stages, each with its own distributions.
     Mix(Mix),
     /// Jobs read from a file.
     Trace(TraceSpec),
@@ -215,7 +215,7 @@ pub struct MixClass {
     /// all of them as one job.
     pub stages: Vec<MixStage>,
     /// Response time of a job of the class alone in the cluster, the base of its slowdown. If absent the base is the
-    /// work of the longest task of each stage, summed along the longest path of stages that wait for each other.
+    /// work of the longest task of each stage, summed along the longest path of dependent stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Span>,
     /// Whether policies with classes treat jobs of the class as long.

@@ -554,7 +554,7 @@ impl Plan {
         } else if u64::from(steps) * u64::from(jobs) > u64::from(MOST_JOBS) {
             format!("{jobs} jobs of {steps} steps are more than {MOST_JOBS} steps; lower one of the numbers")
         } else if steps > 1 && shapes.len() as u32 > jobs {
-            "the stages of jobs wait for each other already; give each job one stage (of a trace: dependencies = \
+            "jobs have stages that wait for others already; give each job one stage (of a trace: dependencies = \
              false), or leave the key out"
                 .to_owned()
         } else if (0..jobs).any(|chain| steps.checked_mul(shapes.most_tasks(chain)).is_none()) {

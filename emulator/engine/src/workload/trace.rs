@@ -163,8 +163,8 @@ impl Trace {
         Some(self.graphs[number as usize].text(tasks))
     }
 
-    /// Depth and critical path of a job with dependencies: the largest number of stages on a path of stages that wait
-    /// for each other, and the largest sum of the longest tasks of the stages on a path.
+    /// Depth and critical path of a job with dependencies: the largest number of stages on a path of dependent
+    /// stages, and the largest sum of the longest tasks of the stages on such a path.
     pub fn longest_paths(&self, job: JobId) -> Option<(u32, Span)> {
         let (number, tasks) = self.stages(job)?;
         let graph = &self.graphs[number as usize];

@@ -271,7 +271,7 @@ random = {}
     }
 
     #[test]
-    fn the_expected_length_of_a_run_adds_up_stages_that_wait_for_each_other() {
+    fn the_expected_length_of_a_run_adds_up_dependent_stages() {
         let fault = "[[network.fault]]\npause = { who = [\"node:0\"], at = \"20s\", for = \"1s\" }\n";
         for (after, is_late) in [("", false), (", after = []", true)] {
             let found = of_stages(after, fault);

@@ -38,7 +38,7 @@ pub struct Accounts {
     pub classes: BTreeMap<String, ClassResults>,
     /// Outcomes of deadlines; `None` if no job has one.
     pub deadlines: Option<Deadlines>,
-    /// Jobs whose stages wait for each other; `None` if there are none.
+    /// Results of jobs with dependencies between stages or steps; `None` if no job has any.
     pub graphs: Option<Graphs>,
     /// First arrival to last completion, s.
     pub makespan: f64,

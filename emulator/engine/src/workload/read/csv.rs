@@ -313,7 +313,7 @@ fn require(
         let why = "the header names both `after`, of tables with a row per task, and `stages`; leave out one of them";
         return Err(line.at.wrong(why));
     } else if has(Meaning::After) && !(has(Meaning::Job) && has(Meaning::Task)) {
-        "`job` and `task` beside `after`: the names by which tasks of a job wait for each other"
+        "`job` and `task` beside `after`: the names by which tasks of a job wait for other tasks"
     } else if let Some(size) = size.filter(|size| !has(size.meaning())) {
         match size {
             SizeBy::Gpus => "`gpus`: how many tasks jobs have by `size`",

@@ -344,8 +344,8 @@ fn stages(world: &World, measured: &Measured) {
     }
 }
 
-/// No job takes less than its critical path on the fastest core: along every path of stages that wait for each other,
-/// the copies that finished first take their work one after the other.
+/// No job takes less than its critical path on the fastest core: along every path of dependent stages, the copies that
+/// finished first take their work one after the other.
 fn critical_paths(world: &World, measured: &Measured) {
     let (workload, cores) = (world.workload(), &world.machines().cores);
     let fastest = (0..cores.cores()).map(|core| cores.speed(core)).fold(0.0, f64::max);

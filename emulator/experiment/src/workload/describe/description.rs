@@ -32,10 +32,11 @@ pub struct Description {
     /// Number of GPUs per job, over the jobs that have some; absent if the trace states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Quantiles>,
-    /// Number of stages that follow each other, over the jobs whose tasks wait for others; absent if there are none.
+    /// Number of stages on the longest path of dependent stages, over the jobs whose tasks wait for others; absent if
+    /// there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<Quantiles>,
-    /// Critical path of these jobs: the largest sum of longest tasks of stages that wait for each other, s.
+    /// Critical path of these jobs: the largest sum of longest tasks along a path of dependent stages, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path_s: Option<Quantiles>,
     /// Share of the jobs whose tasks wait for others.
