@@ -344,7 +344,7 @@ mod tests {
 
     /// Two jobs of one task arrive before the next heartbeat. Both go to the idle node if the first is forgotten.
     #[test]
-    fn without_remembers_each_job_starts_from_the_last_heartbeats() {
+    fn a_scheduler_that_forgets_its_placements_starts_each_job_from_the_last_heartbeats() {
         for (remembers, second) in [(true, 1), (false, 0)] {
             let layout = Layout::new(1, 0, [1, 1]);
             let config = YaqD { remembers, ..YaqD::default() };

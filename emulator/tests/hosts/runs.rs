@@ -98,7 +98,7 @@ fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
 /// With --as-recorded the nodes of each host are as slow as the recording of this host says. The host's cores take the
 /// CPUs of the recording in turn.
 #[test]
-fn nodes_are_slowed_down_as_the_recordings_of_their_hosts_state() {
+fn nodes_are_as_slow_as_the_recordings_of_their_hosts() {
     let folder = binary::folder();
     let here = folder.path();
     fs::write(here.join("e.toml"), EXPERIMENT).unwrap();

@@ -35,7 +35,7 @@ async fn parcels_and_frames_arrive_in_both_directions() {
 }
 
 #[tokio::test]
-async fn datagrams_arrive_once_each_or_are_counted() {
+async fn datagrams_arrive_once_or_are_counted_as_missing() {
     let mut rig = Rig::new(Options::default()).await;
     let sent: Vec<_> = (0..1000).map(parcel).collect();
     rig.client_link.send(&sent, Class::Datagram).unwrap();

@@ -9,7 +9,7 @@ use crate::{A, B, C, at, datagram, delay, deliver, fabric, ms, stream};
 const SLOW: &str = "one_way = '10ms'\nrate = '800 kbit/s'\n";
 
 #[test]
-fn messages_of_a_link_wait_for_each_other() {
+fn messages_of_a_link_are_sent_one_after_the_other() {
     let mut links = fabric(SLOW);
     assert_eq!(datagram(&mut links, at(0)), deliver(ms(11), 0));
     assert_eq!(stream(&mut links, at(0)), deliver(ms(12), 0), "classes share the link");
@@ -80,7 +80,7 @@ fn a_duplicate_waits_in_the_queue_of_its_link() {
 }
 
 #[test]
-fn a_full_buffer_drops_the_duplicate_alone() {
+fn a_full_buffer_can_drop_only_the_duplicate() {
     let mut links = fabric(&format!("{SLOW}duplicate = 1\nbuffer = '2ms'"));
     let fates: Vec<_> = (0..3).map(|_| datagram(&mut links, at(0))).collect();
     let twice = Verdict::Twice { after: ms(11), again: ms(12) };

@@ -473,7 +473,7 @@ mod tests {
 
     /// In this test the CPU use is above the largest expected value for a minute, and the memory only at times.
     #[test]
-    fn constantly_reported_use_replaces_the_expected_use() {
+    fn use_above_the_expectation_for_a_minute_replaces_it() {
         let (expected, mut seen) = (expected(), ObservedUse::default());
         let minute = Some(Span::from_secs(60));
         let mut count =

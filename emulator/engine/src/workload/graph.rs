@@ -314,9 +314,8 @@ mod tests {
             prop_assert!((f64::from(graph.depth()) - depth).abs() < 1e-6, "{} stages", graph.depth());
         }
 
-        /// The text of stages reads back as the same stages.
         #[test]
-        fn stages_are_read_as_they_are_written((times, after) in parts()) {
+        fn stages_round_trip_through_text((times, after) in parts()) {
             let (stages, graph) = staged(&after).unwrap();
             let tasks: Vec<u32> = stages.iter().map(|stage| 1 + times[stage[0] as usize]).collect();
             let read = super::super::read::parse_stages(&graph.text(&tasks), tasks.iter().sum());

@@ -37,10 +37,10 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     } else if file.cluster.shared && file.run.burning().is_some() {
         let message =
             "`run.real`: a real core runs one copy, but `cluster.shared` lets copies share nodes".to_owned();
-        (&["run", "real"], message, "leave out run.real to time copies, or leave out cluster.shared")
+        (&["run", "real"], message, "leave out run.real (timers then end copies), or cluster.shared")
     } else if !file.service.sensitivity.is_empty() && file.run.burning().is_some() {
         let message = "`service.sensitivity` has no effect on a copy that burns a real core".to_owned();
-        (&["service", "sensitivity"], message, "leave out run.real to time copies, or leave out the key")
+        (&["service", "sensitivity"], message, "leave out run.real (timers then end copies), or the key")
     } else if file.workload.gossip().is_some() && file.interference.is_some() && !on_cores {
         let message = "`interference` slows cores down, and members of a gossip group use none".to_owned();
         (

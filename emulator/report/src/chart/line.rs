@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_that_do_not_fit_are_named_by_their_means() {
+    fn labels_of_distributions_without_room_are_their_means() {
         let names = ["exponential 5.556ms", "exponential 11ms"].map(str::to_owned);
         assert_eq!(abridged(&names, 200.0), names);
         assert_eq!(abridged(&names, 60.0), ["5.556ms", "11ms"]);

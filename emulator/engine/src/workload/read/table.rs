@@ -297,8 +297,8 @@ fn two_columns(line: TraceLine<'_>, one: &Column, other: &Column) -> WorkloadErr
     let name = one.meaning.name();
     let [one, other] = [one, other].map(|c| format!("{} (`{}`)", c.index + 1, short(&c.name)));
     line.at.wrong(format!(
-        "fields {one} and {other} both give the `{name}` of a job; rename the other one, or say which columns \
-         to use: `volary trace convert --columns`, with {name}=COLUMN"
+        "fields {one} and {other} both give the `{name}` of a job; rename the one that should not be read, \
+         or say which column to use: `volary trace convert --columns`, with {name}=COLUMN"
     ))
 }
 
@@ -495,7 +495,7 @@ impl TableRow<'_> {
                 "its name ends in `{end}`, which is not the name of a known unit; {}",
                 units(column.meaning)
             );
-            self.wrong(column, &format!("{why}; state it: `--columns` with {meaning}={name}:UNIT"))
+            self.wrong(column, &format!("{why}; state the unit: `--columns` with {meaning}={name}:UNIT"))
         })?;
         let factor = if column.is_each { scale * f64::from(tasks) } else { scale };
         Ok(self.decimal(meaning)?.map(|number| (f64::from(number) * factor) as f32))

@@ -242,7 +242,7 @@ mod tests {
 
     /// The exit status depends on the source of an error: 3 for a full disk, 2 for wrong input.
     #[test]
-    fn a_disk_error_is_the_source_of_the_error() {
+    fn errors_of_files_keep_the_io_error_as_their_source() {
         let error = io_error(Path::new("ids/key.pem"))(io::ErrorKind::StorageFull.into());
         assert!(error.to_string().starts_with("ids/key.pem: "), "{error}");
         let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());

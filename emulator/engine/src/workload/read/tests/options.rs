@@ -195,7 +195,7 @@ fn gpus_and_cores_can_be_the_tasks_of_a_job() {
 }
 
 #[test]
-fn memory_and_cores_count_in_the_unit_of_their_column() {
+fn memory_and_cores_are_read_in_the_unit_of_their_column() {
     let stated = |columns: &str, header: &str, value: &str| {
         let text = format!("submit,run,tasks,{header}\n1,2,4,{value}\n");
         let trace =
