@@ -46,7 +46,7 @@ pub enum Detect {
         /// The number of the probe.
         number: u32,
     },
-    /// The sender's belief about a member; it is a part of the message that follows.
+    /// The sender's belief about a member, piggybacked on the probe, request or answer that is sent right after it.
     News {
         /// The member.
         member: u32,

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(node.receive(scheduler, resume(a, 6)), [], "the copy runs already");
         assert_eq!(node.receive(scheduler, suspend(a, 5)), [], "the newer order came first");
         assert_eq!(node.receive(scheduler, suspend(a, 7)), [order(Core::Suspend { copy: a })]);
-        // The copy ended at this instant.
+        // The copy ended just as it was suspended, so no work is left; it is resumed so that it can report its end.
         let sent = node.receive(worker, Core::Suspended { copy: a, left: Span::ZERO });
         assert_eq!(sent, [order(Core::Resume { copy: a, left: Span::ZERO })]);
         let drop = |task| Launch::Drop(TaskRange::one(LONG.task(task), 1));

@@ -54,7 +54,7 @@ struct GangJob {
     open: OpenJob,
     /// Core of each task in the matrix, numbered across the run; `None` if the task has no cell.
     cores: Vec<Option<u32>>,
-    /// Attempt of each task that its core was last ordered to run.
+    /// For each task, the attempt that its core was last ordered to run; `None` before the first order.
     ordered: Vec<Option<u32>>,
 }
 

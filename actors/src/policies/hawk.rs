@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(victim.receive(thief, Steal::Ask), [(thief, Steal::Nothing.into())]);
     }
 
-    /// While a long task runs, the head of the queue waits behind it. Once nothing else is left, the victim itself
-    /// claims the stolen reservations, because the thief may have crashed.
+    /// The reservation behind a running long task is stolen. When the long task ends, the victim is idle and claims
+    /// the stolen reservation too, because the thief may have crashed.
     #[test]
     fn stolen_reservations_are_claimed_when_nothing_else_is_left() {
         let mut victim = node(0);

@@ -208,7 +208,7 @@ impl Las {
             return;
         }
         (served.attained, served.since) = (done, now);
-        // The end of this core's quantum caused the question, not only a newcomer.
+        // Whether the end of this core's quantum caused the question, rather than a newcomer alone.
         let over = now >= *due && self.cores[core].wake.is_none();
         // Cores answer in the order in which they were asked.
         let last = self.cores.iter().rposition(|core| matches!(core.usage, CoreUse::Running { .. }));

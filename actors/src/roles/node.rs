@@ -276,7 +276,7 @@ impl NodeManager {
 
     /// Records the new use of a copy.
     fn used(&mut self, core: usize, copy: CopyId, used: (u32, u32, u64), fx: &mut Effects<'_>) {
-        // The copy may have been stopped at this instant.
+        // The copy may have been stopped at the time of its report.
         if let CoreState::Running(row) = &self.slots[core]
             && row.row.copy(row.at) == copy
             && let Some(usage) = &mut self.usage

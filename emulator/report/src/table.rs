@@ -218,7 +218,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     let asked = !how.columns.is_empty();
     let picked = if asked { how.columns.clone() } else { unasked(group) };
     let mut classes: Vec<Option<&str>> = vec![None];
-    // Classes have rows only if no requested column is of one class.
+    // Each class has a row, unless a requested column shows a single class.
     if picked.iter().all(|picked| picked.class.is_none()) {
         classes.extend(group.classes().into_iter().map(Some));
     }

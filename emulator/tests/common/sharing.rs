@@ -64,8 +64,9 @@ pub fn assert_sharing(folder: &Path, args: &str) {
     let (here, there) = (run("virtual", ""), run("real", &format!("{args} --set run.speed=6")));
     for (expected, run) in here.iter().zip(&there) {
         let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
-        // In real time a segment ends late, and its copy keeps the segment's usage until then. This changes the
-        // CPU-time of each of 240 copies by at most half of the mean, up or down.
+        // In real time a segment ends late, and its copy keeps the segment's usage until then. A usage differs
+        // from the mean by at most half (`variation`), up or down, so the changes of CPU-time almost cancel out over
+        // 240 copies.
         assert!((useful / expected - 1.0).abs() < 0.05, "{useful} core-hours instead of {expected}: {run}");
     }
     for out in ["virtual", "real"] {

@@ -11,7 +11,7 @@ use crate::roles::planning::{CorePool, HeldCore, PlannedJob};
 /// The expected resource use of a task. All tasks of a job have the same use, so one value describes all of them.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TaskUse {
-    /// The CPU that a task uses if it is not throttled, cores.
+    /// The CPU use of a task that is not throttled, in cores.
     pub(super) cpu: Distribution,
     /// The memory that a task uses, bytes.
     pub(super) memory: Distribution,

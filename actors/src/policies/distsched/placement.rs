@@ -160,7 +160,7 @@ fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<R
 /// states no number.
 const LEVELS: u32 = 8;
 
-/// Lower bound of the CPU that a task is expected to use, cores. With zero CPU a task would never end.
+/// Lower bound of the expected CPU use of a task, in cores. With zero CPU a task would never end.
 pub(super) const LEAST_CPU: f64 = 0.001;
 
 /// Tasks of a job on a node.

@@ -92,7 +92,7 @@ fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOpti
     }
 }
 
-/// The jobs use 1 or 2 cores of a few nodes; some have deadlines.
+/// Jobs of 1 to 5 tasks, whose uncertain CPU use is 0.5 to 4 cores, on four nodes; about half have deadlines.
 #[test]
 fn selection_equals_an_exhaustive_search() {
     for seed in 0..200 {

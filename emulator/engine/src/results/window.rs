@@ -53,8 +53,8 @@ impl Unsettled {
         let parts: Vec<f64> = responses.chunks(responses.len().div_ceil(20)).map(mean).collect();
         let (first_s, last_s) = (mean(&parts[..2]), mean(&parts[parts.len() - 2..]));
         let steps = parts[2..parts.len() - 2].windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
-        // A step has twice the variance of a part. The difference between the means of two pairs has the variance of
-        // one part.
+        // A step is the difference of two parts, with twice the variance of a part. A tenth is the mean of two parts,
+        // so the difference between two tenths has the variance of one part.
         let error = (steps.clone().sum::<f64>() / steps.count() as f64 / 2.0).sqrt();
         let apart = (last_s - first_s).abs();
         (apart > 6.0 * error && apart > mean(responses) / 20.0).then_some(Self { first_s, last_s })

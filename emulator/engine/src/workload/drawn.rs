@@ -40,7 +40,7 @@ pub(super) struct Drawn {
     pub(super) means: Means,
 }
 
-/// Address of the draw of a requested time.
+/// Id that narrows a job's address to the draw of its requested time.
 const REQUESTED: u64 = 1;
 
 /// Shapes of jobs, apart from their arrivals.

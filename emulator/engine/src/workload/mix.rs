@@ -15,7 +15,8 @@ const MOST_CLASSES: usize = 256;
 /// Maximum number of stages of a job.
 const MOST_STAGES: usize = 1 << 10;
 
-/// Address of the draw of a job's class, below the job's own address of purpose `Shape`; `work` and `plan` use 1 to 3.
+/// Id that narrows a job's address of purpose `Shape` to the draw of its class. The modules `work` and `slo` use the
+/// ids 1 to 3.
 const CLASS: u64 = 4;
 
 /// The dotted key of a class, or of a value of the class.

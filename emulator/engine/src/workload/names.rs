@@ -10,13 +10,14 @@ use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
 use super::config::{Mix, MixClass, MixStage};
 use super::work::{Share, draws_of};
 
-/// Addresses of draws below the job's own address of purpose `Shape`; `work`, `plan` and `mix` use 1 to 4.
+/// Ids that narrow a job's address of purpose `Shape` to single draws. The modules `work`, `slo` and `mix` use the ids
+/// 1 to 4.
 const RECURS: u64 = 5;
 const NAME: u64 = 6;
 const USER: u64 = 7;
 const FACTOR: u64 = 8;
 
-/// Address of the means of recurring names below the root of a stage's work. It is above all addresses of jobs and
+/// Id that narrows the address of a stage's work to the means of recurring names. It is above all ids of jobs and
 /// stages.
 const MEANS: u64 = 1 << 33;
 

@@ -13,7 +13,8 @@ use super::work::Share;
 /// Maximum number of kinds of nodes: a preference has one bit for each kind.
 const MOST_KINDS: u32 = 32;
 
-/// Addresses of draws below the job's own address of purpose `Shape`; other modules use 1 to 8.
+/// Ids that narrow a job's address of purpose `Shape` to single draws. The modules `work`, `mix` and `names` use the
+/// other ids up to 8.
 pub(super) const SLACK: u64 = 3;
 const OBJECTIVE: u64 = 9;
 const KINDS: u64 = 10;

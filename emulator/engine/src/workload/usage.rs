@@ -12,17 +12,17 @@ use volary_actors::catalog::Usage;
 
 use super::trace::WorkloadError;
 
-/// Addresses of draws below the address of a name.
+/// Ids that narrow the address of a name to single draws.
 const CPU: u64 = 0;
 const MEMORY: u64 = 1;
 const CPU_REQUEST: u64 = 2;
 const MEMORY_REQUEST: u64 = 3;
-/// Addresses of draws below the address of a job.
+/// Ids that narrow the address of a job to single draws.
 const CPU_SPREAD: u64 = 4;
 const MEMORY_SPREAD: u64 = 5;
-/// Addresses of the segments of a task below the address of its job.
+/// Id that narrows the address of a job to the segments of its tasks.
 const SEGMENTS: u64 = 1 << 32;
-/// Addresses of jobs without a name. Addresses of names are smaller.
+/// Offset of the ids of jobs without a name. Ids of names are smaller.
 const UNNAMED: u64 = 1 << 33;
 
 const GIB: f64 = (1u64 << 30) as f64;

@@ -33,7 +33,8 @@ pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Addre
     if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
 }
 
-/// Address of the draw that decides if a job's copies are correlated, below the job's address of purpose `Shape`.
+/// Ids that narrow a job's address of purpose `Shape` to the draws that decide if all copies of a task, or all tasks
+/// of the job, have equal work.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 

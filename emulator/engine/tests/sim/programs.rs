@@ -132,8 +132,8 @@ impl State {
         }
     }
 
-    /// Each task that is launched leaves its node once. Where decisions take time, an earlier copy can leave its node
-    /// after the program has taken it back.
+    /// A task has left a node. It is the node to which the task was sent last, except where decisions take time: there
+    /// an earlier copy can leave its node after the program has taken the task back.
     fn leave(&mut self, task: (u64, u64), node: u64) {
         if self.placed.get(&task) == Some(&node) {
             self.placed.remove(&task);
@@ -189,8 +189,8 @@ impl State {
                 }
             }
         }
-        // A task that was taken back is launched when the timer goes off, and the suspended one resumed.
-        if self.suspended.is_some() || !self.waiting.is_empty() && self.down.len() < nodes as usize {
+        // The suspended task is resumed when the timer goes off at the latest.
+        if self.suspended.is_some() {
             orders.push(json!({ "do": "timer", "id": self.timers, "after": 0.5 }));
             self.timers += 1;
         }

@@ -44,7 +44,7 @@ fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
         assert!((row.end - row.start - expected).abs() < 1e-8 * (1.0 + expected), "{row:?} for {expected} s");
         slowed[usize::from(factor > 1.0)] += 1;
     }
-    // Of the jobs 70 % prefer a third of the nodes.
+    // Seven in ten jobs prefer one of the three kinds of nodes.
     let part = f64::from(slowed[1]) / f64::from(slowed[0] + slowed[1]);
     assert!((part - 0.7 * 2.0 / 3.0).abs() < 0.1, "{slowed:?}");
 }

@@ -77,7 +77,7 @@ impl HostsError {
 pub enum InjectError {
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// The controller or this side refuses the request.
+    /// The controller or the injector refused the request, or they could not communicate.
     #[error("{1}")]
     Refused(Refusal, String),
 }

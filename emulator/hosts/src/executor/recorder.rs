@@ -42,7 +42,7 @@ struct Window {
 struct Reference {
     /// Median of rounds per second of CPU time.
     rounds_per_s: f64,
-    /// Noise floor: the slowdown, per CPU time, that a share [`CHANCE`] of the windows exceeded.
+    /// Noise floor: a share [`CHANCE`] of the windows was slower by more than this factor, per CPU time.
     noise: f64,
     /// Share of the time in which the thread did not have the CPU.
     taken: f64,

@@ -329,7 +329,7 @@ proptest! {
     }
 }
 
-/// A known cost of context switches is corrected at the end of a slot as well.
+/// With gain 1 the cost is not corrected.
 #[test]
 fn the_cost_of_context_switches_is_corrected_at_the_end_of_a_slot() {
     let (cost, length, slowdown) = (40e3, 1e7, 4.0);

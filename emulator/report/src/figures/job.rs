@@ -143,7 +143,7 @@ mod tests {
             row.response = response;
         }
         let number = |of: usize| jobs[of].job;
-        // The fourth is the slowest, and has no recorded executions.
+        // Job `number(3)` is the slowest, and has no recorded executions.
         let recorded = [0, 1, 2, 4].map(number).into();
         let chosen = |choice| choose(&jobs, &recorded, &|_| true, choice).map(|(job, _)| job);
         assert_eq!(chosen(JobChoice::Slowest), Ok(number(0)));

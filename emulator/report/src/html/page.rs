@@ -311,7 +311,7 @@ struct Bodies {
     /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if no
     /// body is compressed in the page.
     packed: String,
-    /// The compressed bodies of the cells of each file beside the page.
+    /// For each file beside the page, the compressed bodies of its cells.
     files: Vec<String>,
     /// Number of cells per file; 0 if there are no files.
     of_file: usize,

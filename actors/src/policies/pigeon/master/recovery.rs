@@ -123,7 +123,7 @@ impl Master {
             {
                 let known = self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
-                    // The schedulers give up a group without nodes.
+                    // The schedulers send the tasks of a group without nodes to other groups.
                     self.queues.retain(|_| false);
                 }
                 if known {
@@ -149,7 +149,8 @@ impl Master {
         match layout.role(actor) {
             Role::Auxiliary(seat) if self.is_partner(seat) => {
                 if self.is_standby() {
-                    // The first master asks workers and schedulers for the state known to this standby.
+                    // The first master has returned and asks workers and schedulers for the group's state, so
+                    // this standby forgets its copy.
                     let fresh = Self::new(&self.groups.config, self.seat, layout);
                     *self = Self { dead: mem::take(&mut self.dead), takeover: self.takeover, ..fresh };
                 } else {

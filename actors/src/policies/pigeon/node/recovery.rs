@@ -107,7 +107,7 @@ impl PigeonNode {
 
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
         match msg {
-            // A crashed scheduler is reported down instead.
+            // Not repeated to a scheduler that is known to have crashed.
             Message::Launch(Launch::Completed { .. }) if !self.dead.contains(&to) => fx.recover(to, msg),
             Message::Group(state @ (Group::Idle { .. } | Group::Status { .. })) => {
                 let is_current = (0..self.cores.len()).any(|core| self.state(core) == state);
