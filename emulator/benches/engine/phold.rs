@@ -146,7 +146,7 @@ impl Ord for Entry {
 }
 
 /// The bare loop: pop, draw, push.
-fn heap(nodes: u32, burst: bool) -> f64 {
+pub(super) fn heap(nodes: u32, burst: bool) -> f64 {
     let mut rng = Rng::new(1, 0, 0);
     let mut heap = BinaryHeap::with_capacity(nodes as usize);
     let mut after = move || match burst {
@@ -194,27 +194,22 @@ pub(super) fn run() {
     ));
     let point = &experiment.points[0];
     let workload = workload(point, 1);
-    println!("PHOLD, million events per CPU-second (ratio to the bare heap loop)");
-    println!(
-        "{:>9}  {:<12} {:>6}  {:>13}  {:>13}  {:>13}",
-        "pending", "", "heap", "timers", "neighbours", "anyone"
-    );
+    println!("| pending events | bare heap | timers | to one of 16 neighbours | to any node |");
+    println!("|---|--:|--:|--:|--:|");
     for nodes in [10_000, 100_000] {
-        let [heap, timers, near, any] = medians(|which| match which {
+        let [heap, rates @ ..]: [f64; 4] = medians(|which| match which {
             0 => heap(nodes, false),
             1 => shard(point, &workload, nodes, Next::Timer),
             2 => shard(point, &workload, nodes, Next::Neighbour),
             _ => shard(point, &workload, nodes, Next::Anyone),
         });
-        let cell = |rate: f64| format!("{rate:.1} ({:.2})", rate / heap);
-        let (timers, near, any) = (cell(timers), cell(near), cell(any));
-        println!("{nodes:>9}  {:<12} {heap:>6.1}  {timers:>13}  {near:>13}  {any:>13}", "exponential");
+        let [timers, near, any] = rates.map(|rate| format!("{rate:.1} ({:.2})", rate / heap));
+        println!("| {nodes} | {heap:.1} | {timers} | {near} | {any} |");
     }
     let nodes = 100_000;
-    let [heap, timers] = medians(|which| match which {
+    let [heap, timers]: [f64; 2] = medians(|which| match which {
         0 => heap(nodes, true),
         _ => shard(point, &workload, nodes, Next::Together),
     });
-    let cell = format!("{timers:.1} ({:.2})", timers / heap);
-    println!("{nodes:>9}  {:<12} {heap:>6.1}  {cell:>13}", "one instant");
+    println!("| {nodes}, all at one instant | {heap:.1} | {timers:.1} ({:.2}) | | |", timers / heap);
 }

@@ -84,11 +84,10 @@ fn child(nodes: u32, jobs: u32, policy: &str) -> Cost {
 
 /// Prints the table. The start is the cost of one job; the cost of an event is the difference to many jobs.
 pub(super) fn run() {
-    println!("size: half load, one-second tasks, ten in a job; bytes and start with a single job");
     println!(
-        "{:<14} {:>9} {:>8} {:>10} {:>9} {:>10} {:>11}",
-        "policy", "nodes", "start s", "bytes/node", "M events", "ns/event", "x 10³ nodes"
+        "| policy | nodes | start, s | bytes a node | million events | ns an event | of that at 1,000 nodes |"
     );
+    println!("|---|--:|--:|--:|--:|--:|--:|");
     for policy in ["latin-square", "sparrow", "round-robin"] {
         let mut smallest = None;
         for nodes in [1_000, 10_000, 100_000, 1_000_000] {
@@ -102,7 +101,7 @@ pub(super) fn run() {
             let each = (busy.cpu_s - idle.cpu_s) / events * 1e9;
             let growth = each / *smallest.get_or_insert(each);
             println!(
-                "{policy:<14} {nodes:>9} {:>8.3} {:>10.0} {:>9.1} {each:>10.0} {growth:>11.2}",
+                "| {policy} | {nodes} | {:.3} | {:.0} | {:.1} | {each:.0} | {growth:.2} |",
                 idle.wall_s,
                 idle.bytes / f64::from(nodes),
                 events / 1e6
