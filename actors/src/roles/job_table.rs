@@ -94,30 +94,41 @@ impl<T> JobTable<T> {
     }
 }
 
-/// A set of integers below a fixed length; lengths up to 64 need no allocation.
+/// A set of integers below a fixed length, in 16 bytes; lengths up to 64 need no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TaskSet {
-    first: u64,
-    more: Box<[u64]>,
+pub struct TaskSet(Words);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Words {
+    One(u64),
+    Many(Box<[u64]>),
 }
+
+const _: () = assert!(size_of::<TaskSet>() == 16, "a row on a core fits into a cache line");
 
 impl TaskSet {
     /// The empty set over `0..len`.
     pub fn new(len: u32) -> Self {
-        Self { first: 0, more: vec![0; len.div_ceil(64).saturating_sub(1) as usize].into() }
+        Self(if len <= 64 { Words::One(0) } else { Words::Many(vec![0; len.div_ceil(64) as usize].into()) })
     }
 
     /// Whether the set holds `i`.
     #[inline]
     pub fn has(&self, i: u32) -> bool {
-        let word = if i < 64 { self.first } else { self.more[i as usize / 64 - 1] };
+        let word = match &self.0 {
+            Words::One(word) => std::slice::from_ref(word),
+            Words::Many(words) => words,
+        }[i as usize / 64];
         word >> (i % 64) & 1 == 1
     }
 
     /// Adds `i`; returns whether it is new.
     #[inline]
     pub fn add(&mut self, i: u32) -> bool {
-        let word = if i < 64 { &mut self.first } else { &mut self.more[i as usize / 64 - 1] };
+        let word = &mut match &mut self.0 {
+            Words::One(word) => std::slice::from_mut(word),
+            Words::Many(words) => words,
+        }[i as usize / 64];
         let new = *word >> (i % 64) & 1 == 0;
         *word |= 1 << (i % 64);
         new

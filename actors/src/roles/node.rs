@@ -8,6 +8,7 @@
 
 mod reports;
 mod row_state;
+mod slots;
 mod usage;
 
 use std::collections::VecDeque;
@@ -16,6 +17,7 @@ use reports::Reporter;
 pub use reports::{ProgressErrors, ReportOptions};
 pub use row_state::Reservation;
 use row_state::{Entry, RowState};
+use slots::{CoreState, Slots, running};
 pub use usage::{NodeUsage, UsageOptions};
 use usage::{UsageTable, evicted};
 
@@ -44,20 +46,6 @@ pub struct NodeOptions {
     pub usage: Option<UsageOptions>,
 }
 
-/// The state of a core.
-#[derive(Clone, Debug)]
-enum CoreState {
-    Idle,
-    /// Held while the node asks a scheduler for a task.
-    Claiming {
-        from: ActorId,
-        job: JobId,
-        group: u32,
-        place: Place,
-    },
-    Running(RowState),
-}
-
 /// Capacity for drops that overtook their row. A drop of a row that has ended on this node looks the same and is kept
 /// too, so the oldest drops are discarded.
 const EARLY_DROPS: usize = 16;
@@ -69,13 +57,28 @@ const EARLY_DROPS: usize = 16;
 /// other inputs to [`step`](Machine::step), including the reports of workers and the loss of coordinators.
 #[derive(Clone, Debug)]
 pub struct NodeManager {
-    slots: Box<[CoreState]>,
-    options: NodeOptions,
+    slots: Slots,
     queue: NodeQueue<Entry>,
-    /// Number of waiting rows of long jobs.
-    long_rows: usize,
     /// The highest number of a job with a reservation queued since this node started.
     newest: Option<JobId>,
+    /// Number of waiting rows of long jobs.
+    long_rows: u32,
+    /// See [`NodeOptions`].
+    rank_left: bool,
+    long_in_turn: bool,
+    sticky: bool,
+    /// Whether the node reports progress or use.
+    reports: bool,
+    rare: Option<Box<Rare>>,
+}
+
+// An event finds the node of a large cluster in no cache: each line of a node is a miss.
+const _: () = assert!(size_of::<NodeManager>() <= 136, "a node of one core must cost little");
+
+/// The part of a node manager that most nodes never need.
+#[derive(Clone, Debug, Default)]
+struct Rare {
+    /// Drops that overtook their rows, oldest first.
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,
     usage: Option<UsageTable>,
@@ -89,11 +92,29 @@ impl NodeManager {
 
     /// A node with `cores` cores and these options.
     pub fn with(options: NodeOptions, cores: u32) -> Self {
-        let slots = (0..cores).map(|_| CoreState::Idle).collect();
-        let queue = NodeQueue::new(options.order);
-        let reporter = options.reports.clone().map(Reporter::new);
-        let usage = options.usage.map(|usage| UsageTable::new(usage, cores));
-        Self { slots, options, queue, long_rows: 0, newest: None, early: VecDeque::new(), reporter, usage }
+        let NodeOptions { order, rank_left, long_in_turn, sticky, reports, usage } = options;
+        let reporter = reports.map(Reporter::new);
+        let usage = usage.map(|usage| UsageTable::new(usage, cores));
+        let reports = reporter.is_some() || usage.is_some();
+        Self {
+            slots: Slots::new(cores),
+            queue: NodeQueue::new(order),
+            newest: None,
+            long_rows: 0,
+            rank_left,
+            long_in_turn,
+            sticky,
+            reports,
+            rare: reports.then(|| Box::new(Rare { reporter, usage, ..Rare::default() })),
+        }
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        self.rare.as_mut().filter(|_| self.reports)?.reporter.as_mut()
+    }
+
+    fn usage(&mut self) -> Option<&mut UsageTable> {
+        self.rare.as_mut().filter(|_| self.reports)?.usage.as_mut()
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -107,48 +128,50 @@ impl NodeManager {
     fn fill(&mut self, fx: &mut Effects<'_>) {
         self.rerank(fx);
         while !self.queue.is_empty() {
-            let Some(core) = self.slots.iter().position(|slot| matches!(slot, CoreState::Idle)) else {
-                return;
-            };
+            let Some(core) = self.slots.idle() else { return };
             let Some((at, entry)) = self.queue.first() else { return };
             if let Entry::Reservation(places) = entry {
                 places.count -= 1;
-                let Reservation { from, job, group, count, repair } = *places;
+                let reservation = *places;
                 let Some(place) = self.queue.place(at) else { return };
-                if count == 0 {
+                if reservation.count == 0 {
                     let _ = self.queue.remove(at);
                 }
-                self.slots[core] = CoreState::Claiming { from, job, group, place };
-                fx.send_as(repair, from, Probe::Claim { job, group, repair });
+                self.claim(core, reservation, place, fx);
             } else if let Some(Entry::Row(row)) = self.queue.serve_at(at) {
-                self.long_rows -= usize::from(row.long);
+                self.long_rows -= u32::from(row.long);
                 self.run(core, row, fx);
             }
         }
     }
 
+    /// Holds an idle core while the scheduler of a reservation is asked for a task.
+    fn claim(&mut self, core: usize, reservation: Reservation, place: Place, fx: &mut Effects<'_>) {
+        let Reservation { from, job, group, repair, .. } = reservation;
+        self.slots[core] = CoreState::Claiming { from, job, group, place };
+        fx.send_as(repair, from, Probe::Claim { job, group, repair });
+    }
+
     /// The rank of tasks of a job of which `left` tasks have not begun, as far as this node knows.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
-        match self.options.order {
-            QueueOrder::Fifo => Rank::FIFO,
-            QueueOrder::Least { .. } => {
-                let key = key(job, left, self.options.long_in_turn, fx);
-                Rank { key, estimate: fx.catalog().job_estimate(job) }
-            }
+        if !self.queue.is_ranked() {
+            return Rank::FIFO;
         }
+        let key = key(job, left, self.long_in_turn, fx);
+        Rank { key, estimate: fx.catalog().job_estimate(job) }
     }
 
     /// Ranks all waiting entries by the work left of their jobs, if there is an oracle.
     fn rerank(&mut self, fx: &Effects<'_>) {
-        if self.options.rank_left && fx.oracle().is_some() {
-            let in_turn = self.options.long_in_turn;
+        if self.rank_left && fx.oracle().is_some() {
+            let in_turn = self.long_in_turn;
             self.queue.rerank(|entry| key(entry.job(), left(entry.job(), fx)?, in_turn, fx));
         }
     }
 
     fn enqueue(&mut self, entry: Entry, job: JobId, fx: &Effects<'_>) {
         let rank = self.rank(job, fx.catalog().tasks(job), fx);
-        self.long_rows += usize::from(entry.is_long_row());
+        self.long_rows += u32::from(entry.is_long_row());
         self.queue.push(entry, rank);
     }
 
@@ -157,7 +180,7 @@ impl NodeManager {
         self.slots[core] = match row.seek() {
             Some(copy) => {
                 fx.send(Self::worker(core, fx), Core::Run { copy, elsewhere: row.row.elsewhere });
-                if let Some(reporter) = &mut self.reporter {
+                if let Some(reporter) = self.reporter() {
                     reporter.started(row.from, copy, fx);
                 }
                 row.began = fx.now();
@@ -170,20 +193,28 @@ impl NodeManager {
     fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
         let job = row.job;
         let row = self.arrived(from, row, fx);
-        self.enqueue(Entry::Row(row), job, fx);
-        self.fill(fx);
+        match self.slots.idle() {
+            // The buffer of the queue is not touched, which saves a cache miss.
+            Some(core) if self.queue.is_empty() => self.run(core, row, fx),
+            _ => {
+                self.enqueue(Entry::Row(row), job, fx);
+                self.fill(fx);
+            }
+        }
     }
 
     /// The state of a row that arrived, without the tasks of drops that have overtaken it.
     fn arrived(&mut self, from: ActorId, row: Row, fx: &Effects<'_>) -> RowState {
         let mut row = RowState::new(from, row, is_long(row.job, fx));
-        self.early.retain(|&tasks| {
-            let about = row.overlaps(tasks);
-            if about {
-                row.remove(tasks);
-            }
-            !about
-        });
+        if let Some(rare) = &mut self.rare {
+            rare.early.retain(|&tasks| {
+                let about = row.overlaps(tasks);
+                if about {
+                    row.remove(tasks);
+                }
+                !about
+            });
+        }
         row
     }
 
@@ -206,8 +237,11 @@ impl NodeManager {
     /// of the job is left. Without an oracle the index of the task shows how many are left, because schedulers hand out
     /// the tasks of a job in order.
     fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
-        let (Some((group, mut place)), TaskId { job, index }) = (row.stick, copy.task) else { return };
-        let known = if self.options.rank_left { left(job, fx) } else { None };
+        let (Some((group, mut place)), TaskId { job, index }) = (row.stick.as_deref().copied(), copy.task)
+        else {
+            return;
+        };
+        let known = if self.rank_left { left(job, fx) } else { None };
         if known == Some(0) {
             return;
         }
@@ -242,16 +276,17 @@ impl NodeManager {
                 found = true;
                 row.remove(tasks);
                 let stays = row.seek().is_some();
-                self.long_rows -= usize::from(row.long && !stays);
+                self.long_rows -= u32::from(row.long && !stays);
                 stays
             }
             Entry::Row(_) | Entry::Reservation(_) => true,
         });
         if !found {
-            if self.early.len() == EARLY_DROPS {
-                self.early.pop_front();
+            let early = &mut self.rare.get_or_insert_default().early;
+            if early.len() == EARLY_DROPS {
+                early.pop_front();
             }
-            self.early.push_back(tasks);
+            early.push_back(tasks);
         }
         self.fill(fx);
     }
@@ -268,7 +303,7 @@ impl NodeManager {
 
     /// Makes a core idle; returns its former state.
     fn vacate(&mut self, core: usize) -> CoreState {
-        if let Some(usage) = &mut self.usage {
+        if let Some(usage) = self.usage() {
             usage.clear(core);
         }
         std::mem::replace(&mut self.slots[core], CoreState::Idle)
@@ -279,7 +314,7 @@ impl NodeManager {
         // The copy may have been stopped at the time of its report.
         if let CoreState::Running(row) = &self.slots[core]
             && row.row.copy(row.at) == copy
-            && let Some(usage) = &mut self.usage
+            && let Some(usage) = self.rare.as_mut().and_then(|rare| rare.usage.as_mut())
         {
             usage.set(core, row, used, fx);
         }
@@ -289,7 +324,10 @@ impl NodeManager {
     /// too, unless the node would be idle.
     fn relieve_memory(&mut self, fx: &mut Effects<'_>) {
         let mut evicted = false;
-        while let Some(core) = self.usage.as_ref().and_then(|usage| usage.victim(running(&self.slots), fx)) {
+        let victim = |node: &Self, fx: &Effects<'_>| {
+            node.rare.as_ref()?.usage.as_ref()?.victim(running(&node.slots), fx)
+        };
+        while let Some(core) = victim(self, fx) {
             self.evict(core, fx);
             evicted = true;
         }
@@ -312,15 +350,19 @@ impl NodeManager {
 
     /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat reservations
     /// believed lost. A reservation that `moved` to this node from another one is never a repetition.
-    pub fn reserve(&mut self, place: Reservation, moved: bool, fx: &mut Effects<'_>) {
-        let Reservation { from, job, group, count, repair } = place;
+    pub fn reserve(&mut self, reservation: Reservation, moved: bool, fx: &mut Effects<'_>) {
+        let Reservation { from, job, group, count, repair } = reservation;
         if let Some(known) = self.known(from, job, group) {
             // The count is the total of the group's reservations on this node; it grows if reservations on other nodes
             // were lost.
             known.count = known.count.max(count);
         } else if repair || moved || self.claiming(from, job, group).is_none() {
             self.newest = self.newest.max(Some(job));
-            self.enqueue(Entry::Reservation(place), job, fx);
+            if let Some(core) = self.slots.idle().filter(|_| count == 1 && self.queue.is_empty()) {
+                let place = self.queue.pass(self.rank(job, fx.catalog().tasks(job), fx));
+                return self.claim(core, reservation, place, fx);
+            }
+            self.enqueue(Entry::Reservation(reservation), job, fx);
             self.fill(fx);
         }
     }
@@ -366,7 +408,7 @@ impl NodeManager {
                 waiting += work(row, row.left());
             }
         }
-        for slot in &self.slots {
+        for slot in self.slots.iter() {
             if let CoreState::Running(row) = slot {
                 waiting += work(row, row.left() - 1);
                 running += estimate(row).saturating_sub(fx.now().since(row.began));
@@ -427,7 +469,7 @@ impl NodeManager {
                     let mut row = self.arrived(from, row, fx);
                     if let CoreState::Claiming { place, .. } = self.slots[core] {
                         self.queue.overtake(place);
-                        row.stick = self.options.sticky.then_some((group, place));
+                        row.stick = self.sticky.then(|| Box::new((group, place)));
                     }
                     self.run(core, row, fx);
                     self.fill(fx);
@@ -448,13 +490,13 @@ impl NodeManager {
 
     /// Arms the next reports while copies run.
     fn arm_reports(&mut self, fx: &mut Effects<'_>) {
-        if (self.reporter.is_none() && self.usage.is_none()) || running(&self.slots).next().is_none() {
+        if !self.reports || running(&self.slots).next().is_none() {
             return;
         }
-        if let Some(reporter) = &mut self.reporter {
+        if let Some(reporter) = self.reporter() {
             reporter.arm(fx);
         }
-        if let Some(usage) = &mut self.usage {
+        if let Some(usage) = self.usage() {
             usage.arm(fx);
         }
     }
@@ -472,7 +514,7 @@ impl NodeManager {
     fn score(&mut self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let CoreState::Running(row) = &self.slots[core as usize]
-            && let Some(reporter) = &mut self.reporter
+            && let Some(reporter) = self.rare.as_mut().and_then(|rare| rare.reporter.as_mut())
         {
             reporter.report(row.from, copy, score, row.began, fx);
         }
@@ -493,21 +535,13 @@ impl NodeManager {
         self.queue.retain_mut(|entry| match entry {
             Entry::Row(row) => {
                 let stays = row.from != actor;
-                self.long_rows -= usize::from(row.long && !stays);
+                self.long_rows -= u32::from(row.long && !stays);
                 stays
             }
             Entry::Reservation(place) => place.from != actor,
         });
         self.fill(fx);
     }
-}
-
-/// The cores that run copies, each with the row of its copy.
-fn running(slots: &[CoreState]) -> impl Iterator<Item = (usize, &RowState)> {
-    slots.iter().enumerate().filter_map(|(core, slot)| match slot {
-        CoreState::Running(row) => Some((core, row)),
-        CoreState::Idle | CoreState::Claiming { .. } => None,
-    })
 }
 
 fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
@@ -554,12 +588,12 @@ impl Machine for NodeManager {
                 }
             }
             Input::Fire(reports::USE) => {
-                if let Some(usage) = &mut self.usage {
+                if let Some(usage) = self.rare.as_mut().and_then(|rare| rare.usage.as_mut()) {
                     usage.report(running(&self.slots), fx);
                 }
             }
             Input::Fire(tick @ (reports::PROGRESS | reports::SEND)) => {
-                let due = self.reporter.as_mut().is_some_and(|reporter| reporter.tick(tick, fx));
+                let due = self.reporter().is_some_and(|reporter| reporter.tick(tick, fx));
                 if due {
                     self.query_progress(fx);
                 }

@@ -139,6 +139,11 @@ impl<E> NodeQueue<E> {
         Self { entries: VecDeque::new(), ranked, number: 0 }
     }
 
+    /// Whether entries have ranks.
+    pub const fn is_ranked(&self) -> bool {
+        self.ranked.is_some()
+    }
+
     /// The number of waiting entries.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -167,6 +172,15 @@ impl<E> NodeQueue<E> {
             let entry = ranked.entry(rank);
             ranked.waiting.push_back(entry);
         }
+    }
+
+    /// The place of an entry that is served at its arrival, when nothing waits: as if it were pushed and removed.
+    pub fn pass(&mut self, rank: Rank) -> Place {
+        debug_assert!(self.is_empty());
+        let ranked = self.ranked.as_mut().map(|ranked| ranked.entry(rank));
+        let (estimate, slack) = ranked.map_or((Span::ZERO, Span::ZERO), |r| (r.estimate, r.slack));
+        self.number += 1;
+        Place { number: self.number - 1, estimate, slack }
     }
 
     /// The place of the entry at an index.

@@ -63,7 +63,7 @@ pub(super) struct RowState {
     /// Time at which the running copy began.
     pub began: Time,
     /// Group and place in the queue of the reservation that led to the row, if the reservation returns after it.
-    pub stick: Option<(u32, Place)>,
+    pub stick: Option<Box<(u32, Place)>>,
 }
 
 impl RowState {

@@ -17,12 +17,11 @@ use volary_actors::message::{KINDS, Message};
 use volary_netem::Verdict;
 
 use super::broadcasts::{BroadcastEntry, BroadcastLog};
-use super::event_loop::{ActorSlot, Event, EventKind, LARGE, Stamp, no_copies};
+use super::event_loop::{Event, EventKind, LARGE, Stamp, no_copies};
 use super::executor::ExecutorState;
 use super::{CoreExecutor, Observer, Parts, Shard};
 use crate::cores::{Change, Injection, Next};
 use crate::parcel::Parcel;
-use crate::prefetch::prefetch;
 use crate::queue::Key;
 use crate::results::Worked;
 use volary_actors::base::CoreSet;
@@ -32,7 +31,7 @@ impl<O: Observer> Shard<'_, O> {
     /// returned.
     pub(super) fn deliver_locally(&mut self, me: ActorId, to: ActorId, msg: Message) {
         let input = Input::Deliver { from: me, msg };
-        if self.actors[to.index()].machine.is_none() {
+        if !self.actors.is_up(to) {
             self.local_queue.push_back((me, Input::Undelivered { to, msg }));
         } else if self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to)
             && let Some(at) = self.resumes_at(to)
@@ -84,7 +83,7 @@ impl<O: Observer> Shard<'_, O> {
             // A delivery is strictly later than its cause on any clock, because merging the notes of two shards relies
             // on it.
             let due = self.now + after.max(Span(1));
-            let count = self.count_event(me);
+            let count = self.actors.count_event(me);
             let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
             self.outbox.put(self.home(to), parcel);
         }
@@ -179,7 +178,7 @@ impl<O: Observer> Shard<'_, O> {
         let from = log.cursors[reader] as usize;
         log.cursors[reader] = log.entries.len() as u32;
         let Parts { workload, layout, .. } = self.parts;
-        let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[me.index()] else { return };
+        let Some((machine, rng)) = self.actors.machine(me) else { return };
         let mut effects = std::mem::take(&mut log.effects);
         for &BroadcastEntry { at, from, msg } in &log.entries[from..] {
             if from == me {
@@ -245,7 +244,7 @@ impl<O: Observer> Shard<'_, O> {
         let left = self.parts.cores.preempt(core, self.now);
         let now = self.now;
         let left = self.executor.as_mut().map_or(left, |executor| executor.stop(core, now, left));
-        self.actors[me.index()].epoch += 1;
+        self.actors.begin_epoch(me);
         // Ahead of other local inputs, because the core may be given new work in the same step.
         self.local_queue.push_front((me, Input::Halted { copy, left }));
         if self.share_changes.is_some() {
@@ -328,7 +327,7 @@ impl<O: Observer> Shard<'_, O> {
                 continue;
             }
             let worker = self.parts.layout.worker_of_core(core);
-            self.actors[worker.index()].epoch += 1;
+            self.actors.begin_epoch(worker);
             let copies = self.copies.as_ref().expect("injections were expected");
             if let Some(copy) = copies[core as usize] {
                 self.schedule_completion(worker, copy, end);
@@ -467,7 +466,7 @@ impl<O: Observer> Shard<'_, O> {
     /// Queues the next event of the copy of a core. An event queued before becomes void.
     fn schedule_next(&mut self, core: u32, (next, at): (Next, u64)) {
         let worker = self.parts.layout.worker_of_core(core);
-        self.actors[worker.index()].epoch += 1;
+        self.actors.begin_epoch(worker);
         let Some(copy) = self.copies.as_ref().and_then(|copies| copies[core as usize]) else { return };
         let at = Time(at);
         match next {
@@ -501,15 +500,13 @@ impl<O: Observer> Shard<'_, O> {
             }
         });
         for &actor in &*upcoming {
-            prefetch(&actors[actor.index()]);
+            actors.fetch(actor);
             if let Some(core) = parts.layout.core_of(actor) {
                 parts.cores.fetch(core);
             }
         }
         for &actor in &*upcoming {
-            if let Some(machine) = &actors[actor.index()].machine {
-                prefetch(&**machine);
-            }
+            actors.fetch_machine(actor);
         }
         upcoming.clear();
     }

@@ -21,12 +21,14 @@
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, CopyId, Endpoint, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle, Stored, Timer};
 use volary_actors::message::{KINDS, Message};
+use volary_actors::roles::Worker;
 use volary_netem::Fabric;
 
+use super::actors::Actors;
 use super::broadcasts::BroadcastLog;
 use super::executor::ExecutorState;
 use super::observer::PassedBounds;
@@ -85,22 +87,6 @@ pub(super) enum EventKind {
     Share,
 }
 
-/// The state of an actor that every event about it needs, in half a cache line, because in large clusters each access
-/// is a cache miss.
-#[repr(align(32))]
-pub(super) struct ActorSlot {
-    /// `None` while the actor is down.
-    pub(super) machine: Option<Box<dyn Machine>>,
-    pub(super) rng: Rng,
-    /// Number of crashes; for a worker, number of copies that were lost, halted or rescheduled. Timers and completions
-    /// of an older epoch are void.
-    pub(super) epoch: u32,
-    /// Number of events that the actor has caused; part of their order.
-    count: u32,
-}
-
-const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
-
 /// Number of actors above which actors do not fit into the cache and prefetching pays.
 pub(super) const LARGE: u32 = 20_000;
 
@@ -110,7 +96,7 @@ const ENDLESS: u32 = 1 << 24;
 /// Actors of one thread under one clock.
 pub struct Shard<'a, O> {
     pub(super) parts: Parts<'a>,
-    pub(super) actors: Vec<ActorSlot>,
+    pub(super) actors: Actors,
     pub(super) queue: Queue<Event>,
     /// Actors of upcoming events; a reused buffer.
     pub(super) upcoming: Vec<ActorId>,
@@ -150,7 +136,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     pub fn new(parts: Parts<'a>, observer: O) -> Self {
         let actors = parts.layout.actors();
         let mut shard = Self {
-            actors: Vec::with_capacity(actors as usize),
+            actors: Actors::new(parts.layout.endpoints(), parts.layout.workers(), parts.seed),
             queue: Queue::new(),
             upcoming: Vec::new(),
             local_queue: VecDeque::new(),
@@ -176,11 +162,6 @@ impl<'a, O: Observer> Shard<'a, O> {
         if actors >= LARGE {
             shard.queue.look_ahead();
         }
-        for actor in 0..actors {
-            let rng = Rng::new(shard.parts.seed, actor, 0);
-            shard.actors.push(ActorSlot { machine: None, rng, epoch: 0, count: 0 });
-        }
-        // A node and its workers are stepped together, so they are allocated together.
         for endpoint in (0..shard.parts.layout.endpoints()).map(ActorId) {
             if shard.parts.placement.owns(endpoint.index()) {
                 shard.build_machines(endpoint);
@@ -193,25 +174,25 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// Builds the machine of an endpoint and, for a node, the machines of its workers.
     pub(super) fn build_machines(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
-        self.actors[endpoint.index()].machine = Some(self.parts.machine(endpoint));
+        self.actors.slot(endpoint).machine = Some(self.parts.machine(endpoint));
         if let Role::Node(node) = layout.role(endpoint) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
-                self.actors[worker.index()].machine = Some(self.parts.machine(worker));
+                self.actors.set_worker(layout.core_index(worker), Some(Worker::new(endpoint)));
             }
         }
     }
 
-    /// Replaces the machine of `actor` until it crashes, for benchmarks and tests of the loop itself. Must be called
+    /// Replaces the machine of `endpoint` until it crashes, for benchmarks and tests of the loop itself. Must be called
     /// before [`start`](Self::start).
-    pub fn install(&mut self, actor: ActorId, machine: Box<dyn Machine>) {
-        self.actors[actor.index()].machine = Some(machine);
+    pub fn install(&mut self, endpoint: ActorId, machine: Box<dyn Machine>) {
+        self.actors.slot(endpoint).machine = Some(machine);
     }
 
     /// Steps every actor that the shard owns with `Start`, in order of ids.
     pub fn start(&mut self) {
         self.pass_bounds();
         for actor in (0..self.parts.layout.actors()).map(ActorId) {
-            if self.actors[actor.index()].machine.is_some() {
+            if self.actors.is_up(actor) {
                 self.dispatch(actor, Input::Start { epoch: 0 });
             }
         }
@@ -305,7 +286,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             self.push(at, to, Event { to, stamp, kind: EventKind::Input(input) });
             return;
         }
-        if self.actors[to.index()].machine.is_some() {
+        if self.actors.is_up(to) {
             if let Input::Deliver { from, msg } = &input {
                 // A local message that a pause held back has no delay of its own.
                 let sent = Time(due.0.saturating_sub(stamp.as_delay().0));
@@ -327,7 +308,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// The actor's epoch, in the form that events carry.
     #[inline]
     pub(super) fn epoch(&self, actor: ActorId) -> Stamp {
-        Stamp(self.actors[actor.index()].epoch)
+        Stamp(self.actors.epoch(actor))
     }
 
     /// The time at which a paused actor continues; `None` if it is not paused.
@@ -367,7 +348,7 @@ impl<'a, O: Observer> Shard<'a, O> {
                 to.0,
                 self.now
             );
-            if let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[to.index()] {
+            if let Some((machine, rng)) = self.actors.machine(to) {
                 let Parts { workload, layout, .. } = self.parts;
                 let fx = Effects::new(self.now, to, rng, &mut effects, workload, layout);
                 machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
@@ -407,7 +388,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         let event = Event { to: me, stamp: self.epoch(me), kind: EventKind::Input(Input::Fire(timer)) };
         if timer == Timer::Settled {
             // Events of one instant are ordered by source. This source is above all actors, so the timer fires last.
-            let (source, count) = (ActorId(u32::MAX - me.0), self.count_event(me));
+            let (source, count) = (ActorId(u32::MAX - me.0), self.actors.count_event(me));
             return self.queue.push(Key { due: self.now + after, source, count }, event);
         }
         self.push(self.now + after, me, event);
@@ -415,16 +396,8 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     #[inline]
     pub(super) fn push(&mut self, due: Time, source: ActorId, event: Event) {
-        let count = self.count_event(source);
+        let count = self.actors.count_event(source);
         self.queue.push(Key { due, source, count }, event);
-    }
-
-    /// Counts one more event that `source` has caused.
-    #[inline]
-    pub(super) fn count_event(&mut self, source: ActorId) -> u32 {
-        let count = &mut self.actors[source.index()].count;
-        *count = count.wrapping_add(1);
-        *count
     }
 }
 
@@ -487,7 +460,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     /// Whether an endpoint is up now.
     pub fn is_up(&self, endpoint: Endpoint) -> bool {
-        self.actors[endpoint.index()].machine.is_some()
+        self.actors.is_up(ActorId(endpoint.0))
     }
 }
 

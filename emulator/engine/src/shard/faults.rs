@@ -39,18 +39,18 @@ impl<O: Observer> Shard<'_, O> {
         if !self.parts.placement.owns(actor.index()) {
             return;
         }
-        let stored = self.actors[actor.index()].machine.take().and_then(|mut machine| machine.stored());
+        let stored = self.actors.slot(actor).machine.take().and_then(|mut machine| machine.stored());
         self.stored.extend(stored.map(|stored| (actor, stored)));
-        self.actors[actor.index()].epoch += 1;
+        self.actors.begin_epoch(actor);
         self.lose_queue(actor);
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
         for core in 0..self.parts.layout.cores(node) {
             let worker = self.parts.layout.worker(node, core);
-            self.actors[worker.index()].machine = None;
             let core = self.parts.layout.core_index(worker);
+            self.actors.set_worker(core, None);
             if self.parts.cores.is_busy(core) {
                 self.lose_copy(core);
-                self.actors[worker.index()].epoch += 1;
+                self.actors.begin_epoch(worker);
             }
             self.observer.crashed(self.now, core);
         }
@@ -67,8 +67,8 @@ impl<O: Observer> Shard<'_, O> {
 
     /// Rebuilds the machine of an actor. Right after its start it is notified of the actors that are down.
     fn boot(&mut self, actor: ActorId) {
-        let epoch = self.actors[actor.index()].epoch;
-        self.actors[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
+        let epoch = self.actors.epoch(actor);
+        self.actors.slot(actor).rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.build_machines(actor);
         self.restore(actor);
         self.observer.restarted(self.now, actor, epoch);
@@ -83,7 +83,7 @@ impl<O: Observer> Shard<'_, O> {
     /// Gives a new machine the state that its predecessor has stored.
     fn restore(&mut self, actor: ActorId) {
         if let Some(at) = self.stored.iter().position(|(of, _)| *of == actor)
-            && let Some(machine) = &mut self.actors[actor.index()].machine
+            && let Some(machine) = &mut self.actors.slot(actor).machine
         {
             machine.restore(self.stored.swap_remove(at).1);
         }
@@ -106,7 +106,7 @@ impl<O: Observer> Shard<'_, O> {
         // Auxiliary actors and nodes before schedulers before clients: by the time a receiver reacts with a message,
         // the actors it contacts have been notified.
         for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
-            if self.is_notified_of(other, about) && self.actors[other.index()].machine.is_some() {
+            if self.is_notified_of(other, about) && self.actors.is_up(other) {
                 self.dispatch_when_running(about, other, input);
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `event_loop` | [`Shard`]: events, actor slots, the loop |
+//! | `event_loop` | [`Shard`]: events, the loop |
+//! | `actors` | machines, random streams and counts of the actors |
 //! | `faults` | crashes, restarts, the failure detector |
 //! | `broadcasts` | the log of broadcasts |
 //! | `effects` | messages and copies of a shard: delivery, copies on emulated, real and shared cores, injected interference |
@@ -13,6 +14,7 @@
 //! | `parts` | the parts that a shard is built from; [`Stopwatch`]: the CPU time of planning |
 //! | `window` | the counters at the bounds of the measured window |
 
+mod actors;
 mod broadcasts;
 mod effects;
 mod event_loop;
