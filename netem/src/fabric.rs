@@ -99,19 +99,28 @@ impl Fabric {
     pub fn route(&mut self, sent: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
-        // Fast path, taken in most runs: it costs no more than the draw of the delay.
-        if !(model.only_delay && world.calm) {
-            return self.judge(sent, src, dst, class, bytes);
-        }
-        let after = model.fixed.unwrap_or_else(|| {
-            let count = self.states.next(src, dst).count;
-            model.delay.sample(|| Trail { src, dst, count }.within(world.delay))
-        });
+        // Fast path of most runs, which costs no more than the draws. With losses it saves a tenth of the instructions
+        // of a run.
+        let after = match (model.fixed, model.chance) {
+            (Some(after), _) if world.calm => after,
+            (None, Some(chance)) if world.calm => {
+                let link = self.states.next(src, dst);
+                let trail = Trail { src, dst, count: link.count };
+                if chance > 0.0 && trail.within(world.loss).unit() < chance {
+                    return self.judge(link, sent, (src, dst), class, bytes);
+                }
+                model.delay.sample(|| trail.within(world.delay))
+            }
+            _ => {
+                let link = self.states.next(src, dst);
+                return self.judge(link, sent, (src, dst), class, bytes);
+            }
+        };
         let counts = self.stats.of_mut(class);
         counts.sent += 1;
         counts.bytes += u64::from(bytes);
         counts.delivered += 1;
-        counts.propagation_ns += after.0;
+        counts.propagation_ns = counts.propagation_ns.saturating_add(after.0);
         Verdict::Deliver { after, retransmissions: 0 }
     }
 
@@ -119,7 +128,7 @@ impl Fabric {
     pub fn common_delay(&self) -> Option<Span> {
         let world = &self.world;
         let first = world.models.first()?.fixed?;
-        let alike = |model: &Model| model.only_delay && model.fixed == Some(first);
+        let alike = |model: &Model| model.fixed == Some(first);
         (world.calm && world.models.iter().all(alike)).then_some(first)
     }
 
@@ -133,10 +142,17 @@ impl Fabric {
         counts.propagation_ns += count * after.0;
     }
 
-    fn judge(&mut self, sent: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+    /// The verdict on the next message of a link, whose state before the message is `link`.
+    fn judge(
+        &mut self,
+        link: LinkState,
+        sent: Time,
+        (src, dst): (Endpoint, Endpoint),
+        class: Class,
+        bytes: u32,
+    ) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];
-        let link = self.states.next(src, dst);
         let counts = self.stats.of_mut(class);
         counts.sent += 1;
         counts.bytes += u64::from(bytes);

@@ -8,6 +8,7 @@ pub(crate) mod worst;
 
 use statrs::distribution::{ContinuousCDF, Gamma};
 use statrs::function::erf::{erfc, erfc_inv};
+use volary_actors::base::distribution::Sampler;
 use volary_actors::base::{Address, DistributionSpec, Span};
 
 use crate::config::{Loss, Network};
@@ -18,9 +19,10 @@ use crate::units::{Probability, Rate};
 /// Links of one class.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Model {
-    /// Whether messages, without faults, are only delayed, independently of each other.
-    pub(crate) only_delay: bool,
-    /// The delay of every message, if it is constant and messages are only delayed.
+    /// The chance of a loss if, without faults, messages are delayed and lost independently and nothing else happens to
+    /// them.
+    pub(crate) chance: Option<f64>,
+    /// The delay of every message, if it is constant and nothing else happens to messages.
     pub(crate) fixed: Option<Span>,
     pub(crate) delay: Delay,
     pub(crate) loss: Loss,
@@ -53,7 +55,7 @@ impl Limit {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Delay {
     constant: Span,
-    distributions: Vec<DistributionSpec<Span>>,
+    distributions: Vec<Sampler<Span>>,
     /// Quantiles of correlated delays, which have at most one distribution.
     quantiles: Option<Quantiles>,
 }
@@ -68,7 +70,7 @@ impl Delay {
             if let DistributionSpec::Constant(span) = distribution {
                 delay.constant += *span;
             } else {
-                delay.distributions.push(distribution.clone());
+                delay.distributions.push(Sampler::new(distribution.clone()));
             }
         }
         delay
@@ -116,7 +118,8 @@ impl Delay {
 
     /// The longest delay, s; for a distribution with a tail, a quantile that one sample in 10⁹ exceeds.
     fn longest(&self) -> f64 {
-        let longest = |distribution: &DistributionSpec<Span>| {
+        let longest = |sampler: &Sampler<Span>| {
+            let distribution = sampler.spec();
             distribution.bounds().1.unwrap_or_else(|| quantile(distribution, FAR))
         };
         self.constant.as_secs_f64() + self.distributions.iter().map(longest).sum::<f64>()
@@ -124,12 +127,13 @@ impl Delay {
 
     /// Mean in seconds.
     pub(crate) fn mean(&self) -> f64 {
-        self.constant.as_secs_f64() + self.distributions.iter().map(DistributionSpec::mean).sum::<f64>()
+        self.constant.as_secs_f64()
+            + self.distributions.iter().map(|sampler| sampler.spec().mean()).sum::<f64>()
     }
 
     /// Standard deviation in seconds; the distributions are independent.
     fn std(&self) -> f64 {
-        self.distributions.iter().map(|distribution| distribution.std().powi(2)).sum::<f64>().sqrt()
+        self.distributions.iter().map(|sampler| sampler.spec().std().powi(2)).sum::<f64>().sqrt()
     }
 
     /// The probe timeout of RFC 9002, section 6.2.1, in steady state. `None` if the delay has no mean or
@@ -233,10 +237,15 @@ impl Model {
         let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
         let uplink = network.uplink.filter(|_| apply);
         let rated = limit.is_some() || uplink.is_some();
-        let only_delay = delay.quantiles.is_none() && loss.is_none() && !rated && duplicate + reorder == 0.0;
-        let fixed = (only_delay && delay.is_constant()).then_some(delay.constant);
+        let chance = match loss {
+            Loss::Bernoulli(p) if delay.quantiles.is_none() && !rated && duplicate + reorder == 0.0 => {
+                Some(p.get())
+            }
+            Loss::Bernoulli(_) | Loss::GilbertElliott(_) => None,
+        };
+        let fixed = (chance == Some(0.0) && delay.is_constant()).then_some(delay.constant);
         Ok(Self {
-            only_delay,
+            chance,
             fixed,
             delay,
             loss,
@@ -300,7 +309,7 @@ fn refuse_endless(distributions: &[DistributionSpec<Span>], class: &LinkClass) -
 fn correlated(delay: &Delay, class: &LinkClass) -> Result<Option<Quantiles>, Error> {
     match &delay.distributions[..] {
         [] => Ok(None),
-        [distribution] => Ok(Some(Quantiles::new(distribution))),
+        [sampler] => Ok(Some(Quantiles::new(sampler.spec()))),
         _ => Err(Error::at(
             "network.correlation",
             format!(

@@ -234,6 +234,38 @@ fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
     rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |distribution| distribution.sample(draw))
 }
 
+/// A distribution that is sampled often: the root and divisions that a gamma needs are computed once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sampler<T> {
+    spec: DistributionSpec<T>,
+    gamma: Option<rand_distr::Gamma<f64>>,
+}
+
+impl<T: Quantity> Sampler<T> {
+    /// Prepares the samples of a distribution, which are the same as [its own](DistributionSpec::sample).
+    pub fn new(spec: DistributionSpec<T>) -> Self {
+        let gamma = match &spec {
+            DistributionSpec::Gamma(p) => rand_distr::Gamma::new(p.shape, p.mean.to_f64() / p.shape).ok(),
+            _ => None,
+        };
+        Self { spec, gamma }
+    }
+
+    /// The distribution.
+    pub const fn spec(&self) -> &DistributionSpec<T> {
+        &self.spec
+    }
+
+    /// One sample from the stream at an address.
+    #[inline]
+    pub fn sample(&self, draw: &mut Draw) -> T {
+        match &self.gamma {
+            Some(gamma) => T::from_f64(gamma.sample(draw)),
+            None => self.spec.sample(draw),
+        }
+    }
+}
+
 // The written form of a distribution: a bare value, or a one-key table that names it.
 //
 // serde derives the table for [`DistributionSpec`]. With `remote = "Self"` it derives functions beside the traits,

@@ -185,7 +185,10 @@ impl Drawn {
     }
 
     pub(super) fn attempts(&self, job: JobId) -> impl Iterator<Item = Span> + '_ {
-        (0..self.shapes.tasks(job)).map(move |index| self.work(job.task(index).copy(0)))
+        let work = move |index| self.work(job.task(index).copy(0));
+        let uniform = self.demand(job).is_some_and(|demand| demand.is_uniform());
+        let all = uniform.then(|| work(0));
+        (0..self.shapes.tasks(job)).map(move |index| all.unwrap_or_else(|| work(index)))
     }
 
     /// The work that a trace or a generator states for a task; for a gang, the mean over its tasks.

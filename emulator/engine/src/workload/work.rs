@@ -103,6 +103,11 @@ impl JobDemand<'_> {
         }
     }
 
+    /// Whether all copies of the job have equal work.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.demand.distribution.is_constant() || self.correlated() && self.homogeneous()
+    }
+
     /// Whether all tasks of the job have equal work.
     pub(super) fn homogeneous(&self) -> bool {
         self.includes(self.demand.homogeneous, HOMOGENEOUS)
