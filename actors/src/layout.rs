@@ -58,7 +58,7 @@ pub struct Layout {
     schedulers: u32,
     nodes: u32,
     auxiliaries: u32,
-    /// Index of each node's first core, and the total number of cores.
+    /// Index of each node's first core, and the total number of cores; empty if all nodes have equally many.
     first_core: Vec<u32>,
     /// Number of cores of every node if all nodes have equally many, else 0. It saves table lookups.
     equal: u32,
@@ -104,7 +104,7 @@ impl Layout {
         self.nodes = first_core.len() as u32 - 1;
         let each = first_core.get(1).copied().unwrap_or(0);
         self.equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
-        self.first_core = first_core;
+        self.first_core = if self.equal > 0 { Vec::new() } else { first_core };
         self
     }
 
@@ -244,7 +244,7 @@ impl Layout {
     /// Number of workers of all nodes.
     #[inline]
     pub fn workers(&self) -> u32 {
-        self.first_core[self.nodes as usize]
+        self.first_core(self.nodes)
     }
 
     /// Number of actors of all kinds.

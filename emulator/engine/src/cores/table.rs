@@ -56,7 +56,7 @@ impl CoreTable {
     /// When there is not one entry per node.
     pub fn with_racks(mut self, racks: Vec<u32>) -> Self {
         assert_eq!(racks.len(), self.nodes() as usize, "one rack per node");
-        self.racks = racks;
+        self.racks = if racks.iter().all(|&rack| rack == 0) { Vec::new() } else { racks };
         self
     }
 
