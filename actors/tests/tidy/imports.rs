@@ -35,7 +35,7 @@ volary_netem::verdict:
 volary_engine::cores: prefetch workload
 volary_engine::fingerprint:
 volary_engine::handling:
-volary_engine::metrics: parcel results scenario shard workload
+volary_engine::metrics: parcel prefetch results scenario shard workload
 volary_engine::parcel:
 volary_engine::prefetch:
 volary_engine::queue: prefetch

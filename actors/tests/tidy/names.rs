@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_642),
     ("volary_actors", 20_336),
     ("volary_netem", 3_029),
-    ("volary_engine", 18_907),
+    ("volary_engine", 18_923),
     ("volary_experiment", 13_881),
     ("volary_hosts", 8_047),
     ("volary_report", 8_127),

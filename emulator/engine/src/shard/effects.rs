@@ -488,9 +488,13 @@ impl<O: Observer> Shard<'_, O> {
     /// Prefetches the state that the upcoming events known to the queue touch.
     #[inline]
     pub(super) fn prefetch_upcoming(&mut self) {
-        let Self { parts, queue, actors, upcoming, .. } = self;
+        let Self { parts, queue, actors, upcoming, observer, .. } = self;
         queue.visit_upcoming(|event| {
             upcoming.push(event.to);
+            // A message mostly has an answer.
+            if let EventKind::Input(Input::Deliver { from, .. }) = event.kind {
+                parts.fabric.touch(parts.layout.endpoint(event.to), parts.layout.endpoint(from));
+            }
             // A node and its first worker mostly step each other; members of a gossip group have no workers.
             match parts.layout.role(event.to) {
                 Role::Node(_) if parts.layout.gossip().is_some() => {}
@@ -503,6 +507,7 @@ impl<O: Observer> Shard<'_, O> {
             actors.fetch(actor);
             if let Some(core) = parts.layout.core_of(actor) {
                 parts.cores.fetch(core);
+                observer.fetch(core);
             }
         }
         for &actor in &*upcoming {

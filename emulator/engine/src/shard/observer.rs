@@ -40,6 +40,9 @@ pub trait Observer {
     fn reads_by(&self) -> Time {
         Time::MAX
     }
+    /// Prefetches what is kept about a core, which an upcoming event concerns.
+    #[inline]
+    fn fetch(&self, _core: u32) {}
     /// An event is handled `late` after it was due.
     #[inline]
     fn due(&mut self, _what: Due, _late: Span) {}
@@ -87,6 +90,12 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     #[inline]
     fn reads_by(&self) -> Time {
         self.0.reads_by().min(self.1.reads_by())
+    }
+
+    #[inline]
+    fn fetch(&self, core: u32) {
+        self.0.fetch(core);
+        self.1.fetch(core);
     }
 
     #[inline]

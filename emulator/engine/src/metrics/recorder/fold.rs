@@ -18,6 +18,7 @@ use volary_netem::Faults;
 use super::super::timeline::LoadSampler;
 use super::super::{MessageWindow, PolicyMetric, PolicyMetrics, Recording, policy_metrics};
 use crate::parcel::Delivered;
+use crate::prefetch::prefetch;
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::{Window, Workload};
@@ -666,6 +667,11 @@ impl Observer for Recorder<'_> {
     #[inline]
     fn reads_by(&self) -> Time {
         self.metrics.reads_by()
+    }
+
+    #[inline]
+    fn fetch(&self, core: u32) {
+        prefetch(&self.running[core as usize]);
     }
 
     #[inline]
