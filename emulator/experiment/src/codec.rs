@@ -7,9 +7,8 @@
 //! types must not hold sequences of zero-sized elements: their length would cost no bytes.
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
-use bincode::enc::write::Writer;
-use bincode::error::{DecodeError, EncodeError};
-use bincode::serde::{decode_from_slice, encode_into_writer};
+use bincode::error::DecodeError;
+use bincode::serde::{decode_from_slice, encode_into_std_write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -219,7 +218,8 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
 
 #[inline]
 fn write<T: Serialize>(value: &T, config: impl Config, out: &mut Vec<u8>) -> Result<(), CodecError> {
-    encode_into_writer(value, VecWriter(out), config).map_err(|error| CodecError::Encode(error.to_string()))
+    let written = encode_into_std_write(value, out, config);
+    written.map(|_| ()).map_err(|error| CodecError::Encode(error.to_string()))
 }
 
 fn broken(error: DecodeError) -> CodecError {
@@ -227,17 +227,6 @@ fn broken(error: DecodeError) -> CodecError {
         CodecError::Truncated
     } else {
         CodecError::Garbage(error.to_string())
-    }
-}
-
-/// A vector as bincode's writer.
-struct VecWriter<'a>(&'a mut Vec<u8>);
-
-impl Writer for VecWriter<'_> {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
     }
 }
 

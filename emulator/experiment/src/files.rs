@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ring::digest::{Context, SHA256};
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::guard::guard;
@@ -48,9 +48,9 @@ pub struct Pack {
     /// Folders that are searched for traces, besides the experiment's folder.
     #[serde(deserialize_with = "few")]
     pub folders: Vec<PathBuf>,
-    /// Contents by the names that the experiment uses.
-    #[serde(deserialize_with = "few_files")]
-    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Files, each with the name that the experiment uses and its content.
+    #[serde(deserialize_with = "few")]
+    pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 /// Limit on the number of texts or files of one kind in an experiment. An empty entry takes a byte on the wire, but at
@@ -79,30 +79,6 @@ pub(crate) fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Re
         }
     }
     from.deserialize_seq(Few(PhantomData))
-}
-
-/// Reads at most [`MOST_ENTRIES`] files.
-fn few_files<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<PathBuf, Vec<u8>>, D::Error> {
-    struct Few;
-    impl<'de> Visitor<'de> for Few {
-        type Value = BTreeMap<PathBuf, Vec<u8>>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "at most {MOST_ENTRIES} files")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-            let mut all = BTreeMap::new();
-            while let Some((name, bytes)) = entries.next_entry()? {
-                if all.len() == MOST_ENTRIES {
-                    return Err(A::Error::invalid_length(MOST_ENTRIES + 1, &self));
-                }
-                all.insert(name, bytes);
-            }
-            Ok(all)
-        }
-    }
-    from.deserialize_map(Few)
 }
 
 /// A file that an experiment was read from.
@@ -202,7 +178,7 @@ impl Files {
     /// [`LARGEST_PACK`].
     pub fn pack(&self) -> Result<Pack, (PathBuf, io::Error)> {
         let held = guard(&self.0.held).clone();
-        let mut pack = Pack { folders: self.0.folders.clone(), files: BTreeMap::new() };
+        let mut pack = Pack { folders: self.0.folders.clone(), files: Vec::new() };
         let mut room = LARGEST_PACK;
         for (name, held) in held {
             if name.to_str().is_none() {
@@ -224,7 +200,7 @@ impl Files {
                     return Err((name, too_large(why)));
                 }
             }
-            pack.files.insert(name, bytes);
+            pack.files.push((name, bytes));
         }
         Ok(pack)
     }
@@ -321,8 +297,8 @@ mod tests {
         assert_eq!((sum(&b).sha256.as_deref(), &sum(&b).text), (Some(of_b), &None), "a stream has no text");
 
         let pack = files.pack().unwrap();
-        assert_eq!(pack.files.len(), 3, "{:?}", pack.files.keys());
-        assert_eq!(pack.files[Path::new("made")], b"up");
+        assert_eq!(pack.files.len(), 3, "{:?}", pack.files);
+        assert!(pack.files.contains(&("made".into(), b"up".to_vec())));
         let packed = Files::of_pack(pack);
         assert_eq!((text(&packed, &a), text(&packed, &b)), ("a".to_owned(), "b".to_owned()));
         // The disk has the file, but the pack does not, so it does not exist here.

@@ -181,10 +181,6 @@ impl Columns {
         get(&self.outcomes, row)
     }
 
-    pub(super) const fn has_outcomes(&self) -> bool {
-        !self.outcomes.is_empty()
-    }
-
     pub(super) fn cores(&self, row: usize) -> Option<f32> {
         let cores = get(&self.cores, row);
         (cores > 0.0).then_some(cores)

@@ -362,11 +362,6 @@ impl Trace {
         self.columns.outcome(job.index())
     }
 
-    /// Whether the trace states outcomes.
-    pub const fn has_outcomes(&self) -> bool {
-        self.columns.has_outcomes()
-    }
-
     /// Cores of all tasks of a job together, if the trace states them.
     pub fn cores(&self, job: JobId) -> Option<f32> {
         self.columns.cores(job.index())

@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
-use volary_actors::policies::PolicySpec;
 use volary_engine::fingerprint::Fingerprint;
 use volary_engine::metrics::Recording;
 use volary_engine::results::{Cell, ClaimResult, SCHEMA, Summary, run_id};
@@ -214,15 +213,6 @@ impl Experiment {
 /// Length of the longest list that a manifest keeps in full.
 const LONGEST: usize = 256;
 
-#[derive(Serialize)]
-struct AbridgedPoint<'a> {
-    cell: &'a Cell,
-    policy: &'a PolicySpec,
-    label: &'a str,
-    resolved: Value,
-    id: &'a str,
-}
-
 /// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
 /// so that experiments with different lists still differ.
 fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
@@ -240,7 +230,8 @@ fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Er
             }
         };
         let Point { cell, policy, label, id, .. } = point;
-        abridged.push(AbridgedPoint { cell, policy, label, resolved, id });
+        abridged
+            .push(json!({"cell": cell, "policy": policy, "label": label, "resolved": resolved, "id": id}));
     }
     serializer.collect_seq(abridged)
 }
@@ -409,15 +400,12 @@ mod tests {
     use crate::config::{Experiment, Overrides};
 
     fn written(bursts: usize) -> Value {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         let rows: String = (0..bursts).map(|i| format!("0 {i} {i}.5 2\n")).collect();
-        std::fs::write(dir.path().join("b.txt"), rows).unwrap();
         let text = "title = \"t\"\ncluster.nodes = 2\ninterference.trace.file = \"b.txt\"\nservice.demand = \"1s\"\n\
                     workload.synthetic = { jobs = 2, tasks = 1, interarrival = \"1s\" }\n\
                     [[policy]]\nrandom = {}\n[[policy]]\nsparrow = {}\n";
-        std::fs::write(&file, text).unwrap();
-        serde_json::to_value(Experiment::load(&file, &Overrides::default()).unwrap()).unwrap()
+        let planned = Experiment::plan_beside(("b.txt", &rows), text, &Overrides::default());
+        serde_json::to_value(planned.unwrap()).unwrap()
     }
 
     #[test]

@@ -130,12 +130,6 @@ pub enum RuntimeKind {
     Hosts,
 }
 
-impl fmt::Display for RuntimeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 /// `[run]`: how to run the experiment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -325,12 +319,6 @@ pub enum Degrade {
     Threads,
 }
 
-impl fmt::Display for Degrade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 /// The computation of a copy on its core.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -349,12 +337,6 @@ pub enum Kernel {
 impl Kernel {
     /// The kernels that burn cores.
     pub const BURNING: [Self; 3] = [Self::Hash, Self::Memory, Self::Cache];
-}
-
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// The number of replications, or `"auto"`.
@@ -413,14 +395,17 @@ impl std::str::FromStr for Repeat {
     }
 }
 
-impl fmt::Display for Repeat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Times(n) => write!(f, "{n}"),
-            Self::Auto => f.write_str("auto"),
+/// Displays values as files spell them.
+macro_rules! spelled {
+    ($($name:ident)*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(f)
+            }
         }
-    }
+    )*};
 }
+spelled! { RuntimeKind Degrade Kernel Repeat }
 
 /// Serializes `--repeat` as text, for formats that are not self-describing.
 pub(super) fn to_text<S: Serializer>(repeat: &Option<Repeat>, to: S) -> Result<S::Ok, S::Error> {

@@ -292,11 +292,9 @@ random = {}
 
     #[test]
     fn capacity_under_many_short_bursts_is_estimated_from_a_sample_of_cores() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
-        std::fs::write(dir.path().join("b.txt"), "0 0 0.0001 2\n0 0.0001 0.0002 1").unwrap();
-        std::fs::write(&file, format!("{TEXT}trace = {{ file = \"b.txt\", repeat = true }}\n")).unwrap();
-        let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+        let bursts = ("b.txt", "0 0 0.0001 2\n0 0.0001 0.0002 1");
+        let text = format!("{TEXT}trace = {{ file = \"b.txt\", repeat = true }}\n");
+        let experiment = Experiment::plan_beside(bursts, &text, &Overrides::default()).unwrap();
         let found = load(&experiment.points[0].resolved, 1, &experiment.traces()).unwrap();
         assert!(found.sampled == Some(1) && (found.throughput - 0.75).abs() < 1e-9, "{found:?}");
         assert!(found.says().contains("interference leaves a sample of 1 core "), "{}", found.says());
@@ -304,8 +302,6 @@ random = {}
 
     #[test]
     fn an_interference_trace_determines_the_capacity() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         for (rows, keys, remains) in [
             ("0 0 100 2\n1 0 100 2", "", 0.5),
             ("0 0 100 2", "", 0.75), // the other core is healthy
@@ -314,10 +310,9 @@ random = {}
             ("0 1000 1050 2", ", offset = \"1000s\"", 0.875),
             ("9 0 100 2", "", 1.0), // no such core
         ] {
-            std::fs::write(dir.path().join("b.txt"), rows).unwrap();
             let text = format!("{TEXT}trace = {{ file = \"b.txt\"{keys} }}\n");
-            std::fs::write(&file, text).unwrap();
-            let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+            let planned = Experiment::plan_beside(("b.txt", rows), &text, &Overrides::default());
+            let experiment = planned.unwrap();
             let found = load(&experiment.points[0].resolved, 1, &experiment.traces()).unwrap();
             assert!((found.throughput - remains).abs() < 1e-9, "{rows}: {found:?}");
             assert!((found.offered - 0.5 / remains).abs() < 1e-9, "{rows}: {found:?}");
@@ -327,24 +322,18 @@ random = {}
             assert_eq!(describe::overload(&experiment).is_some(), remains <= 0.5, "{rows}");
         }
         let asked = Overrides { set: vec!["workload.synthetic.load=0.8".to_owned()], ..Overrides::default() };
-        let error = Experiment::load(&file, &asked).unwrap_err().to_string();
+        let text = format!("{TEXT}trace.file = \"b.txt\"\n");
+        let error = Experiment::plan_beside(("b.txt", "0 0 100 2"), &text, &asked).unwrap_err().to_string();
         assert!(error.contains("workload.synthetic.load: the load of these jobs"), "{error}");
     }
-    /// An experiment on a trace, in a folder of its own.
-    fn on_trace(trace: &str, load: f64) -> (tempfile::TempDir, std::path::PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
-        std::fs::write(dir.path().join("a.tr"), trace).unwrap();
+
+    /// The warnings about an experiment on a trace, or the error.
+    fn warnings(trace: &str, load: f64) -> Result<Vec<String>, String> {
         let text = TEXT.replace("workload.synthetic = { jobs = 100, tasks = 1, interarrival = \"1s\" }", "");
         let text = text.replace("service.demand = \"1s\"", "").replace("[interference]\n", "");
-        std::fs::write(&file, format!("{text}[workload.trace]\nfile = \"a.tr\"\nload = {load}\n")).unwrap();
-        (dir, file)
-    }
-
-    fn warnings(trace: &str, load: f64) -> Result<Vec<String>, String> {
-        let (_dir, file) = on_trace(trace, load);
-        let loaded = Experiment::load(&file, &Overrides::default());
-        loaded.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
+        let text = format!("{text}[workload.trace]\nfile = \"a.tr\"\nload = {load}\n");
+        let planned = Experiment::plan_beside(("a.tr", trace), &text, &Overrides::default());
+        planned.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
     }
 
     /// A column in minutes that is read as seconds changes the load of a cluster sixtyfold.

@@ -48,6 +48,19 @@ impl Experiment {
         Self::load_from(files, Path::new(name), overrides)
     }
 
+    /// As [`plan`](Self::plan), with another file beside the experiment.
+    #[cfg(test)]
+    pub(super) fn plan_beside(
+        (other, content): (&str, &str),
+        text: &str,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigError> {
+        let files = Files::of_disk();
+        files.hold(Path::new(other), content.as_bytes());
+        files.hold(Path::new("t.toml"), text.as_bytes());
+        Self::load_from(files, Path::new("t.toml"), overrides)
+    }
+
     /// Loads an experiment whose files are on the disk or in a bundle.
     pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         if path.to_str().is_none() {

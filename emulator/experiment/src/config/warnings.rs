@@ -388,23 +388,20 @@ random = {}
     /// Asserts that a policy with these keys gives one warning, which starts with `begins`; with `None`, that the
     /// policy gives no warning.
     fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("doubtful.toml");
-        std::fs::write(&file, TEXT.replace("random = {}", policy)).unwrap();
-        let set = set.iter().map(|&set| set.to_owned()).collect();
-        let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
+        let overrides =
+            Overrides { set: set.iter().map(|&set| set.to_owned()).collect(), ..Overrides::default() };
+        let text = TEXT.replace("random = {}", policy);
+        let found = Experiment::plan("t.toml", &text, &overrides).unwrap().warnings;
         assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
         assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
     }
 
     #[test]
     fn claims_on_numbers_that_a_policy_never_has_are_warned_about() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         let warnings = |policy: &str, check: &str| {
             let claim = format!("[[claim]]\nsays = \"it shows\"\ncheck = [\"{check}\"]\n");
-            std::fs::write(&file, TEXT.replace("random = {}", policy) + &claim).unwrap();
-            Experiment::load(&file, &Overrides::default()).unwrap().warnings
+            let text = TEXT.replace("random = {}", policy) + &claim;
+            Experiment::plan("t.toml", &text, &Overrides::default()).unwrap().warnings
         };
         let claim = "the claim `it shows` cannot be tested";
         for (policy, check, why) in [
@@ -483,14 +480,12 @@ random = {}
 
     #[test]
     fn the_patience_of_a_policy_is_compared_with_the_task_durations_of_a_trace() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         let synthetic = TEXT.lines().find(|line| line.starts_with("workload")).unwrap();
         let text = TEXT.replace(synthetic, "workload.trace.file = \"a.tr\"").replace("random", "late");
-        std::fs::write(&file, text.replace("service.demand = \"1s\"\n", "")).unwrap();
+        let text = text.replace("service.demand = \"1s\"\n", "");
         for (job, warns) in [("0 2 3 2 4\n", true), ("0 2 3000 2000 4000\n", false)] {
-            std::fs::write(dir.path().join("a.tr"), job).unwrap();
-            let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
+            let planned = Experiment::plan_beside(("a.tr", job), &text, &Overrides::default());
+            let found = planned.unwrap().warnings;
             let said = "policy `late` judges no copy before it has run for 60.0\u{202f}s, and tasks take 3.00\u{202f}s";
             assert_eq!(found.iter().any(|warning| warning.starts_with(said)), warns, "{found:?}");
         }
@@ -511,10 +506,8 @@ random = {}
 
     #[test]
     fn classes_without_jobs_are_warned_about() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         let synthetic = TEXT.lines().find(|line| line.starts_with("workload")).unwrap();
-        std::fs::write(dir.path().join("a.tr"), "0 2 3 2 4\n1 1 20 20\n").unwrap();
+        let jobs = ("a.tr", "0 2 3 2 4\n1 1 20 20\n");
         for (cutoff, said) in [
             ("10s", None),
             ("100s", Some("no job of seed 1 is of class `long`, which therefore has no results")),
@@ -522,8 +515,7 @@ random = {}
         ] {
             let trace = format!("workload.trace = {{ file = \"a.tr\", cutoff = \"{cutoff}\" }}");
             let text = TEXT.replace(synthetic, &trace).replace("service.demand = \"1s\"\n", "");
-            std::fs::write(&file, text).unwrap();
-            let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
+            let found = Experiment::plan_beside(jobs, &text, &Overrides::default()).unwrap().warnings;
             let about = found.iter().find(|warning| warning.starts_with("no job of seed "));
             assert_eq!(about.is_some(), said.is_some(), "{found:?}");
             assert!(about.zip(said).is_none_or(|(about, said)| about.starts_with(said)), "{found:?}");
@@ -532,8 +524,6 @@ random = {}
 
     #[test]
     fn a_trace_that_does_not_match_the_run_is_warned_about() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.toml");
         let nodes = "[sweep]\n\"cluster.nodes\" = [1, 2]\n";
         let lacks = "interference.trace names 1 unit that the cluster lacks, up to number 1; the cluster \
                      has 1 core, numbered from 0";
@@ -550,12 +540,12 @@ random = {}
             ("0 1700000000 1700000060 2", ", offset = \"1699999990s\"", "", vec![]),
             ("0 0 99 2\n1 0 99 2", "", nodes, vec![format!("{lacks} (in 1 of 2 cells)")]),
         ] {
-            std::fs::write(dir.path().join("b.txt"), rows).unwrap();
             let trace = format!("interference.trace = {{ file = \"b.txt\"{keys} }}\n");
             let text = TEXT.replace("run = { runtime = \"local\", real = {} }\n", "");
             let bernoulli = text.lines().find(|line| line.starts_with("interference")).unwrap();
-            std::fs::write(&file, text.replace(&format!("{bernoulli}\n"), &trace) + sweep).unwrap();
-            let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+            let text = text.replace(&format!("{bernoulli}\n"), &trace) + sweep;
+            let planned = Experiment::plan_beside(("b.txt", rows), &text, &Overrides::default());
+            let experiment = planned.unwrap();
             assert_eq!(experiment.warnings, expected, "{rows}");
             let plan = crate::config::describe::text(&experiment, None);
             assert!(plan.contains("interference  trace of ") && !plan.contains("rows ="), "{plan}");

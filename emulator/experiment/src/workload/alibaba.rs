@@ -67,12 +67,10 @@ fn find(folder: &Path, table: &str) -> Result<Option<PathBuf>, WorkloadError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::io::Write;
-
     use volary_actors::base::{JobId, Span, Time};
     use volary_engine::workload::{Format, Outcome, Reading, Share};
 
+    use super::super::convert::write_packed;
     use super::super::{Reference, describe, is_trace_folder};
     use super::*;
 
@@ -89,20 +87,7 @@ mod tests {
 
     /// Writes a table, compressed if its name says so.
     fn table(folder: &Path, name: &str, text: &str) {
-        let bytes = if name.ends_with(".gz") {
-            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-            gz.write_all(text.as_bytes()).unwrap();
-            gz.finish().unwrap()
-        } else if name.ends_with(".zst") {
-            zstd::stream::encode_all(text.as_bytes(), 3).unwrap()
-        } else if name.ends_with(".xz") {
-            let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
-            xz.write_all(text.as_bytes()).unwrap();
-            xz.finish().unwrap()
-        } else {
-            text.as_bytes().to_vec()
-        };
-        fs::write(folder.join(name), bytes).unwrap();
+        write_packed(&folder.join(name), text.as_bytes());
     }
 
     fn read_all(folder: &Path) -> Trace {

@@ -91,6 +91,15 @@ fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadE
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
+/// Writes a file, compressed if its name says so.
+#[cfg(test)]
+pub(super) fn write_packed(to: &Path, content: &[u8]) {
+    let is_named = |(suffix, _): &&(&str, Pack)| to.to_str().unwrap().ends_with(suffix);
+    // Every name ends with the empty suffix, which is the first of the table.
+    let (_, pack) = PACKINGS.iter().rev().find(is_named).unwrap();
+    replace(to, *pack, &|out| out.write_all(content)).unwrap();
+}
+
 /// Writes one line per job. Readers parse seconds as 64-bit floats: arrivals and means up to 13 days are exact to the
 /// nanosecond, and dates since 1970 to 0.2 µs. Durations keep their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
@@ -105,15 +114,23 @@ fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// A column beside the features: its name, and a job's value as text, if the trace states it.
+type Column = (&'static str, fn(&Trace, JobId) -> Option<String>);
+
+const COLUMNS: [Column; 6] = [
+    ("outcome", |trace, job| trace.outcome(job).map(|outcome| outcome.to_string())),
+    ("cores", |trace, job| trace.cores(job).map(|cores| cores.to_string())),
+    ("memory", |trace, job| trace.memory(job).map(|memory| memory.to_string())),
+    ("gpus", |trace, job| trace.gpus(job).map(|gpus| gpus.to_string())),
+    ("wait", |trace, job| trace.wait(job).map(|wait| Seconds(wait.0).to_string())),
+    ("stages", Trace::stages_text),
+];
+
 /// The details that a source states about its jobs, beside tasks and durations.
 struct Stated {
     features: Vec<Feature>,
-    outcomes: bool,
-    cores: bool,
-    memory: bool,
-    gpus: bool,
-    waits: bool,
-    stages: bool,
+    /// The columns in which some job has a value.
+    columns: Vec<Column>,
     /// Comments about the whole trace.
     marks: Vec<String>,
 }
@@ -126,24 +143,33 @@ fn marks(trace: &Trace) -> Vec<String> {
     [unknown, google, zone].into_iter().flatten().collect()
 }
 
+/// Every job of a trace.
+fn ids(trace: &Trace) -> impl Iterator<Item = JobId> {
+    (0..trace.jobs().len() as u32).map(JobId)
+}
+
+/// A job's value of a feature as text; blank if unknown.
+fn value(trace: &Trace, job: JobId, feature: Feature) -> String {
+    match trace.feature(job, feature) {
+        0 => String::new(),
+        // Hours are written from 0 to 23.
+        hour if feature == Feature::Hour => (hour - 1).to_string(),
+        number => number.to_string(),
+    }
+}
+
 impl Stated {
-    pub(super) fn of(trace: &Trace) -> Self {
-        let jobs = trace.jobs().len();
+    fn of(trace: &Trace) -> Self {
+        let is_stated = |(_, text): &Column| ids(trace).any(|job| text(trace, job).is_some());
         Self {
             features: Feature::ALL.into_iter().filter(|&feature| trace.states(feature)).collect(),
-            outcomes: trace.has_outcomes(),
-            cores: (0..jobs as u32).any(|job| trace.cores(JobId(job)).is_some()),
-            memory: (0..jobs as u32).any(|job| trace.memory(JobId(job)).is_some()),
-            gpus: (0..jobs as u32).any(|job| trace.gpus(JobId(job)).is_some()),
-            waits: trace.unknown_waits() < jobs,
-            stages: trace.has_dependencies(),
+            columns: COLUMNS.into_iter().filter(is_stated).collect(),
             marks: marks(trace),
         }
     }
 
-    fn is_empty(&self) -> bool {
-        let others = [self.outcomes, self.cores, self.memory, self.gpus, self.waits, self.stages];
-        self.features.is_empty() && self.marks.is_empty() && !others.contains(&true)
+    const fn is_empty(&self) -> bool {
+        self.features.is_empty() && self.columns.is_empty() && self.marks.is_empty()
     }
 
     /// Writes comments about the trace, a header and one row per job. Unknown values are blank. Words of the source
@@ -151,61 +177,22 @@ impl Stated {
     ///
     /// # Errors
     /// The errors of `out`.
-    pub(super) fn write(&self, trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         for mark in &self.marks {
             writeln!(out, "# {mark}")?;
         }
-        if self.header().is_empty() {
+        let features = self.features.iter().map(|feature| feature.name());
+        let header: Vec<&str> = features.chain(self.columns.iter().map(|(name, _)| *name)).collect();
+        if header.is_empty() {
             return Ok(());
         }
-        writeln!(out, "{}", self.header().join(","))?;
-        for job in (0..trace.jobs().len() as u32).map(JobId) {
-            writeln!(out, "{}", self.row(trace, job).join(","))?;
+        writeln!(out, "{}", header.join(","))?;
+        for job in ids(trace) {
+            let features = self.features.iter().map(|&feature| value(trace, job, feature));
+            let others = self.columns.iter().map(|(_, text)| text(trace, job).unwrap_or_default());
+            writeln!(out, "{}", features.chain(others).collect::<Vec<_>>().join(","))?;
         }
         Ok(())
-    }
-
-    fn header(&self) -> Vec<&'static str> {
-        let others = [
-            (self.outcomes, "outcome"),
-            (self.cores, "cores"),
-            (self.memory, "memory"),
-            (self.gpus, "gpus"),
-            (self.waits, "wait"),
-            (self.stages, "stages"),
-        ];
-        let others = others.into_iter().filter(|(stated, _)| *stated).map(|(_, name)| name);
-        self.features.iter().map(|feature| feature.name()).chain(others).collect()
-    }
-
-    fn row(&self, trace: &Trace, job: JobId) -> Vec<String> {
-        let value = |&feature: &Feature| match trace.feature(job, feature) {
-            0 => String::new(),
-            // Hours are written from 0 to 23.
-            hour if feature == Feature::Hour => (hour - 1).to_string(),
-            number => number.to_string(),
-        };
-        let blank = |text: Option<String>| text.unwrap_or_default();
-        let mut cells: Vec<String> = self.features.iter().map(value).collect();
-        if self.outcomes {
-            cells.push(blank(trace.outcome(job).map(|outcome| outcome.to_string())));
-        }
-        if self.cores {
-            cells.push(blank(trace.cores(job).map(|cores| cores.to_string())));
-        }
-        if self.memory {
-            cells.push(blank(trace.memory(job).map(|memory| memory.to_string())));
-        }
-        if self.gpus {
-            cells.push(blank(trace.gpus(job).map(|gpus| gpus.to_string())));
-        }
-        if self.waits {
-            cells.push(blank(trace.wait(job).map(|wait| Seconds(wait.0).to_string())));
-        }
-        if self.stages {
-            cells.push(blank(trace.stages_text(job)));
-        }
-        cells
     }
 }
 

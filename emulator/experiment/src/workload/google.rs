@@ -127,11 +127,11 @@ fn numbers(name: &str) -> Option<(usize, Option<usize>)> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write;
 
     use volary_actors::base::{Feature, JobId, Span, Time};
     use volary_engine::workload::{Outcome, Reading};
 
+    use super::super::convert::write_packed;
     use super::*;
 
     const JOBS_0: &str = "0,,1,0,ann,2,n1,l1\n\
@@ -157,9 +157,7 @@ mod tests {
     fn part(folder: &Path, name: &str, text: &str) {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        gz.write_all(text.as_bytes()).unwrap();
-        fs::write(path, gz.finish().unwrap()).unwrap();
+        write_packed(&path, text.as_bytes());
     }
 
     fn complaint(folder: &Path) -> String {

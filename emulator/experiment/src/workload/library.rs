@@ -133,10 +133,11 @@ pub(super) fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Cursor, Write};
+    use std::io::Cursor;
 
     use volary_actors::base::{Feature, JobId};
 
+    use super::super::convert::write_packed;
     use super::super::input::decompress;
     use super::*;
 
@@ -212,16 +213,13 @@ mod tests {
     }
 
     /// The content `data` in each supported compression, with its suffix.
-    fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
-        xz.write_all(data).unwrap();
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        gz.write_all(data).unwrap();
-        vec![
-            ("xz", xz.finish().unwrap()),
-            ("gz", gz.finish().unwrap()),
-            ("zst", zstd::stream::encode_all(data, 3).unwrap()),
-        ]
+    fn compressed(data: &[u8]) -> [(&'static str, Vec<u8>); 3] {
+        let folder = tempfile::tempdir().unwrap();
+        ["xz", "gz", "zst"].map(|suffix| {
+            let file = folder.path().join(format!("a.{suffix}"));
+            write_packed(&file, data);
+            (suffix, std::fs::read(file).unwrap())
+        })
     }
 
     #[test]

@@ -59,19 +59,7 @@ fn the_yahoo_trace_has_the_published_characteristics() {
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn the_yahoo_generator_has_the_spread_of_tasks_of_the_trace() {
     let real = describe("yahoo/YH1_sub.tr.xz").within_job.unwrap();
-    let spec = Like {
-        jobs: Some(24_262),
-        speedup: 1.0,
-        load: None,
-        interarrival: None,
-        cutoff: None,
-        deadline_slack: None,
-        slo: None,
-        gang: None,
-        filter: false,
-        pretrain: 0,
-        synchronous: None,
-    };
+    let spec: Like = toml::from_str("jobs = 24262").unwrap();
     let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &NoTraces).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("like.tr");

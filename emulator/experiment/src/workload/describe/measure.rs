@@ -521,19 +521,7 @@ mod tests {
 
     #[test]
     fn generators_are_recognised_as_the_traces_they_resemble() {
-        let like = Like {
-            jobs: Some(24_262),
-            speedup: 1.0,
-            load: None,
-            interarrival: None,
-            cutoff: None,
-            deadline_slack: None,
-            slo: None,
-            gang: None,
-            filter: false,
-            pretrain: 0,
-            synchronous: None,
-        };
+        let like: Like = toml::from_str("jobs = 24262").unwrap();
         let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
         assert_eq!(yahoo.reference, Some(Reference::Yahoo));
         for row in &yahoo.comparison {

@@ -175,36 +175,24 @@ fn poisson(arrivals: &Arrivals) -> String {
 }
 
 fn distributions(d: &Description, width: Option<usize>) -> String {
-    let of_tasks = [
-        "tasks per job",
-        "mean task duration, s",
-        "task duration, s",
-        "work per job, core-s",
-        "tasks per hour",
-    ];
-    let known = |name: &str| match name {
-        "cores per job" => d.cores.is_some(),
-        "GPUs per job" => d.gpus.is_some(),
-        "stages in a row" | "critical path, s" => d.depth.is_some(),
-        name => d.counts_tasks || !of_tasks.contains(&name),
-    };
+    let of_tasks = |quantiles| d.counts_tasks.then_some(quantiles);
     let rows = [
-        ("tasks per job", &d.fan_out),
-        ("cores per job", &d.cores.unwrap_or_default()),
-        ("GPUs per job", &d.gpus.unwrap_or_default()),
-        ("stages in a row", &d.depth.unwrap_or_default()),
-        ("critical path, s", &d.critical_path_s.unwrap_or_default()),
-        ("mean task duration, s", &d.mean_s),
-        ("job duration, s", &d.duration_s),
-        ("task duration, s", &d.task_s),
-        ("work per job, core-s", &d.job_work_s),
-        ("gap between arrivals, s", &d.arrivals.gap_s),
-        ("jobs per hour", &d.arrivals.jobs_per_hour),
-        ("tasks per hour", &d.arrivals.tasks_per_hour),
+        ("tasks per job", of_tasks(&d.fan_out)),
+        ("cores per job", d.cores.as_ref()),
+        ("GPUs per job", d.gpus.as_ref()),
+        ("stages in a row", d.depth.as_ref()),
+        ("critical path, s", d.critical_path_s.as_ref()),
+        ("mean task duration, s", of_tasks(&d.mean_s)),
+        ("job duration, s", Some(&d.duration_s)),
+        ("task duration, s", of_tasks(&d.task_s)),
+        ("work per job, core-s", of_tasks(&d.job_work_s)),
+        ("gap between arrivals, s", Some(&d.arrivals.gap_s)),
+        ("jobs per hour", Some(&d.arrivals.jobs_per_hour)),
+        ("tasks per hour", of_tasks(&d.arrivals.tasks_per_hour)),
     ];
-    let rows = rows.into_iter().filter(|(name, _)| known(name)).map(|(name, q)| {
-        let Quantiles { mean, min, p10, p25, p50, p75, p90, p99, max, .. } = *q;
-        (name, [mean, min, p10, p25, p50, p75, p90, p99, max].map(number))
+    let rows = rows.into_iter().filter_map(|(name, quantiles)| {
+        let Quantiles { mean, min, p10, p25, p50, p75, p90, p99, max, .. } = *quantiles?;
+        Some((name, [mean, min, p10, p25, p50, p75, p90, p99, max].map(number)))
     });
     let rows: Vec<(&str, [String; 9])> = rows.collect();
     let table = |columns: Range<usize>| {
