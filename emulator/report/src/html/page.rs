@@ -7,6 +7,8 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -103,7 +105,7 @@ const SCRIPT: &str = include_str!("script.js");
 /// The content security policy of a page. It may load its own script, the files with cells that the script loads, and
 /// its styles, including attributes. A script that is injected through a name in the results does not run.
 fn policy() -> String {
-    let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
+    let sum = STANDARD.encode(digest(&SHA256, SCRIPT.as_bytes()));
     format!(
         "default-src 'none'; script-src 'sha256-{sum}' 'strict-dynamic'; style-src 'unsafe-inline'; base-uri 'none'; \
          form-action 'none'"
@@ -378,24 +380,8 @@ fn compressed(body: &str) -> String {
     let mut gz = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory cannot fail.
     let bytes = gz.write_all(body.as_bytes()).and_then(|()| gz.finish()).unwrap_or_default();
-    base64(&bytes)
+    STANDARD.encode(bytes)
 }
-
-/// Bytes in base64 (RFC 4648, section 4).
-pub(super) fn base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, i| bits << 8 | u32::from(three.get(i).copied().unwrap_or(0)));
-        for i in 0..4 {
-            let digit = (bits >> (18 - 6 * i) & 63) as usize;
-            out.push(if i <= three.len() { char::from(DIGITS[digit]) } else { '=' });
-        }
-    }
-    out
-}
-
-/// The digits of base64, in order.
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Compressed bodies as a JSON object. Ids and base64 contain no characters with a meaning in JSON or HTML.
 fn object(bodies: &[(String, String)]) -> String {
@@ -461,28 +447,8 @@ mod tests {
         (0..size).map(|_| draw()).collect()
     }
 
-    fn decoded(text: &str) -> Vec<u8> {
-        let digits =
-            text.trim_end_matches('=').bytes().map(|byte| DIGITS.iter().position(|&d| d == byte).unwrap());
-        let digits: Vec<usize> = digits.collect();
-        let bytes = digits.chunks(4).flat_map(|four| {
-            let bits = (0..4).fold(0, |bits, i| bits << 6 | four.get(i).copied().unwrap_or(0));
-            [16, 8, 0].map(|shift| (bits >> shift) as u8).into_iter().take(four.len() - 1)
-        });
-        bytes.collect()
-    }
-
-    #[test]
-    fn base64_agrees_with_the_examples_of_its_rfc() {
-        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
-        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
-        assert_eq!(texts.map(|text| base64(text.as_bytes())), expected);
-        let bytes: Vec<u8> = (0..=255).collect();
-        assert!((0..256).all(|size| decoded(&base64(&bytes[..size])) == bytes[..size]));
-    }
-
     fn opened(bodies: &BTreeMap<String, String>, number: usize) -> String {
-        let bytes = decoded(&bodies[&anchor(number)]);
+        let bytes = STANDARD.decode(&bodies[&anchor(number)]).unwrap();
         let mut text = String::new();
         GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
         text
@@ -511,7 +477,7 @@ mod tests {
         let bodies = Bodies::new(40, |number| body(number, PACKED / 20), other);
         let files = bodies.files();
         let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
-        assert_eq!((packed.len(), decoded(&packed["other"]).is_empty()), (1, false));
+        assert_eq!((packed.len(), packed["other"].is_empty()), (1, false));
         assert!(files.len() == 39usize.div_ceil(CELLS_OF_FILE));
         for number in 1..40 {
             let BodyPlace::File(name) = bodies.place(number) else { panic!("{number} is in the page") };

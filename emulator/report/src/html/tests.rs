@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use volary_engine::results::{
     Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, PlanGap, Planning,
@@ -27,7 +29,7 @@ fn html(study: &Study) -> String {
 fn the_page_allows_only_its_own_script() {
     let page = html(&study(&[0.5], 1, 40));
     let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
-    let sum = super::page::base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
+    let sum = STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()));
     let policy = page
         .split("http-equiv=\"Content-Security-Policy\" content=\"")
         .nth(1)
