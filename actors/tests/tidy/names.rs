@@ -146,8 +146,8 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_engine", 18_917),
     ("volary_experiment", 13_772),
     ("volary_hosts", 8_047),
-    ("volary_report", 8_127),
-    ("volary", 5_377),
+    ("volary_report", 8_013),
+    ("volary", 5_373),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

@@ -190,6 +190,7 @@ mod tests {
     use volary_experiment::storage::run_record::RunRecord;
 
     use super::*;
+    use crate::table;
 
     /// A study of the policies in each cell. Entries are (policy, factor on its response times, first seed of its
     /// draws).
@@ -260,47 +261,33 @@ mod tests {
         );
     }
 
-    mod wide {
-        use serde_json::json;
-        use volary_experiment::storage::fixture::{manifest, measured};
-        use volary_experiment::storage::run_record::RunRecord;
+    /// A study of two policies, one half as fast as the other, in this many cells.
+    fn wide(cells: usize) -> Study {
+        study(&vec![&[("fast", 1.0, 0), ("slow", 2.0, 0)][..]; cells], 1)
+    }
 
-        use super::super::*;
-        use crate::table;
+    #[test]
+    fn a_wide_study_shows_only_its_first_cells() {
+        let all = |cells| table::text(&wide(cells), &TableStyle::default());
+        let narrow = all(MOST_CELLS);
+        assert_eq!(narrow.matches("load = ").count(), MOST_CELLS);
+        assert!(!narrow.contains("more cells"), "{narrow}");
+        let wide = all(MOST_CELLS + 1);
+        assert_eq!(wide.matches("load = ").count(), FEW_CELLS);
+        assert!(wide.contains("… and 38 more cells") && wide.lines().count() < 40, "{wide}");
+        let row = |of: &str| {
+            wide[wide.find("shortest median").unwrap()..].lines().find(|line| line.contains(of)).unwrap()
+        };
+        assert!(row("fast").contains("41 of 41") && row("fast").contains("×1.00"), "{wide}");
+        assert!(row("slow").contains("0 of 41") && row("slow").contains("×2.00"), "{wide}");
+    }
 
-        fn study(cells: usize) -> Study {
-            let records = (0..cells).flat_map(|at| {
-                [("fast", 1.0), ("slow", 2.0)].map(|(policy, scale)| {
-                    let cell = [("load", json!(at))];
-                    RunRecord::new(&format!("{policy}{at}"), &measured(policy, &cell, 1, scale, 50))
-                })
-            });
-            Study::assemble(manifest(&[]), Vec::new(), records.collect(), Vec::new(), Vec::new())
-        }
-
-        #[test]
-        fn a_wide_study_shows_only_its_first_cells() {
-            let all = |cells| table::text(&study(cells), &TableStyle::default());
-            let narrow = all(MOST_CELLS);
-            assert_eq!(narrow.matches("load = ").count(), MOST_CELLS);
-            assert!(!narrow.contains("more cells"), "{narrow}");
-            let wide = all(MOST_CELLS + 1);
-            assert_eq!(wide.matches("load = ").count(), FEW_CELLS);
-            assert!(wide.contains("… and 38 more cells") && wide.lines().count() < 40, "{wide}");
-            let row = |of: &str| {
-                wide[wide.find("shortest median").unwrap()..].lines().find(|line| line.contains(of)).unwrap()
-            };
-            assert!(row("fast").contains("41 of 41") && row("fast").contains("×1.00"), "{wide}");
-            assert!(row("slow").contains("0 of 41") && row("slow").contains("×2.00"), "{wide}");
-        }
-
-        #[test]
-        fn the_reliability_of_hidden_cells_is_stated() {
-            let mut study = study(MOST_CELLS + 1);
-            let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
-            run.summary.fidelity = Some(volary_experiment::fidelity::fixture::degraded());
-            let text = table::text(&study, &TableStyle::default());
-            assert!(text.contains("DEGRADED: 1 run not shown departed from the experiment"), "{text}");
-        }
+    #[test]
+    fn the_reliability_of_hidden_cells_is_stated() {
+        let mut study = wide(MOST_CELLS + 1);
+        let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
+        run.summary.fidelity = Some(volary_experiment::fidelity::fixture::degraded());
+        let text = table::text(&study, &TableStyle::default());
+        assert!(text.contains("DEGRADED: 1 run not shown departed from the experiment"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use volary_experiment::config::claims::NOT_RUN;
 use volary_experiment::number::{UnitText, count};
 use volary_experiment::storage::Study;
 
-use crate::style::{Style, TableStyle, wrapped};
+use crate::style::{TableStyle, wrapped};
 
 /// The text of all claims, grouped by origin below a tally, with the `--set` changes of the experiment.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
@@ -75,7 +75,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let said = wrapped(&said, how.width, SAYS);
     let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
     // The mark is coloured after line breaking, since colours have no width.
-    let said = if how.style == Style::Terminal { said.replacen(mark, &coloured, 1) } else { said };
+    let said = if how.coloured { said.replacen(mark, &coloured, 1) } else { said };
     let _ = writeln!(out, "{said}");
     let mut finding_line = |text: &str| {
         let text = format!("{:1$}{text}", "", SAYS + 2);

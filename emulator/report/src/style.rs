@@ -6,20 +6,11 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use super::columns::PickedColumn;
 
-/// Whether text may use colours.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Style {
-    /// Colours and bold for a terminal.
-    Terminal,
-    /// Text without colours.
-    #[default]
-    Plain,
-}
-
 /// The style in which results are printed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableStyle {
-    pub style: Style,
+    /// Whether verdicts have colours.
+    pub coloured: bool,
     /// Limit on the characters of a line; `None` for no limit.
     pub width: Option<usize>,
     /// The requested columns; empty for the informative columns that fit.

@@ -287,7 +287,6 @@ mod tests {
     use volary_experiment::storage::run_record::RunRecord;
 
     use super::*;
-    use crate::style::Style;
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -494,7 +493,7 @@ mod tests {
             claim("three", Verdict::NotTested),
         ];
         let plain = text(&study, &TableStyle::default());
-        let coloured = TableStyle { style: Style::Terminal, ..TableStyle::default() };
+        let coloured = TableStyle { coloured: true, ..TableStyle::default() };
         assert!(
             plain.contains("failed: slow, seed 7: out of memory\n") && plain.contains("missing: 2 of 0 runs")
         );

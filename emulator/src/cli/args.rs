@@ -11,7 +11,7 @@ use volary_report::selection::Selection;
 use volary_report::shell::command_line;
 use volary_report::style::TableStyle;
 
-use super::output::{style, width};
+use super::output::{coloured, width};
 
 /// The command line, for manifests.
 pub(super) fn argv() -> Vec<String> {
@@ -104,7 +104,7 @@ impl TableArgs {
             anyhow::ensure!(!columns.contains(&column), "--columns: `{name}` is named twice; leave one out");
             columns.push(column);
         }
-        Ok(Some(TableStyle { style: style(), width: width(), columns }))
+        Ok(Some(TableStyle { coloured: coloured(), width: width(), columns }))
     }
 }
 

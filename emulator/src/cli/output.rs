@@ -13,7 +13,7 @@ use anyhow::Context;
 use volary_experiment::control::{StudyControl, StudyObserver};
 use volary_experiment::storage::{self, Render, Study};
 use volary_experiment::{atomic_file, sanitize};
-use volary_report::style::{Style, folded};
+use volary_report::style::folded;
 
 use super::progress::Bar;
 
@@ -51,8 +51,9 @@ pub(super) fn colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-pub(super) fn style() -> Style {
-    if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
+/// Whether stdout supports colours.
+pub(super) fn coloured() -> bool {
+    colours(&io::stdout())
 }
 
 /// Width of stdout in characters: the width of the terminal, or else the value of `COLUMNS`; `None` for no limit.

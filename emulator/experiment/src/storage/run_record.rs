@@ -119,12 +119,13 @@ impl RunRecord {
 
 /// The part of a record that a line of `summary.jsonl` contains.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct RunHead {
+pub struct RunHead {
+    /// Id of the run.
     #[serde(rename = "run")]
-    pub(super) id: String,
+    pub id: String,
     pub(super) sampled_one_in: u32,
     pub(super) load: Option<f64>,
-    pub(super) summary: Summary,
+    pub summary: Summary,
 }
 
 impl RunHead {

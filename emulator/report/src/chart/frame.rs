@@ -109,19 +109,19 @@ impl LegendEntry<'_> {
         let mut marks = vec![text("name", (0.0, 10.0), Anchor::Start, self.name)];
         let mut wide = width(self.name) * 1.06;
         for (factor, name) in SHOWN {
-            let (at, opacity) = ((wide + 8.0, 0.0), Some(burst_opacity(factor)));
-            let (size, title) = ((size, size), String::new());
-            marks.push(Mark::Rect { class: "burst", hue: None, at, size, opacity, title });
-            marks.push(text("name", (at.0 + size.0 + 4.0, 10.0), Anchor::Start, name));
-            wide = at.0 + size.0 + 4.0 + width(name) * 1.06;
+            let left = wide + 8.0;
+            marks.push(burst((left, 0.0), (size, size), factor, String::new()));
+            marks.push(text("name", (left + size + 4.0, 10.0), Anchor::Start, name));
+            wide = left + size + 4.0 + width(name) * 1.06;
         }
         LegendItem { name: self.name.to_owned(), wide, marks }
     }
 }
 
-/// The opacity of the shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
-pub(super) fn burst_opacity(factor: f64) -> f64 {
-    0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
+/// The shade of a slowdown: light for a factor of two, darkest for a factor of ten or more.
+pub(super) fn burst(at: Point, size: Point, factor: f64, title: String) -> Mark {
+    let opacity = Some(0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0));
+    Mark::Rect { class: "burst", hue: None, at, size, opacity, title }
 }
 
 #[cfg(test)]

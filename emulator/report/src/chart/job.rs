@@ -7,7 +7,7 @@ use volary_engine::results::{CopyEnd, CopyRow, SlowRow};
 use volary_experiment::number;
 use volary_experiment::storage::tables::end_name;
 
-use super::frame::{Frame, LegendEntry, burst_opacity, framed};
+use super::frame::{Frame, LegendEntry, burst, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, line, rect, text};
 use super::timeline::{bars, during, says, words};
@@ -77,13 +77,11 @@ pub fn job(title: &str, course: JobCourse<'_>, end: f64, wide: f64) -> Picture {
         let within = |slow: &&SlowRow| {
             slow.core == core && copies.iter().any(|copy| copy.start < slow.end && slow.start < copy.end)
         };
-        marks.extend(course.slow.iter().filter(within).map(|slow| Mark::Rect {
-            class: "burst",
-            hue: None,
-            at: (at(slow.start), y),
-            size: (at(slow.end) - at(slow.start), ROW),
-            opacity: Some(burst_opacity(slow.slowdown)),
-            title: format!("slowed down ×{} {}", number::short(slow.slowdown), during(slow.start, slow.end)),
+        marks.extend(course.slow.iter().filter(within).map(|slow| {
+            let factor = number::short(slow.slowdown);
+            let title = format!("slowed down ×{factor} {}", during(slow.start, slow.end));
+            let left = at(slow.start);
+            burst((left, y), (at(slow.end) - left, ROW), slow.slowdown, title)
         }));
         let stretches =
             copies.iter().map(|copy| (at(copy.start), at(copy.end), end_name(copy.end_kind), says(copy)));

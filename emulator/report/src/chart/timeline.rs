@@ -9,7 +9,7 @@ use volary_experiment::number;
 use volary_experiment::storage::run_record::Slice;
 use volary_experiment::storage::tables::end_name;
 
-use super::frame::{Frame, LegendEntry, burst_opacity, framed};
+use super::frame::{Frame, LegendEntry, burst, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, rect, text};
 use super::theme::Hue;
@@ -98,11 +98,9 @@ fn blocks(slices: &[Slice], shades: Shades<'_>, x: &Scale, window: Window<'_>) -
         (left, x.at(until.min(end)) - left)
     };
     let bursts = shades.bursts.iter().filter_map(|&(core, start, stop, factor)| {
-        let depth = burst_opacity(factor);
         let (y, (left, wide)) = (top_of(core, start, stop)?, span(start, stop));
         let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop));
-        let (at, size) = ((left, y), (wide, ROW));
-        Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
+        Some(burst((left, y), (wide, ROW), factor, title))
     });
     let of_core = slices.chunk_by(|a, b| a.0.core == b.0.core);
     let copies = of_core.flat_map(|slices| {
@@ -293,14 +291,10 @@ fn marks(tile: &Tile, (x, y): (f64, f64)) -> impl Iterator<Item = Mark> {
     let on = tile.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
     let ground = match tile.slowdown {
         None => rect("lost", (x, y), size, &format!("core {}{on}: its node is down or paused", tile.core)),
-        Some(factor) if factor > 1.0 => Mark::Rect {
-            class: "burst",
-            hue: None,
-            at: (x, y),
-            size,
-            opacity: Some(burst_opacity(factor)),
-            title: format!("core {}{on}: slowed down ×{}", tile.core, number::short(factor)),
-        },
+        Some(factor) if factor > 1.0 => {
+            let title = format!("core {}{on}: slowed down ×{}", tile.core, number::short(factor));
+            burst((x, y), size, factor, title)
+        }
         Some(_) => rect("idle", (x, y), size, ""),
     };
     let inset = (SIDE - INNER) / 2.0;

@@ -9,18 +9,20 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 use volary_engine::cores::InjectionSpec;
-use volary_engine::results::{Cell, Injected};
+use volary_engine::results::Cell;
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::{Manifest, RunState};
+use volary_experiment::storage::run_record::RunHead;
 use volary_experiment::storage::{
     Error, FAILED, MANIFEST, RUNS, RunStore, is_owned, load_failures, load_manifest,
 };
 use volary_netem::FaultSpec;
 
 use super::snapshot;
-use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::snapshot::{
+    CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot, SnapshotSource,
+};
 
 /// Minimum real time between two readings, as a multiple of the duration of the last one.
 const READING: u32 = 20;
@@ -59,10 +61,12 @@ impl RunFolder {
     pub fn open(root: &Path) -> Result<Self, Error> {
         Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
     }
+}
 
+impl SnapshotSource for RunFolder {
     /// The current content of the folder. After a failed reading, the content at the last successful reading, with the
     /// reason.
-    pub fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> Snapshot {
         let mut latest = guard(&self.latest);
         if Instant::now() >= latest.next {
             latest.update(&self.root);
@@ -72,6 +76,9 @@ impl RunFolder {
         let real_s = started.map(|started| (until - started).num_milliseconds().max(0) as f64 * 1e-3);
         Snapshot { real_s, ..latest.snapshot.clone() }
     }
+
+    /// Does nothing, since the files contain all details.
+    fn request_details(&self) {}
 }
 
 impl FolderReading {
@@ -122,9 +129,11 @@ impl FolderReading {
         self.ended.retain(|id, run| places.get(id) == Some(&run.at));
         let new: Vec<&String> = places.keys().filter(|id| !self.ended.contains_key(*id)).collect();
         for record in self.store.parts_of_records(new) {
-            let EndedRecord { run, summary } = record?;
-            let at = places.get(&run).copied().unwrap_or_default();
-            self.ended.insert(run, FolderRun { at, summary });
+            let RunHead { id, summary, .. } = record?;
+            let at = places.get(&id).copied().unwrap_or_default();
+            let mut entry = RunEntry::waiting(&id, &summary.policy, &summary.cell, Some(summary.seed));
+            entry.finish(&summary);
+            self.ended.insert(id, FolderRun { at, entry });
         }
         Ok(())
     }
@@ -148,37 +157,7 @@ fn stamp(root: &Path) -> Stamp {
 struct FolderRun {
     /// Position of the run in the log of runs, which is in the order in which runs ended.
     at: u64,
-    summary: EndedSummary,
-}
-
-/// The fields of a run's record that the page uses.
-#[derive(Deserialize)]
-struct EndedRecord {
-    run: String,
-    summary: EndedSummary,
-}
-
-#[derive(Debug, Deserialize)]
-struct EndedSummary {
-    policy: String,
-    cell: Cell,
-    seed: u64,
-    jobs: Jobs,
-    response_s: Response,
-    #[serde(default)]
-    injections: Vec<Injected>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Jobs {
-    submitted: u64,
-    finished: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Response {
-    p50: Option<f64>,
-    p99: Option<f64>,
+    entry: RunEntry,
 }
 
 impl FolderReading {
@@ -194,7 +173,7 @@ impl FolderReading {
                 entry.injections = snapshot::injected(&injections);
             }
         }
-        let cell = last.map(|(_, run)| self.cell(manifest, &runs, &run.summary.cell));
+        let cell = last.map(|(_, run)| self.cell(manifest, &runs, &run.entry.cell));
         let header = PageHeader {
             experiment: manifest.experiment.clone(),
             title: manifest.title.clone(),
@@ -240,14 +219,7 @@ fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunE
     let fixed = manifest.slices.is_none() && manifest.spec["repeat"] != "auto";
     let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
     let entry = |(at, id): (usize, &String)| match ended.get(id) {
-        Some(FolderRun { summary, .. }) => RunEntry {
-            stage: RunStage::Finished,
-            jobs: summary.jobs.submitted,
-            finished: summary.jobs.finished,
-            response_s: summary.response_s.p50.zip(summary.response_s.p99),
-            injections: snapshot::injected(&summary.injections),
-            ..RunEntry::waiting(id, &summary.policy, &summary.cell, Some(summary.seed))
-        },
+        Some(run) => run.entry.clone(),
         None if regular => {
             let (point, seed) = (points[at / each], manifest.seed.wrapping_add((at % each) as u64));
             RunEntry::waiting(id, point.label(), &point.cell(), Some(seed))

@@ -2,18 +2,16 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`snapshot`] | the content of the page at one moment, in one form for all runtimes |
-//! | `state` | [`Dashboard`]: the reports of runs, from which snapshots are made |
-//! | `sampler` | samples of a run in progress |
+//! | [`snapshot`] | the content of the page at one moment, in one form for all runtimes; [`SnapshotSource`], a source of snapshots |
+//! | `state` | [`Dashboard`]: the reports of runs and samples of runs in progress, from which snapshots are made |
 //! | `folder` | [`RunFolder`]: snapshots of a study directory |
 //! | `prometheus` | a snapshot as metrics for Prometheus |
 //! | `sections` | the page, and a snapshot as its sections |
 //! | `streams` | the viewers of the page, and their events |
-//! | `server` | [`Server`]: the socket, HTTP by hyper and its routes; [`SnapshotSource`], a source of snapshots |
+//! | `server` | [`Server`]: the socket, HTTP by hyper and its routes |
 
 mod folder;
 mod prometheus;
-mod sampler;
 mod sections;
 mod server;
 pub mod snapshot;
@@ -21,5 +19,6 @@ mod state;
 mod streams;
 
 pub use folder::RunFolder;
-pub use server::{LiveError, Server, SnapshotSource};
+pub use server::{LiveError, Server};
+pub use snapshot::SnapshotSource;
 pub use state::Dashboard;

@@ -51,6 +51,14 @@ impl Snapshot {
     }
 }
 
+/// A source of snapshots for the page.
+pub trait SnapshotSource: Send + Sync {
+    /// Takes a snapshot.
+    fn snapshot(&self) -> Snapshot;
+    /// Requests details during the next seconds.
+    fn request_details(&self);
+}
+
 /// The data of a page that does not change during an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PageHeader {
@@ -73,7 +81,7 @@ impl PageHeader {
 }
 
 /// A planned run.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct RunEntry {
     /// Id of the run.
     pub run: String,
@@ -101,19 +109,17 @@ pub struct RunEntry {
 impl RunEntry {
     /// The entry of a run that has not begun.
     pub fn waiting(run: &str, policy: &str, cell: &Cell, seed: Option<u64>) -> Self {
-        Self {
-            run: run.to_owned(),
-            policy: policy.to_owned(),
-            cell: cell.clone(),
-            seed,
-            stage: RunStage::Waiting,
-            jobs: 0,
-            finished: 0,
-            response_s: None,
-            real_left_s: None,
-            why: None,
-            injections: Vec::new(),
-        }
+        Self { run: run.to_owned(), policy: policy.to_owned(), cell: cell.clone(), seed, ..Self::default() }
+    }
+
+    /// Notes the end of the run with these results.
+    pub(super) fn finish(&mut self, summary: &Summary) {
+        (self.stage, self.why) = (RunStage::Finished, None);
+        (self.jobs, self.finished) = (summary.jobs.submitted, summary.jobs.finished);
+        self.injections = injected(&summary.injections);
+        // The quantiles are NaN if no job finished.
+        let response = &summary.times.response_s;
+        self.response_s = Some((response.p50, response.p99)).filter(|(p50, _)| p50.is_finite());
     }
 }
 

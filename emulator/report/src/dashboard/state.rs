@@ -1,25 +1,33 @@
-//! The state of a running experiment, which runs report and viewers read.
+//! The state of a running experiment, which runs report and viewers read, and samples of its runs in progress: the
+//! source of the live page in virtual time, in one process and on hosts.
 //!
-//! Without viewers, runs report little. After [`Dashboard::request_details`], they also report costly data for a few
-//! seconds.
+//! A sample reads the recorder and does not affect the order of events. Counts are always sampled. Details are costly,
+//! and are sampled only for a few seconds after [`SnapshotSource::request_details`]. The interval between two samples
+//! grows with the duration of a sample: samples take at most half a per cent of the time of a run without viewers, and
+//! at most a fortieth with viewers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use volary_actors::base::CoreSet;
-use volary_engine::cores::Injection;
+use volary_actors::base::{CoreSet, Endpoint, Time};
+use volary_actors::message::kind_name;
+use volary_engine::cores::{Cores, Injection};
+use volary_engine::metrics::{Recorder, SoFar};
 use volary_engine::results::{Cell, cell_name};
-use volary_experiment::control::ExpectedRun;
+use volary_engine::world::World;
+use volary_experiment::control::{BegunRun, Counted, ExpectedRun, RunObserver, ShardSample, StudyObserver};
 use volary_experiment::guard::guard;
 use volary_experiment::storage::manifest::RunState;
-use volary_experiment::storage::run_record::{RunRecord, Sketch};
+use volary_experiment::storage::run_record::{RunRecord, Sketch, looks};
 
 use super::snapshot;
 use super::snapshot::{
-    CellView, CoresView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot,
+    CellView, CoresView, Counts, CurveView, Disturbance, HistoryPoint, HostCores, PageHeader, RunEntry,
+    RunStage, RunView, ShardView, Snapshot, SnapshotSource,
 };
+use crate::chart::timeline::Tile;
 
 /// Duration for which a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -27,6 +35,18 @@ const REQUEST: Duration = Duration::from_secs(3);
 const POINTS: usize = 1 << 20;
 /// Minimum number of stored points of the distribution of an ended run.
 const FEWEST: usize = 128;
+/// Minimum real time between two samples.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// Minimum real time between two samples without viewers, as a multiple of the duration of the last sample.
+const UNSEEN: u32 = 200;
+/// Minimum real time between two samples with viewers, as a multiple of the duration of the last sample.
+const SEEN: u32 = 40;
+/// Maximum number of jobs whose response times are in a sample.
+const JOBS: u32 = 20_000;
+/// Maximum number of cores in a sample.
+const CORES: u32 = 600;
+/// Maximum number of points of a history.
+const HISTORY: usize = 400;
 
 /// An experiment in progress.
 #[derive(Debug)]
@@ -107,17 +127,12 @@ impl Dashboard {
     }
 
     /// The cores of each host in the run that began last; empty unless it is on hosts.
-    pub(super) fn hosts(&self) -> Vec<(String, CoreSet)> {
+    fn hosts(&self) -> Vec<(String, CoreSet)> {
         guard(&self.state).hosts.clone()
     }
 
-    /// Reports the cores of each host in the run that began last.
-    pub(super) fn placed(&self, hosts: &[(String, CoreSet)]) {
-        guard(&self.state).hosts = hosts.to_vec();
-    }
-
     /// Reports the faults and injections of the experiment in the cell of a run that begins.
-    pub(super) fn planned(&self, run: &str, planned: Vec<Disturbance>) {
+    fn planned(&self, run: &str, planned: Vec<Disturbance>) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
         let cell = cell_name(&plan.entries[at].cell);
@@ -126,36 +141,34 @@ impl Dashboard {
         }
     }
 
-    /// Asks runs to report details for a few seconds.
-    pub fn request_details(&self) {
-        let until = self.origin.elapsed() + REQUEST;
-        self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
-    }
-
     /// Whether runs must report details.
-    pub(super) fn details_requested(&self) -> bool {
+    fn details_requested(&self) -> bool {
         (self.origin.elapsed().as_millis() as u64) < self.requested_until.load(Ordering::Relaxed)
-    }
-
-    /// The current snapshot of the experiment.
-    pub fn snapshot(&self) -> Snapshot {
-        guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
     }
 }
 
-impl Dashboard {
-    /// Adds runs when a stopping rule needs more replications.
-    pub(super) fn expect(&self, runs: &[ExpectedRun<'_>]) {
+impl SnapshotSource for Dashboard {
+    fn snapshot(&self) -> Snapshot {
+        guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
+    }
+
+    fn request_details(&self) {
+        let until = self.origin.elapsed() + REQUEST;
+        self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+impl StudyObserver for Dashboard {
+    fn expect(&self, runs: &[ExpectedRun<'_>]) {
         guard(&self.state).add(runs);
     }
 
-    /// Reports the start of a run with this many jobs.
-    pub(super) fn begin(&self, run: &str, jobs: u64) {
+    fn begin(&self, run: &BegunRun<'_>) {
         let mut plan = guard(&self.state);
-        let Some(&at) = plan.places.get(run) else { return };
+        let Some(&at) = plan.places.get(run.id) else { return };
         plan.began.insert(at, Instant::now());
         let entry = &mut plan.entries[at];
-        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
+        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, run.jobs, 0);
         entry.injections.clear();
         plan.latest = Some(at);
         plan.injections.clear();
@@ -163,8 +176,15 @@ impl Dashboard {
         plan.forget();
     }
 
-    /// Reports that the injection with this number into the latest run began on these hosts, or has a new end.
-    pub(super) fn inject(&self, number: u64, shares: &[(String, Injection)]) {
+    fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a> {
+        Box::new(Sampler::new(self, run, world))
+    }
+
+    fn placed(&self, hosts: &[(String, CoreSet)]) {
+        guard(&self.state).hosts = hosts.to_vec();
+    }
+
+    fn inject(&self, number: u64, shares: &[(String, Injection)]) {
         let mut plan = guard(&self.state);
         match plan.injections.iter_mut().find(|(known, _)| *known == number) {
             Some((_, known)) => *known = shares.to_vec(),
@@ -177,18 +197,15 @@ impl Dashboard {
         }
     }
 
-    /// Reports a run that has ended, in this process or in an earlier one.
-    pub(super) fn finished(&self, record: &RunRecord) {
+    fn sees_kept_runs(&self) -> bool {
+        true
+    }
+
+    fn finished(&self, record: &RunRecord) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(&record.id) else { return };
         let (summary, here) = (&record.summary, plan.began.contains_key(&at));
-        let entry = &mut plan.entries[at];
-        (entry.stage, entry.why) = (RunStage::Finished, None);
-        (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
-        entry.injections = snapshot::injected(&summary.injections);
-        // The quantiles are NaN if no job finished.
-        entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
-            .filter(|(p50, _)| p50.is_finite());
+        plan.entries[at].finish(summary);
         plan.kept += if here { 0 } else { summary.jobs.submitted };
         plan.growing.remove(&at);
         let points = (POINTS / plan.entries.len()).max(FEWEST);
@@ -205,8 +222,7 @@ impl Dashboard {
         }
     }
 
-    /// Reports the failure of a run.
-    pub(super) fn failed(&self, run: &str, why: &str) {
+    fn failed(&self, run: &str, why: &str) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
         let entry = &mut plan.entries[at];
@@ -222,8 +238,7 @@ impl Dashboard {
         plan.forget();
     }
 
-    /// Reports the end of the study in this state.
-    pub(super) fn over(&self, state: RunState) {
+    fn over(&self, state: RunState) {
         let mut plan = guard(&self.state);
         (plan.running, plan.state) = (false, state.to_string());
         // An interrupted run has no result.
@@ -346,4 +361,167 @@ impl Plan {
 /// last.
 fn left(done: u64, all: u64, real_s: f64) -> Option<f64> {
     (done > 0 && done < all).then(|| real_s * (all - done) as f64 / done as f64)
+}
+
+/// A sampler of one run.
+#[derive(Debug)]
+struct Sampler<'a> {
+    dashboard: &'a Dashboard,
+    /// Id of the run.
+    run: String,
+    world: &'a World,
+    /// Cores of the world without copies, from which slowdowns are computed, and the injections applied to these cores;
+    /// `None` before the first detailed sample.
+    cores: Option<(Cores, Vec<Injection>)>,
+    history: History,
+    due: Instant,
+}
+
+impl<'a> Sampler<'a> {
+    /// A sampler of the run with this id.
+    fn new(dashboard: &'a Dashboard, run: &str, world: &'a World) -> Self {
+        let (run, history, hosts) = (run.to_owned(), History::default(), dashboard.hosts());
+        if !hosts.is_empty() {
+            let faults = &world.point().resolved.network.fault;
+            dashboard.planned(&run, snapshot::placed(faults, world.scheduled(), &hosts));
+        }
+        Self { dashboard, run, world, cores: None, history, due: Instant::now() }
+    }
+
+    fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
+        let point = self.world.point();
+        let hosts = self.dashboard.hosts();
+        RunView {
+            run: self.run.clone(),
+            policy: point.label.clone(),
+            seed: self.world.seed(),
+            running: true,
+            at_s: now.as_secs_f64(),
+            counts: Counts::new(self.world.workload().chains().into(), so_far),
+            history: self.history.points.clone(),
+            messages: messages(counted),
+            dropped: counted.dropped,
+            looks: looks(recorder.cache_samples()),
+            cores: self.cores(now, recorder, &hosts),
+            shards: shards(counted),
+        }
+    }
+
+    fn cores(&mut self, now: Time, recorder: &Recorder<'_>, hosts: &HostCores) -> CoresView {
+        let injections = self.dashboard.injections();
+        let known = self.cores.take().filter(|(_, known)| *known == injections);
+        let (cores, _) = &*self.cores.insert(known.unwrap_or_else(|| {
+            let mut cores = self.world.cores();
+            for injection in &injections {
+                cores.inject(injection);
+            }
+            (cores, injections)
+        }));
+        let layout = self.world.layout();
+        let (total, faults) = (layout.workers(), self.world.faults());
+        let step = total.div_ceil(CORES).max(1);
+        let state = |core: u32| {
+            let node = layout.node(layout.node_of_core(core));
+            let rate = cores.rate(core, now);
+            let up = rate > 0.0 && faults.alive(Endpoint(node.0), now);
+            let slowdown = up.then(|| (cores.table().speed(core) / rate).max(1.0));
+            let host = hosts.iter().find(|(_, cores)| cores.contains(core)).map(|(host, _)| host.clone());
+            Tile { core, busy: recorder.is_busy(core), slowdown, host }
+        };
+        CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
+    }
+}
+
+impl RunObserver for Sampler<'_> {
+    fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted) {
+        let began = Instant::now();
+        if began < self.due {
+            return;
+        }
+        let requested = self.dashboard.details_requested();
+        let so_far = recorder.so_far();
+        self.history.add(HistoryPoint {
+            at_s: now.as_secs_f64(),
+            copies_running: so_far.running.into(),
+            tasks_waiting: so_far.waiting,
+        });
+        let details = requested.then(|| {
+            let (responses, each) = recorder.responses(JOBS);
+            let jobs = self.world.workload().chains().div_ceil(each);
+            let view = self.view(now, recorder, so_far, &counted());
+            let runs = vec![(Sketch::new(responses), u64::from(jobs))];
+            let curve = CurveView { policy: view.policy.clone(), running: true, each, runs };
+            (view, curve)
+        });
+        self.dashboard.look(&self.run, so_far.jobs.finished, details);
+        self.due = began + INTERVAL.max(began.elapsed() * if requested { SEEN } else { UNSEEN });
+    }
+}
+
+/// Numbers of messages by the names of their kinds.
+pub(super) fn messages(counted: &Counted) -> BTreeMap<String, u64> {
+    let named = (0..).zip(&counted.by_kind).filter(|(_, count)| **count > 0);
+    named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
+}
+
+/// The shards as the page shows them.
+fn shards(counted: &Counted) -> Vec<ShardView> {
+    let view = |(name, sample): &(String, Option<ShardSample>)| ShardView {
+        name: name.clone(),
+        deliveries: sample.as_ref().map(|sample| sample.deliveries),
+        timers: sample.as_ref().map(|sample| sample.timers),
+        vitals: sample.as_ref().and_then(|sample| sample.vitals),
+    };
+    counted.shards.iter().map(view).collect()
+}
+
+/// A history of bounded length: a long run keeps only every second, fourth, eighth … sample.
+#[derive(Debug)]
+struct History {
+    points: Vec<HistoryPoint>,
+    /// Number of samples taken, and number of samples per kept sample.
+    taken: usize,
+    stride: usize,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { points: Vec::new(), taken: 0, stride: 1 }
+    }
+}
+
+impl History {
+    fn add(&mut self, point: HistoryPoint) {
+        let keep = self.taken.is_multiple_of(self.stride);
+        self.taken += 1;
+        if !keep {
+            return;
+        }
+        self.points.push(point);
+        if self.points.len() == HISTORY {
+            let mut index = 0;
+            self.points.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.stride *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_history_keeps_evenly_spaced_samples() {
+        let mut history = History::default();
+        for i in 0..10_000 {
+            history.add(HistoryPoint { at_s: f64::from(i), copies_running: 1, tasks_waiting: 0 });
+        }
+        let times: Vec<f64> = history.points.iter().map(|point| point.at_s).collect();
+        assert!(times.len() >= HISTORY / 2 && times.len() < HISTORY, "{}", times.len());
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] == history.stride as f64), "{times:?}");
+        assert_eq!(times[0], 0.0);
+    }
 }

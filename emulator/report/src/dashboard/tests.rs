@@ -10,7 +10,7 @@ use volary_experiment::storage::run_record::{Look, RunRecord, Sketch};
 use super::*;
 use crate::dashboard::Dashboard;
 use crate::dashboard::prometheus::metrics;
-use crate::dashboard::snapshot::{CoresView, Counts, Disturbance, HistoryPoint};
+use crate::dashboard::snapshot::{CoresView, Counts, Disturbance, HistoryPoint, SnapshotSource as _};
 
 /// A snapshot of a run in progress, in which every name is `name`.
 fn snapshot(name: &str) -> Snapshot {
@@ -322,7 +322,7 @@ fn counts_of_hosts_are_bounded() {
     let sample = ShardSample { by_kind, dropped: u64::MAX, ..ShardSample::default() };
     let counted = Counted::of_shards(["a", "b"].map(|name| (name.to_owned(), Some(&sample))));
     let run = RunView {
-        messages: crate::dashboard::sampler::messages(&counted),
+        messages: crate::dashboard::state::messages(&counted),
         dropped: u64::MAX,
         ..RunView::default()
     };
