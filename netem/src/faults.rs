@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{Endpoint, Span, Time};
 
 use crate::error::Error;
-use crate::faults::target::{Places, Target, resolve_all};
+use crate::faults::target::{Groups, Target, resolve_all};
 use crate::units::Probability;
 
 /// One `[[network.fault]]`: a one-key table that names the kind.
@@ -225,12 +225,12 @@ pub(crate) struct Degraded {
 
 impl Faults {
     /// Resolves the faults of a `[network]` table for a run with this number of endpoints. A fault is
-    /// [skipped](Self::skipped) if it, or one of its sides, names only kinds that [are absent](Places::is_absent).
+    /// [skipped](Self::skipped) if it, or one of its sides, names only kinds that [are absent](Groups::is_absent).
     ///
     /// # Errors
     /// An [`Error`] for a target that does not exist, an empty side, or an endpoint on both sides. Keys start at
     /// `network`.
-    pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
+    pub fn resolve(specs: &[FaultSpec], places: &Groups, endpoints: u32) -> Result<Self, Error> {
         let mut faults = Self { endpoints, ..Self::default() };
         let (mut outages, mut pauses) = (Vec::new(), Vec::new());
         for (i, spec) in specs.iter().enumerate() {
@@ -275,7 +275,7 @@ impl Faults {
             }
         }
         self.crashes.sort_by_key(|crash| (crash.at, crash.who));
-        let windows = self.outages.all().iter().chain(self.pauses.all()).map(|w| w.1);
+        let windows = self.outages.windows.iter().chain(&self.pauses.windows).map(|w| w.1);
         let ends =
             windows.chain(self.cuts.iter().map(|c| c.until)).chain(self.degrades.iter().map(|d| d.until));
         let last = ends.filter(|&end| end != Time::MAX).max();
@@ -399,18 +399,13 @@ const fn start(at: Span) -> Time {
     Time(at.0)
 }
 
-fn cut(spec: &PartitionSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Option<Cut>, Error> {
+fn cut(spec: &PartitionSpec, places: &Groups, endpoints: u32, key: &str) -> Result<Option<Cut>, Error> {
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
     Ok(sides.map(|sides| Cut { from, until: from + spec.lasting, sides, one_way: spec.one_way }))
 }
 
-fn degrade(
-    spec: &DegradeSpec,
-    places: &dyn Places,
-    endpoints: u32,
-    key: &str,
-) -> Result<Option<Degrade>, Error> {
+fn degrade(spec: &DegradeSpec, places: &Groups, endpoints: u32, key: &str) -> Result<Option<Degrade>, Error> {
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
     let effect = Degraded { factor: spec.delay_factor, loss: spec.loss.get() };
@@ -422,7 +417,7 @@ fn degrade(
 fn sides(
     a: &[Target],
     b: Option<&[Target]>,
-    places: &dyn Places,
+    places: &Groups,
     endpoints: u32,
     key: &str,
 ) -> Result<Option<Sides>, Error> {
@@ -502,11 +497,6 @@ impl Windows {
     #[inline]
     pub fn at(&self, unit: u32, t: Time) -> Option<(Time, Time)> {
         self.after(unit, t).first().copied().filter(|window| window.0 <= t)
-    }
-
-    /// All windows of all units.
-    fn all(&self) -> &[(Time, Time)] {
-        &self.windows
     }
 
     /// Whether no unit has a window.

@@ -39,7 +39,7 @@ pub mod verdict;
 pub use config::{GilbertElliott, Loss, Network};
 pub use error::Error;
 pub use fabric::Fabric;
-pub use faults::target::{Groups, Places, Target};
+pub use faults::target::{Groups, Target};
 pub use faults::{Crash, FaultSpec, Faults, Windows};
 pub use links::{LinkClass, LinkSpec, Links, Place};
 pub use model::worst::Worst;

@@ -132,11 +132,6 @@ fn draw_speed(
 }
 
 impl Topology {
-    /// The system that the topology models.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
     /// Number of cores of each node.
     pub fn cores(&self) -> &[u32] {
         &self.cores
@@ -150,11 +145,6 @@ impl Topology {
     /// The place of each node.
     pub fn nodes(&self) -> &[Place] {
         &self.ground.nodes
-    }
-
-    /// The name of a place's region, or of its switch in a graph.
-    pub fn zone(&self, place: Place) -> &str {
-        self.ground.zones.get(place.zone as usize).map_or("", String::as_str)
     }
 
     /// The place of coordinator `index` of `total`. Coordinators that share a machine have the same seat.
@@ -183,10 +173,6 @@ impl Topology {
     /// Adds racks, pods, regions and node groups to a table of targets. `places` are the places of all endpoints, so
     /// that a region includes its coordinators. Nodes are the endpoints from `first_node` on.
     pub fn name(&self, groups: &mut Groups, places: &[Place], first_node: Endpoint) {
-        let at = |matches: &dyn Fn(&Place) -> bool| -> Vec<Endpoint> {
-            let numbered = (0u32..).map(Endpoint).zip(places);
-            numbered.filter(|(_, place)| matches(place)).map(|(endpoint, _)| endpoint).collect()
-        };
         // One pass per kind keeps this linear for clusters of many racks.
         let mut racks = vec![Vec::new(); self.ground.racks.len()];
         let mut pods = vec![Vec::new(); self.ground.pods as usize];
@@ -206,7 +192,9 @@ impl Topology {
         }
         if self.scheme.rack.is_some() && self.ground.zones.len() > 1 {
             for (zone, name) in self.ground.zones.iter().enumerate() {
-                groups.add("region", name, at(&|place| place.zone as usize == zone));
+                let inside =
+                    (0u32..).map(Endpoint).zip(places).filter(|(_, place)| place.zone as usize == zone);
+                groups.add("region", name, inside.map(|(endpoint, _)| endpoint));
             }
         }
         for (name, nodes) in &self.groups {

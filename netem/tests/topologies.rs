@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use volary_actors::base::{Endpoint, Time};
-use volary_netem::{Fabric, Faults, Groups, Network, Place, Places, Topology, TopologyFile};
+use volary_netem::{Fabric, Faults, Groups, Network, Place, Topology, TopologyFile};
 
 fn parse(text: &str) -> TopologyFile {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -142,8 +142,8 @@ fn module_docs_begin_with_a_noun_phrase() {
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_642),
     ("volary_actors", 20_336),
-    ("volary_netem", 3_029),
-    ("volary_engine", 18_917),
+    ("volary_netem", 2_979),
+    ("volary_engine", 18_777),
     ("volary_experiment", 13_772),
     ("volary_hosts", 8_047),
     ("volary_report", 8_013),

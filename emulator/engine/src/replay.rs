@@ -405,15 +405,9 @@ impl<'a> ReplayRecorder<'a> {
     }
 
     fn notes(&mut self, shard: u16, at: Time, who: ActorId, effects: &[Effect]) {
-        let notes = effects.iter().filter_map(|effect| match effect {
-            Effect::Note(note) => Some(*note),
-            Effect::Send { .. }
-            | Effect::Broadcast { .. }
-            | Effect::Arm { .. }
-            | Effect::Run { .. }
-            | Effect::Halt { .. }
-            | Effect::QueryProgress { .. } => None,
-        });
+        let notes = effects
+            .iter()
+            .filter_map(|effect| if let Effect::Note(note) = effect { Some(*note) } else { None });
         match self {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),
             Self::Real(aggregator) => {

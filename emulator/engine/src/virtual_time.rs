@@ -3,7 +3,7 @@
 use volary_actors::base::{Span, Time};
 use volary_actors::message::kind_name;
 
-use crate::metrics::{Recorder, Recording, RunConfig};
+use crate::metrics::{EndReason, Recorder, Recording, RunConfig};
 use crate::results::Measured;
 use crate::shard::{Observer, Parts, Placement, Shard, Traffic};
 use crate::workload::Window;
@@ -101,17 +101,15 @@ fn pass(
     // If handling takes time, each receiver handles a broadcast separately.
     let parts = Parts { shared: parts.actors.is_none(), window, ..parts };
     let mut shard = Shard::new(parts, (world.recorder(recording), observer));
-    let end = drive(&mut shard, world.limit(config.until), progress)?;
+    let (end, now) = drive(&mut shard, world.limit(config.until), progress)?;
     shard.read_broadcasts();
     let counters = Counters::of(&shard);
     let (recorder, mut observer) = shard.observer;
-    let (DriveEnd::Over(now) | DriveEnd::GivenUp(now) | DriveEnd::Until(now) | DriveEnd::Interrupted(now)) =
-        end;
-    let is_interrupted = matches!(end, DriveEnd::Interrupted(_));
+    let is_interrupted = end == EndReason::Interrupted;
     if !is_interrupted {
         observer.ended(now);
     }
-    let accounts = if matches!(end, DriveEnd::Until(_)) { recorder.cut(now) } else { recorder.close(now) };
+    let accounts = if end == EndReason::Until { recorder.cut(now) } else { recorder.close(now) };
     let run = FinishedRun {
         experiment: name,
         world,
@@ -128,24 +126,13 @@ fn pass(
     Ok(measured)
 }
 
-/// The end of the loop of a run: its kind and time.
-enum DriveEnd {
-    /// Every job has ended, or no event is left.
-    Over(Time),
-    /// The run is stuck.
-    GivenUp(Time),
-    /// The time limit has passed.
-    Until(Time),
-    /// The caller has stopped it.
-    Interrupted(Time),
-}
-
-/// Steps until every job has ended, no event is left, `until` has passed, or `progress` stops the run.
+/// Steps until every job has ended, no event is left, `until` has passed, or `progress` stops the run. Returns the
+/// reason for the end, and its time.
 fn drive<O: Observer>(
     shard: &mut Shard<'_, (Recorder<'_>, O)>,
     until: Option<Span>,
     progress: &dyn Progress,
-) -> Result<DriveEnd, EngineError> {
+) -> Result<(EndReason, Time), EngineError> {
     let end = until.map(|span| Time::ZERO + span);
     let (mut idle, mut progressed) = (0, Time::ZERO);
     // The conditions for the end of the run are checked only before events after this time.
@@ -161,9 +148,10 @@ fn drive<O: Observer>(
             let next = shard.next();
             let due = next.unwrap_or(Time::MAX);
             let how = match end.filter(|&end| due > end) {
-                Some(end) => DriveEnd::Until(end),
-                None if is_over || next.is_none() => DriveEnd::Over(shard.now()),
-                None if due < Time::MAX && shard.observer.0.is_idle_forever(due) => DriveEnd::GivenUp(due),
+                Some(end) => (EndReason::Until, end),
+                None if is_over => (EndReason::Finished, shard.now()),
+                None if next.is_none() => (EndReason::Idle, shard.now()),
+                None if due < Time::MAX && shard.observer.0.is_idle_forever(due) => (EndReason::Stalled, due),
                 None => {
                     let allowed = progress.wait(due);
                     limit =
@@ -182,7 +170,7 @@ fn drive<O: Observer>(
         progress.look(shard.now(), &shard.observer.0, shard.traffic());
         shard.failure().map_or(Ok(()), |why| Err(EngineError::Refused(why)))?;
         if progress.is_stopped() {
-            return Ok(DriveEnd::Interrupted(shard.now()));
+            return Ok((EndReason::Interrupted, shard.now()));
         }
         if shard.observer.0.last_progress() > progressed {
             idle = 0;
@@ -194,7 +182,7 @@ fn drive<O: Observer>(
             return Err(EngineError::Refused(flood(shard, idle)));
         }
         if shard.observer.0.is_stalled(shard.now()) {
-            return Ok(DriveEnd::GivenUp(shard.now()));
+            return Ok((EndReason::Stalled, shard.now()));
         }
     }
 }

@@ -102,20 +102,6 @@ as_string! {
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
 
-/// Resolves targets to endpoints.
-pub trait Places {
-    /// The endpoints, in ascending order and without repetition.
-    ///
-    /// # Errors
-    /// A message if the target does not exist; it lists the valid targets.
-    fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
-
-    /// Whether a target has members only in other runs of the experiment, so that naming it is not an error.
-    fn is_absent(&self, _target: &Target) -> bool {
-        false
-    }
-}
-
 /// A table of kinds and their members, each member with its endpoints. The caller defines the kinds: nodes, schedulers,
 /// racks, regions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -228,10 +214,9 @@ impl Groups {
             format!("known kinds are all, {}", known.join(", "))
         })
     }
-}
 
-impl Places for Groups {
-    fn is_absent(&self, target: &Target) -> bool {
+    /// Whether a target has members only in other runs of the experiment, so that naming it is not an error.
+    pub fn is_absent(&self, target: &Target) -> bool {
         let Some(Kind::Open(_, count)) = target.kind().and_then(|kind| self.kinds.get(kind)) else {
             return false;
         };
@@ -241,7 +226,11 @@ impl Places for Groups {
         }
     }
 
-    fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
+    /// The endpoints of a target, in ascending order and without repetition.
+    ///
+    /// # Errors
+    /// A message if the target does not exist; it lists the valid targets.
+    pub fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
         if self.is_absent(target) {
             return Ok(Vec::new());
         }
@@ -282,11 +271,7 @@ fn numbers(kind: &str, count: u32) -> String {
 
 /// The endpoints of several targets, in ascending order. An unknown target is an error at `key`. An empty result is an
 /// error too, unless the targets name only absent kinds.
-pub(crate) fn resolve_all(
-    places: &dyn Places,
-    targets: &[Target],
-    key: &str,
-) -> Result<Vec<Endpoint>, Error> {
+pub(crate) fn resolve_all(places: &Groups, targets: &[Target], key: &str) -> Result<Vec<Endpoint>, Error> {
     let mut all = Vec::new();
     for target in targets {
         all.extend(places.resolve(target).map_err(|known| Error::unknown(key, target, known))?);

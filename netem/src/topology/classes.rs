@@ -49,9 +49,7 @@ pub(super) fn tree(
             None => {}
         }
     }
-    if levels.len() < 3 && !link.between.is_empty()
-        || matches!(shape, Shape::FatTree(_)) && !link.between.is_empty()
-    {
+    if !link.between.is_empty() && !levels.contains(&"region") {
         return Err(Error::at("link.between", format!("{name} has no regions"), "remove the table"));
     }
     let [rack, pod, fabric, region] = number;

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use volary_actors::base::Time;
 
 use super::config::{InjectionSpec, ProfileError};
-use super::profile::{Burst, Cursor, Profile, SeededProfile};
+use super::profile::{Burst, Cursor, Profile, SeededProfile, joined};
 use super::table::CoreTable;
 use volary_actors::base::CoreSet;
 
@@ -46,7 +46,8 @@ impl Injection {
         }
         let profile = SeededProfile::new(&self.profile, self.seed);
         let units = self.cores.iter().filter_map(|core| profile.unit(table, core));
-        let bursts = units.flat_map(|unit| profile.bursts(unit, Cursor::NOWHERE, self.from, self.until));
+        let bursts =
+            units.flat_map(|unit| joined(profile.bursts(unit, Cursor::NOWHERE, self.from, self.until)));
         Some(Effect::of(bursts, time))
     }
 }

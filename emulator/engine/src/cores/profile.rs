@@ -4,6 +4,7 @@
 //! only saves counting again from the start.
 
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -509,11 +510,29 @@ impl SeededProfile {
         }
     }
 
-    /// The bursts of a unit in [from, to), cut at its edges. [`Process::locate`] describes `known`.
-    pub(super) fn bursts(&self, unit: ScopeUnit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
-        let (at, to) = (from.max(self.profile.from).0, to.min(self.profile.until).0);
-        let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
-        BurstIter { profile: self, unit, at, to, cursor }
+    /// The bursts of a unit in [from, to), cut at its edges, in order of time. Adjacent bursts may have the same
+    /// slowdown. [`Process::locate`] describes `known`.
+    pub(super) fn bursts(
+        &self,
+        unit: ScopeUnit,
+        known: Cursor,
+        from: Time,
+        to: Time,
+    ) -> impl Iterator<Item = Burst> {
+        let (mut at, to) = (from.max(self.profile.from).0, to.min(self.profile.until).0);
+        let mut cursor = (at < to).then(|| self.locate(unit, at, known));
+        iter::from_fn(move || {
+            loop {
+                let stretch = cursor?;
+                let (start, end) = (at, stretch.end.min(to));
+                at = end.max(at);
+                cursor = (stretch.end < to)
+                    .then(|| with!(&self.profile.process, process => process.follow(unit, &stretch)));
+                if stretch.slowdown > 1.0 && end > start {
+                    return Some(Burst { start: Time(start), end: Time(end), slowdown: stretch.slowdown });
+                }
+            }
+        })
     }
 }
 
@@ -535,37 +554,16 @@ impl Burst {
     }
 }
 
-/// An iterator over bursts in order of time. It joins adjacent bursts of equal slowdown.
-#[derive(Clone, Debug)]
-pub(super) struct BurstIter<'a> {
-    profile: &'a SeededProfile,
-    unit: ScopeUnit,
-    at: u64,
-    to: u64,
-    /// The current stretch; `None` at the end.
-    cursor: Option<Cursor>,
-}
-
-impl Iterator for BurstIter<'_> {
-    type Item = Burst;
-
-    fn next(&mut self) -> Option<Burst> {
-        let mut found: Option<Burst> = None;
-        while let Some(cursor) = self.cursor {
-            let joins = found.is_none_or(|burst| burst.slowdown == cursor.slowdown);
-            if found.is_some() && !joins {
-                break;
-            }
-            let end = cursor.end.min(self.to);
-            if cursor.slowdown > 1.0 && end > self.at {
-                let start = found.map_or(Time(self.at), |burst| burst.start);
-                found = Some(Burst { start, end: Time(end), slowdown: cursor.slowdown });
-            }
-            self.at = end.max(self.at);
-            let ended = cursor.end >= self.to || cursor.end == u64::MAX;
-            self.cursor = (!ended)
-                .then(|| with!(&self.profile.profile.process, process => process.follow(self.unit, &cursor)));
+/// Joins adjacent bursts of equal slowdown: an injection may begin or end within one.
+pub(super) fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
+    let mut bursts = bursts.peekable();
+    iter::from_fn(move || {
+        let mut burst = bursts.next()?;
+        while let Some(next) =
+            bursts.next_if(|next| next.start == burst.end && next.slowdown == burst.slowdown)
+        {
+            burst.end = next.end;
         }
-        found
-    }
+        Some(burst)
+    })
 }

@@ -8,7 +8,7 @@ use volary_netem::Windows;
 
 use super::profile::{AnyProcess, Runs};
 use super::summary::BurstSummary;
-use super::{Burst, CoreTable, Cores, Injection, Profile};
+use super::{Burst, CoreTable, Cores, Effect, Injection, Profile};
 
 /// Widest timeline, in characters. Slots are merged if one character for each does not fit.
 const WIDTH: u64 = 100;
@@ -190,8 +190,8 @@ fn rows_text(profile: &Profile, name: &str, rows: &[Row], (from, until): (Time, 
     let pad = rows.iter().map(|(unit, _)| format!("{name} {unit}").len()).max().unwrap_or(0);
     for (unit, bursts) in rows {
         let label = format!("{name} {unit}");
-        let lost = lost(bursts) / (until - from).as_secs_f64();
-        let share = if until == from { 100.0 } else { 100.0 * (1.0 - lost) };
+        let effect = Effect::of(bursts.iter().copied(), (until - from).as_secs_f64());
+        let share = if until == from { 100.0 } else { 100.0 * effect.throughput };
         let _ = writeln!(text, "{label:pad$}  {}  {share:.1} %", blocks(&columns, bursts));
         list(&mut text, pad + 2, bursts);
     }
@@ -220,11 +220,6 @@ fn columns(profile: &Profile, from: Time, until: Time) -> Vec<(Time, Time)> {
     let first = profile.slot().map_or(from.0, |slot| from.0 / slot.0 * slot.0);
     let starts = (0..(until.0 - first).div_ceil(each)).map(|i| first + i * each);
     starts.map(|start| (Time(start.max(from.0)), Time(start.saturating_add(each).min(until.0)))).collect()
-}
-
-/// Seconds of work lost to bursts.
-fn lost(bursts: &[Burst]) -> f64 {
-    bursts.iter().map(|burst| burst.length().as_secs_f64() * (1.0 - 1.0 / burst.slowdown)).sum()
 }
 
 /// One block per column. Bursts are sorted, so both lists are traversed once.

@@ -8,7 +8,7 @@ use volary_netem::Windows;
 
 use super::injection::{Effect, Injection};
 use super::integral::{CoreRate, WorkIntegral};
-use super::profile::{Burst, Cursor, SeededProfile};
+use super::profile::{Burst, Cursor, SeededProfile, joined};
 use super::shares::{Change, CopyShare, Next, SharedUse, Shares};
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
@@ -250,14 +250,9 @@ impl Cores {
         cursor
     }
 
-    /// The stored stretch of the process of `core`.
-    pub(super) fn known(&self, core: u32) -> Cursor {
-        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
-    }
-
     /// The stretch of the process of `core` at `at`.
     pub(super) fn remembered(&self, core: u32, at: Time) -> Cursor {
-        let known = self.known(core);
+        let known = known(&self.cursors, core);
         match &self.profile {
             None => known,
             Some(profile) => {
@@ -319,10 +314,7 @@ impl Cores {
         }
         integral
     }
-}
 
-/// Methods that make injections and measure their effect.
-impl Cores {
     /// Overrides the interference profile of some cores. Where injections overlap, the most recent injection applies.
     /// An injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
     /// the number of the injection, for [`lift`](Self::lift).
@@ -414,8 +406,8 @@ impl Cores {
         injected: Option<&'a ActiveInjection>,
     ) -> (Option<&'a SeededProfile>, Cursor) {
         match injected {
-            Some(injected) => (Some(&injected.profile), injected.known(core)),
-            None => (self.profile.as_ref(), self.known(core)),
+            Some(injected) => (Some(&injected.profile), known(&injected.cursors, core)),
+            None => (self.profile.as_ref(), known(&self.cursors, core)),
         }
     }
 }
@@ -458,10 +450,6 @@ impl ActiveInjection {
         at < self.until && self.from < self.until && self.cores.contains(core)
     }
 
-    pub(super) fn known(&self, core: u32) -> Cursor {
-        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
-    }
-
     /// Advances `integral` until `limit`, which is not after the end of the injection.
     pub(super) fn work(
         &self,
@@ -474,25 +462,16 @@ impl ActiveInjection {
         match self.profile.unit(table, core) {
             None => integral.work(rate.healthy, limit),
             Some(unit) => {
-                let mut cursor = self.profile.locate(unit, integral.at, self.known(core));
+                let mut cursor = self.profile.locate(unit, integral.at, known(&self.cursors, core));
                 self.profile.work(unit, &mut cursor, rate, integral, limit);
             }
         }
     }
 }
 
-/// Joins adjacent bursts of equal slowdown: an injection may begin or end within one.
-pub(super) fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
-    let mut bursts = bursts.peekable();
-    std::iter::from_fn(move || {
-        let mut burst = bursts.next()?;
-        while let Some(next) =
-            bursts.next_if(|next| next.start == burst.end && next.slowdown == burst.slowdown)
-        {
-            burst.end = next.end;
-        }
-        Some(burst)
-    })
+/// The stored stretch of the process of `core`.
+fn known(cursors: &[Cursor], core: u32) -> Cursor {
+    cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
 }
 
 impl Cores {

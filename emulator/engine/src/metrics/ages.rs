@@ -61,7 +61,7 @@ pub(super) fn observed(at: Time, receiver: u32, lacks: &[Lack]) -> CacheRow {
 }
 
 /// Ages over time, receivers and sources.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ages {
     synchronisation: Gauge,
     /// Ages of copies that are out of sync.
@@ -73,16 +73,6 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    pub(super) fn new() -> Self {
-        Self {
-            synchronisation: Gauge::new(),
-            out_of_sync: Gauge::new(),
-            versions: Gauge::new(),
-            information: Gauge::new(),
-            peaks: Gauge::new(),
-        }
-    }
-
     /// Adds the updates that a receiver lacks of a source.
     pub(super) fn add(&mut self, lack: Lack, weight: u32) {
         self.synchronisation.add(lack.age, weight);

@@ -151,9 +151,9 @@ impl<'a> SpreadTracker<'a> {
             origins: BTreeMap::new(),
             members: vec![MemberAges::default(); members as usize],
             samples: part.filter(|_| recording.observes_caches()).map(samples),
-            delivery: Gauge::new(),
-            full: Gauge::new(),
-            half: Gauge::new(),
+            delivery: Gauge::default(),
+            full: Gauge::default(),
+            half: Gauge::default(),
         }
     }
 
@@ -264,7 +264,7 @@ impl PolicyMetric for SpreadTracker<'_> {
             }
         }
         let lasted = part.clip(end).since(part.from).as_secs_f64();
-        let [mut versions, mut synchronisation, mut information] = [(); 3].map(|()| Gauge::new());
+        let [mut versions, mut synchronisation, mut information] = <[Gauge; 3]>::default();
         for (member, ages) in (0..).zip(&self.members) {
             let origins = group.origins() - u32::from(group.makes_updates(member));
             if origins > 0 && lasted > 0.0 {

@@ -14,12 +14,14 @@ pub(super) struct Gauge {
     max: f64,
 }
 
-impl Gauge {
-    pub(super) fn new() -> Self {
+impl Default for Gauge {
+    fn default() -> Self {
         let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
         Self { histogram, sum: 0.0, weight: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
+}
 
+impl Gauge {
     /// Adds a number with a weight. Negative numbers enter the quantiles as zero.
     pub(super) fn add(&mut self, value: f64, weight: u32) {
         let _ = self.histogram.record_n((value.max(0.0) * 1e6) as u64, u64::from(weight)); // grows as needed

@@ -21,7 +21,7 @@ pub struct Binder<'a> {
     state: Option<Box<PlacementState>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PlacementState {
     count: u64,
     /// The second of the last placement; notes arrive in order of time.
@@ -72,7 +72,7 @@ impl Moments {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Gauges {
     average: Gauge,
     tail: Gauge,
@@ -80,10 +80,6 @@ struct Gauges {
 }
 
 impl Gauges {
-    fn new() -> Self {
-        Self { average: Gauge::new(), tail: Gauge::new(), deviation: Gauge::new() }
-    }
-
     fn add(&mut self, job: Moments) {
         self.average.add(job.mean, 1);
         self.tail.add(job.max, 1);
@@ -108,7 +104,10 @@ impl<'a> Binder<'a> {
             return;
         }
         let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
-        let state = self.state.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
+        let state = self.state.get_or_insert_with(|| {
+            let open = (0..jobs).map(|_| None).collect();
+            Box::new(PlacementState { open, ..PlacementState::default() })
+        });
         state.count(now);
         let job = state.open[job.index()].get_or_insert_with(|| Box::new(JobPlacement::new(tasks)));
         job.bound[index] = now;
@@ -153,18 +152,6 @@ impl PolicyMetric for Binder<'_> {
 }
 
 impl PlacementState {
-    fn new(jobs: u32) -> Self {
-        Self {
-            count: 0,
-            second: 0,
-            within: 0,
-            peak: 0,
-            last: Time::ZERO,
-            open: (0..jobs).map(|_| None).collect(),
-            stages: [(); 3].map(|()| Gauges::new()),
-        }
-    }
-
     fn count(&mut self, now: Time) {
         let second = now.0 / 1_000_000_000;
         self.within = if second == self.second { self.within + 1 } else { 1 };

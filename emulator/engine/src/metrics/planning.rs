@@ -15,7 +15,7 @@ pub struct PlanCounter {
     estimates: Estimated,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Plans {
     cycles: u64,
     solved: u64,
@@ -30,21 +30,6 @@ struct Plans {
 }
 
 impl Plans {
-    fn new() -> Self {
-        Self {
-            cycles: 0,
-            solved: 0,
-            options: 0,
-            columns: 0,
-            pivots: 0,
-            gaps: Gauge::new(),
-            launched: 0,
-            revoked: 0,
-            preempted: 0,
-            took: Span::ZERO,
-        }
-    }
-
     fn results(&self) -> Planning {
         let mean = |sum: u64| sum as f64 / self.solved as f64;
         let gaps = self.gaps.spread();
@@ -93,16 +78,15 @@ impl Estimated {
 impl PolicyMetric for PlanCounter {
     #[inline]
     fn note(&mut self, _: Time, _: ActorId, note: Note) {
-        let plans = || Box::new(Plans::new());
         if let Note::Planned { options, columns, pivots, gap } = note {
-            let plans = self.plans.get_or_insert_with(plans);
+            let plans = self.plans.get_or_insert_default();
             plans.solved += 1;
             plans.options += u64::from(options);
             plans.columns += u64::from(columns);
             plans.pivots += u64::from(pivots);
             plans.gaps.add(f64::from(gap) * 1e-6, 1);
         } else if let Note::Enacted { cycles, launched, revoked, preempted, took } = note {
-            let plans = self.plans.get_or_insert_with(plans);
+            let plans = self.plans.get_or_insert_default();
             plans.cycles += u64::from(cycles);
             plans.launched += u64::from(launched);
             plans.revoked += u64::from(revoked);

@@ -407,14 +407,14 @@ impl TrackerState {
             places: vec![Vec::new(); jobs as usize],
             views: Views::new(schedulers, nodes, cached),
             samples,
-            ages: Ages::new(),
+            ages: Ages::default(),
             snapshots: false,
             window: Window::WHOLE,
-            errors: Gauge::new(),
-            bias: Gauge::new(),
-            in_flight: Gauge::new(),
+            errors: Gauge::default(),
+            bias: Gauge::default(),
+            in_flight: Gauge::default(),
             decisions: Decisions::new(layout, cached, seed),
-            decision_errors: Gauge::new(),
+            decision_errors: Gauge::default(),
         }
     }
 

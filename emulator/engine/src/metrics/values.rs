@@ -17,7 +17,7 @@ impl PolicyMetric for ValueGauges {
     #[inline]
     fn note(&mut self, _: Time, _: ActorId, note: Note) {
         if let Note::Value { name, bits } = note {
-            self.0.entry(name).or_insert_with(Gauge::new).add(f64::from_bits(bits), 1);
+            self.0.entry(name).or_default().add(f64::from_bits(bits), 1);
         }
     }
 

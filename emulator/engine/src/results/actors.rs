@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::nan_if_null;
+use super::distribution::NanIsNull;
 use crate::handling::RoleLoad;
 
 /// Wait, as a share of the run, and length of a queue above which an actor was overloaded.
@@ -16,24 +16,19 @@ pub struct ActorLoad {
     /// Number of messages that took time.
     pub handled: u64,
     /// Mean share of the run in which an actor was busy.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub utilization: f64,
     /// Share of the run in which the busiest actor was busy.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub busiest: f64,
     /// Mean wait of a message before it was handled, seconds.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub wait_s: f64,
     /// Longest wait, seconds.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub longest_wait_s: f64,
     /// Mean number of messages that wait at an actor.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub queue: f64,
     /// Largest number of inputs at an actor, including the one being handled.
     pub longest_queue: u32,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{Brief, nan_if_null};
+use super::distribution::{Brief, NanIsNull};
 
 /// Outcomes of SLO jobs, which have a deadline, and of best-effort jobs (Park's thesis, section 4.4.1). slo = met +
 /// missed + open.
@@ -19,8 +19,7 @@ pub struct Deadlines {
     /// finished: to count only the finished ones, as met, would bias the miss rate in the policy's favour.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub miss_rate: f64,
     /// Utility earned: 1 for each SLO job that ended by its deadline, 0 for each other SLO job (section 4.2.1, figure
     /// 4.3a). The deadline may lie beyond the end of a run that did not finish. Best-effort jobs earn nothing here; in

@@ -3,9 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A number that could not be measured (such as a mean without values) is NaN here and `null` in JSON.
-pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
+// A number that could not be measured (such as a mean without values) is NaN here and `null` in JSON. This is no doc
+// comment, because schemas would contain it.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub(super) struct NanIsNull(Option<f64>);
+
+impl NanIsNull {
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
+        Ok(Self(Option::deserialize(input)?).0.unwrap_or(f64::NAN))
+    }
+
+    pub(super) fn serialize<S: serde::Serializer>(number: &f64, output: S) -> Result<S::Ok, S::Error> {
+        output.serialize_f64(*number)
+    }
 }
 
 /// Defines structs of numbers. A number that could not be measured is NaN here and `null` in JSON, because zero would
@@ -17,8 +28,7 @@ macro_rules! numbers {
         pub struct $name {
             $(
                 $(#[$about])*
-                #[serde(deserialize_with = "nan_if_null")]
-                #[schemars(with = "Option<f64>")]
+                #[serde(with = "NanIsNull")]
                 pub $field: f64,
             )*
         }

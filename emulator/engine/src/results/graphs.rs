@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{Brief, nan_if_null};
+use super::distribution::{Brief, NanIsNull};
 
 /// Jobs with dependencies among those that arrived.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,13 +20,11 @@ pub struct Graphs {
     /// Response time of these jobs over their critical path.
     pub slowdown: Brief,
     /// Share of these jobs with a slowdown above 1.001, among the finished ones.
-    #[serde(default = "nan", deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(default = "nan", with = "NanIsNull")]
     pub delayed: f64,
     /// Share of these jobs with a slowdown above 1.1, among the finished ones: the straggling jobs of "Understanding
     /// Stragglers in Large Model Training" (OSDI 2025).
-    #[serde(default = "nan", deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(default = "nan", with = "NanIsNull")]
     pub straggling: f64,
     /// The finished jobs by depth; jobs without dependencies have depth 1.
     pub by_depth: BTreeMap<u32, DepthResults>,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::policies::{Caches, Gossips, Traits};
 
-use super::distribution::{DeliveryTimes, Spread, nan_if_null};
+use super::distribution::{DeliveryTimes, NanIsNull, Spread};
 use super::graphs::nan;
 
 /// Sections of the summary that only some policies have.
@@ -84,8 +84,7 @@ pub struct Placements {
     /// Maximum number of bindings in a second of emulated time.
     pub peak_per_s: u64,
     /// Time from the first arrival to the last binding.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub last_s: f64,
     /// Time from a job's arrival until its tasks were bound: the paper's TST.
     pub scheduled_s: Stage,
@@ -103,16 +102,13 @@ pub struct Planning {
     /// Number of problems solved. Cycles without changes and policies without a solver solve none.
     pub solved: u64,
     /// Mean number of options of a plan: starts and kinds of nodes considered for the waiting jobs.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub options: f64,
     /// Mean number of columns of the linear program of a plan.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub columns: f64,
     /// Mean number of pivots of a plan.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub pivots: f64,
     /// Relative distance between a plan's value and its proven bound.
     pub gap: PlanGap,
@@ -130,16 +126,13 @@ pub struct Planning {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PlanGap {
     /// Mean gap.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub mean: f64,
     /// 99th percentile of gaps.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub p99: f64,
     /// Maximum gap.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub max: f64,
 }
 
@@ -155,8 +148,7 @@ pub struct PredictionErrors {
     /// Share of jobs whose estimate is above twice the run time.
     pub over: f64,
     /// Sum of absolute errors over the sum of run times.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub error: f64,
 }
 
@@ -170,12 +162,10 @@ pub struct Dissemination {
     /// Number of updates in the measured part.
     pub measured: u64,
     /// Coverage: share of (update, member) pairs in which the member had the update by the end of the run.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub coverage: f64,
     /// Share of the updates that every member had by the end of the run.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub complete: f64,
     /// Time from an update until a member had it, over all deliveries.
     pub delivery_s: DeliveryTimes,
@@ -193,13 +183,11 @@ pub struct Dissemination {
     /// update on, and origins; the distribution is over members (Kaul, Yates and Gruteser 2012).
     pub age_of_information_s: Spread,
     /// Messages sent in the whole run, per update and member.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub messages: f64,
     /// Bytes sent in the whole run, per update and member. Each update in a message is counted as a datagram of its
     /// own.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub sent_bytes: f64,
 }
 
@@ -211,12 +199,10 @@ pub struct Detection {
     /// Number of crashes.
     pub crashes: u64,
     /// Share of the crashes that another member detected before the crashed one restarted or the run ended.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub detected: f64,
     /// Share of the crashes that all members that were up knew of before the crashed one restarted or the run ended.
-    #[serde(default = "nan", deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(default = "nan", with = "NanIsNull")]
     pub known: f64,
     /// Time from a crash until another member suspected the crashed one, or declared it dead; over crashes.
     pub suspected_s: Spread,
@@ -226,24 +212,19 @@ pub struct Detection {
     /// of.
     pub known_s: Spread,
     /// False suspicions per member and hour.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub false_suspicions: f64,
     /// False deaths per member and hour.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub false_deaths: f64,
     /// False deaths of sound members, per member and hour.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub false_deaths_of_sound: f64,
     /// False deaths of sound members, stated or adopted by sound members, per member and hour.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub false_deaths_among_sound: f64,
     /// Messages of the whole run, per member and second.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub messages: f64,
 }
 
@@ -269,8 +250,7 @@ pub struct Staleness {
     /// update is missing until a later update of its origin arrives.
     pub age_of_synchronisation_s: Spread,
     /// Share of time that a scheduler lacks an update about a node.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub out_of_sync: f64,
     /// Age of synchronisation while out of sync.
     pub age_out_of_sync_s: Spread,
@@ -285,18 +265,15 @@ pub struct Staleness {
     /// Absolute difference between the cached and the true load of a node: over time, schedulers and nodes.
     pub error_s: Spread,
     /// Mean signed error (cached minus true).
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub bias_s: f64,
     /// Number of updates that a scheduler lacks, about all nodes: over time and schedulers.
     pub in_flight: Spread,
     /// Share of decisions whose scheduler lacked an update about the node that it chose.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub decisions_out_of_sync: f64,
     /// Share of decisions for a node to which another scheduler had sent a task unknown to the deciding one.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub conflicts: f64,
     /// Absolute difference between the cached and the true load of the chosen node, over decisions.
     pub decision_error_s: Spread,

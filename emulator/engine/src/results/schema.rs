@@ -13,7 +13,7 @@ use volary_actors::base::Span;
 
 use crate::fingerprint;
 
-use super::distribution::{Brief, Distribution, Spread, nan_if_null};
+use super::distribution::{Brief, Distribution, NanIsNull, Spread};
 use super::{
     ActorLoad, CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Graphs,
     Injected, InterferenceMet, MeasuredWindow, PolicySections, ScheduledSpan, SharedNodes, Unsettled,
@@ -144,27 +144,22 @@ pub struct Summary {
     pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event. Covers
     /// the whole run, also with `run.measure`.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub makespan_s: f64,
     /// The part of the makespan after the last arrival.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub drain_s: f64,
     /// Finished jobs per second: jobs that finished in the measured window or, without one, between the first and the
     /// last arrival. 0 if all arrive at once.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub throughput_per_s: f64,
     /// Busy core-seconds over cores × makespan. With a measured window: busy core-seconds in the window over cores ×
     /// its length.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub utilization: f64,
     /// Useful share of the cores: busy core-seconds without `copies.wasted_work_s` and `copies.in_progress_s` over
     /// cores × makespan.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub goodput: f64,
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,8 +264,7 @@ pub struct JobTimes {
     /// stages. `response_s.p99 / longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
     /// Share of the finished jobs that took more than ten times as long as their longest task (`longest_s`).
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub over_10x: f64,
     /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
     /// absent without `run.record.unqueued`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::nan_if_null;
+use super::distribution::NanIsNull;
 
 /// Use of shared nodes by copies, and effects of scarce CPU and memory on them (Park's thesis, section 5.4.1). CPU-time
 /// is the work done by copies, as time on healthy reference cores: the integral of the CPU that they were given, unless
@@ -11,13 +11,11 @@ use super::distribution::nan_if_null;
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SharedNodes {
     /// Share of the time of copies in which they were given less CPU than they would have used.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub throttled: f64,
     /// Throttling events per node and second of the makespan, or of the measured window. An event is a change of a
     /// copy's CPU or use that leaves it with less CPU than it would use.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub throttle_rate: f64,
     /// Number of copies evicted because memory was short. They are among the preempted copies.
     pub evictions: u64,
@@ -32,7 +30,6 @@ pub struct SharedNodes {
     pub in_progress_core_h: f64,
     /// CPU that copies were given over the CPU of all nodes times the makespan or the measured window. At most 1, since
     /// speed and interference change the work that is done with the CPU, not the CPU that is given.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(with = "NanIsNull")]
     pub cpu: f64,
 }

@@ -23,7 +23,6 @@ pub struct MeasuredWindow {
     pub unfinished: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }

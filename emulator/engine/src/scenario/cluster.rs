@@ -5,7 +5,7 @@ use volary_actors::base::{ActorId, Address, DistributionSpec, Endpoint, Purpose,
 use volary_actors::layout::{Layout, Role};
 use volary_actors::policies::PolicySpec;
 use volary_netem::topology::{SPEEDS, Topology};
-use volary_netem::{Groups, Links, Place, Places, Target, TopologyFile};
+use volary_netem::{Groups, Links, Place, Target, TopologyFile};
 
 use super::section::{self, ClusterSection, KeyError, Needs, Room};
 use crate::cores::{CoreTable, Injection, ScheduledInjection};
@@ -57,7 +57,6 @@ pub struct Cluster {
     gossip: Option<Gossip>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_one(kinds: &u8) -> bool {
     *kinds == 1
 }

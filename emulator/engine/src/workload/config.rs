@@ -37,6 +37,19 @@ pub enum WorkloadSpec {
     Gossip(Gossip),
 }
 
+/// A value of the section about jobs, which is named `$jobs`; `None` without jobs.
+macro_rules! of_jobs {
+    ($spec:expr, $jobs:ident => $value:expr) => {
+        match $spec {
+            WorkloadSpec::Synthetic($jobs) => Some($value),
+            WorkloadSpec::Mix($jobs) => Some($value),
+            WorkloadSpec::Trace($jobs) => Some($value),
+            WorkloadSpec::YahooLike($jobs) | WorkloadSpec::ClouderaLike($jobs) => Some($value),
+            WorkloadSpec::Gossip(_) => None,
+        }
+    };
+}
+
 impl WorkloadSpec {
     /// Whether jobs are of a short and a long class.
     pub fn has_long(&self) -> bool {
@@ -57,47 +70,22 @@ impl WorkloadSpec {
 
     /// The keys `speedup` and `load` of the section; `None` without jobs.
     pub const fn pace(&mut self) -> Option<(&mut f64, &mut Option<f64>)> {
-        Some(match self {
-            Self::Synthetic(spec) => (&mut spec.speedup, &mut spec.load),
-            Self::Mix(mix) => (&mut mix.speedup, &mut mix.load),
-            Self::Trace(spec) => (&mut spec.speedup, &mut spec.load),
-            Self::YahooLike(spec) | Self::ClouderaLike(spec) => (&mut spec.speedup, &mut spec.load),
-            Self::Gossip(_) => return None,
-        })
+        of_jobs!(self, jobs => (&mut jobs.speedup, &mut jobs.load))
     }
 
     /// Number of steps of a job.
     pub fn steps(&self) -> u32 {
-        let stated = match self {
-            Self::Synthetic(spec) => spec.synchronous,
-            Self::Mix(mix) => mix.synchronous,
-            Self::Trace(spec) => spec.synchronous,
-            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.synchronous,
-            Self::Gossip(_) => None,
-        };
-        stated.unwrap_or(1)
+        of_jobs!(self, jobs => jobs.synchronous).flatten().unwrap_or(1)
     }
 
     /// The section about SLO jobs.
-    pub const fn slo(&self) -> Option<&Slo> {
-        match self {
-            Self::Synthetic(spec) => spec.slo.as_ref(),
-            Self::Mix(mix) => mix.slo.as_ref(),
-            Self::Trace(spec) => spec.slo.as_ref(),
-            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_ref(),
-            Self::Gossip(_) => None,
-        }
+    pub fn slo(&self) -> Option<&Slo> {
+        of_jobs!(self, jobs => jobs.slo.as_ref()).flatten()
     }
 
     /// The section about SLO jobs, for the plan to complete.
-    pub const fn slo_mut(&mut self) -> Option<&mut Slo> {
-        match self {
-            Self::Synthetic(spec) => spec.slo.as_mut(),
-            Self::Mix(mix) => mix.slo.as_mut(),
-            Self::Trace(spec) => spec.slo.as_mut(),
-            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_mut(),
-            Self::Gossip(_) => None,
-        }
+    pub fn slo_mut(&mut self) -> Option<&mut Slo> {
+        of_jobs!(self, jobs => jobs.slo.as_mut()).flatten()
     }
 
     /// The name of the section below `workload`.
@@ -522,7 +510,6 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_nought(jobs: &u32) -> bool {
     *jobs == 0
 }
@@ -544,7 +531,6 @@ const fn one() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(speedup: &f64) -> bool {
     *speedup == 1.0
 }

@@ -88,7 +88,6 @@ pub struct Edges {
     pub file: Option<PathBuf>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }

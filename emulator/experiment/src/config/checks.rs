@@ -7,7 +7,7 @@ use volary_actors::policies::PolicySpec;
 use volary_engine::handling::{ActorsSection, Processor, ROLES};
 use volary_engine::scenario::{Machines, Resolved};
 use volary_engine::workload::{Measure, NoWindow, Workload, WorkloadSpec};
-use volary_netem::{FaultSpec, Groups, Places, Target};
+use volary_netem::{FaultSpec, Groups, Target};
 
 use super::document::Document;
 use super::error::{ConfigError, did_you_mean, listed};

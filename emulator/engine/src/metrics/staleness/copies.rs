@@ -76,7 +76,12 @@ impl<'a> CopyTracker<'a> {
         let (seed, every) = (self.seed, self.every);
         let fresh = || {
             let samples = CacheSamples::new(Instants::new(seed, now, every));
-            Box::new(SharedState { changes: Vec::new(), copies: BTreeMap::new(), samples, ages: Ages::new() })
+            Box::new(SharedState {
+                changes: Vec::new(),
+                copies: BTreeMap::new(),
+                samples,
+                ages: Ages::default(),
+            })
         };
         self.state.get_or_insert_with(fresh).changes.push(now);
     }

@@ -44,7 +44,7 @@ impl Decisions {
             all: 0,
             out_of_sync: 0,
             conflicts: 0,
-            regrets: Gauge::new(),
+            regrets: Gauge::default(),
             address: Address::new(seed, Purpose::Sample).at(0),
             stride: 1,
             next: 0,

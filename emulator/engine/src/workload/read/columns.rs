@@ -1,9 +1,7 @@
 //! Columns of tables: the meanings of their names, as headings of published files and as `--columns` states them, and
 //! their units.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Feature;
 
@@ -169,8 +167,12 @@ pub(super) const SECOND_CHOICE: [(&str, Meaning); 2] =
 
 /// Names of columns by meaning, such as `--columns user=user_ID,submit=submit_time`, or the columns of a known table,
 /// such as `--columns philly`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(
+    with = "String",
+    description = "columns of a table, such as \"submit=at,run=took:min,user=who\", or the name of a known table"
+)]
 pub struct ColumnNames {
     pub(super) named: Vec<Named>,
     pub(super) set: Option<&'static ColumnSet>,
@@ -234,9 +236,7 @@ impl ColumnNames {
     pub(super) fn fit(&self, cells: &[String]) -> bool {
         self.named.iter().all(|named| named.is_optional || named.is_in(cells))
     }
-}
 
-impl ColumnNames {
     /// Columns that the user names.
     pub(super) fn of_pairs(text: &str) -> Result<Self, String> {
         let mut pairs: Vec<Named> = Vec::new();
@@ -258,18 +258,6 @@ impl From<ColumnNames> for String {
         let pair = |named: &Named| format!("{}={}", named.meaning.name(), named.column);
         let pairs = || columns.named.iter().map(pair).collect::<Vec<_>>().join(",");
         columns.set.map_or_else(pairs, |set| set.name.to_owned())
-    }
-}
-
-impl JsonSchema for ColumnNames {
-    fn schema_name() -> Cow<'static, str> {
-        "ColumnNames".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "columns of a table, such as \"submit=at,run=took:min,user=who\", or the name of a known table",
-            "type": "string"
-        })
     }
 }
 

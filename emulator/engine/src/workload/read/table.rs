@@ -12,7 +12,7 @@ use super::columns::{Column, ColumnNames, ColumnSet, Meaning, Named, SECOND_CHOI
 use super::dependencies;
 use super::lines::{At, TraceLine, cells, separator, short};
 use super::sets;
-use super::time::{Dated, SECONDS, Zone, instant, length};
+use super::time::{Instant, SECONDS, Zone, instant, length};
 use crate::workload::details::{Details, Outcome};
 use crate::workload::graph::StageGraph;
 use crate::workload::trace::{Trace, WorkloadError};
@@ -325,19 +325,6 @@ fn is_unknown(text: &str) -> bool {
     text.is_empty() || text.parse() == Ok(-1.0) || UNKNOWN.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// A point of time in a table.
-#[derive(Clone, Copy)]
-pub(super) struct Instant {
-    /// Nanoseconds since the zero of the file's clock or, for a date, of the Unix clock.
-    pub(super) ns: u64,
-    /// Seconds east of Greenwich, if the time is a date.
-    pub(super) zone: Option<i64>,
-    /// Whether a date states no zone.
-    pub(super) is_assumed: bool,
-    /// The second time of a date that occurs twice, at a change of clocks.
-    pub(super) second_ns: Option<u64>,
-}
-
 impl TableRow<'_> {
     /// The column of a meaning and its text; `None` if the text stands for unknown: blank, −1 or a word for nothing.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
@@ -361,16 +348,11 @@ impl TableRow<'_> {
         let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
         let is_date = text.contains(':') || text.matches('-').count() > 1;
         if !is_date {
-            return Ok(Some(Instant {
-                ns: self.number(column, text)?,
-                zone: None,
-                is_assumed: false,
-                second_ns: None,
-            }));
+            let ns = self.number(column, text)?;
+            return Ok(Some(Instant { ns, zone: None, is_assumed: false, second_ns: None }));
         }
-        let Dated { ns, zone, is_assumed, second_ns } = instant(text, self.header.zone)
-            .map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
-        Ok(Some(Instant { ns, zone: Some(zone), is_assumed, second_ns }))
+        let wrong = |why: String| self.wrong(column, &format!("`{}` {why}", short(text)));
+        instant(text, self.header.zone).map(Some).map_err(wrong)
     }
 
     /// Whether the job arrived before the start of the trace, which some tables state by a negative time.

@@ -7,13 +7,17 @@ use std::str::FromStr;
 
 use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Span;
 
 /// A time zone of the IANA database, such as `Europe/Stockholm`: the zone of dates that state none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(
+    with = "String",
+    description = "a time zone of the IANA database, such as \"UTC\" or \"Europe/Stockholm\""
+)]
 pub struct Zone(Tz);
 
 impl FromStr for Zone {
@@ -45,18 +49,6 @@ impl fmt::Display for Zone {
     }
 }
 
-impl JsonSchema for Zone {
-    fn schema_name() -> Cow<'static, str> {
-        "Zone".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "a time zone of the IANA database, such as \"UTC\" or \"Europe/Stockholm\"",
-            "type": "string"
-        })
-    }
-}
-
 impl Zone {
     /// Seconds east of Greenwich at a Unix time in seconds; `None` if there is no such date.
     pub(super) fn offset(self, unix: i64) -> Option<i64> {
@@ -65,13 +57,14 @@ impl Zone {
     }
 }
 
-/// A date as the Unix time.
+/// A point of time in a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Dated {
+pub(super) struct Instant {
+    /// Nanoseconds since the zero of the file's clock or, for a date, of the Unix clock.
     pub(super) ns: u64,
-    /// Seconds east of Greenwich.
-    pub(super) zone: i64,
-    /// Whether the date states no zone.
+    /// Seconds east of Greenwich, if the time is a date.
+    pub(super) zone: Option<i64>,
+    /// Whether a date states no zone.
     pub(super) is_assumed: bool,
     /// The later time with the same date, if the date occurs twice at a change of clocks.
     pub(super) second_ns: Option<u64>,
@@ -82,7 +75,7 @@ pub(super) struct Dated {
 ///
 /// # Errors
 /// When the text is not a valid date; the error has the reason and the remedy.
-pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String> {
+pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Instant, String> {
     const FORM: &str = "write times such as 2016-02-02 06:53:00-07:00";
     let wrong = || format!("is not a time; {FORM}");
     let (date, rest) = text.split_once(['T', 't', ' ']).ok_or_else(wrong)?;
@@ -129,7 +122,7 @@ pub(super) fn instant(text: &str, assumed: Option<Zone>) -> Result<Dated, String
         Ok::<_, String>(seconds * 1_000_000_000 + u64::from(at.timestamp_subsec_nanos()))
     };
     let second_ns = second.map(unix_ns).transpose()?;
-    Ok(Dated { ns: unix_ns(start)?, zone, is_assumed: at.is_none(), second_ns })
+    Ok(Instant { ns: unix_ns(start)?, zone: Some(zone), is_assumed: at.is_none(), second_ns })
 }
 
 /// The time of day of `06:53` or `06:53:00.25`.
@@ -306,7 +299,7 @@ mod tests {
             ("2000-02-29 00:00Z", 951_782_400, 0),
         ] {
             let found = instant(text, None).map(|at| (at.ns, at.zone));
-            assert_eq!(found, Ok((seconds * 1_000_000_000, zone)), "{text}");
+            assert_eq!(found, Ok((seconds * 1_000_000_000, Some(zone))), "{text}");
         }
         assert_eq!(instant("1970-01-01 00:00:00.25Z", None).unwrap().ns, 250_000_000);
     }
@@ -325,7 +318,7 @@ mod tests {
             let ns = seconds * 1_000_000_000;
             let is_assumed = !text.ends_with('Z');
             let second_ns = is_repeated.then_some(ns + 3_600_000_000_000);
-            assert_eq!(at(text, zone), Ok(Dated { ns, zone: east, is_assumed, second_ns }), "{text}");
+            assert_eq!(at(text, zone), Ok(Instant { ns, zone: Some(east), is_assumed, second_ns }), "{text}");
         }
         let why = at("2021-03-28 02:30:00", "Europe/Stockholm").unwrap_err();
         assert!(why.contains("does not exist in Europe/Stockholm"), "{why}");
