@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, TaskId, Time};
 use crate::catalog::Catalog;
-use crate::layout::Layout;
+use crate::layout::{Layout, Role};
 use crate::message::{Message, Standing, Update};
 
 /// An actor: a state machine that reacts to one input at a time. It measures nothing itself: it asks for work, timers
@@ -536,6 +536,15 @@ impl<'a> Effects<'a> {
     #[inline]
     pub const fn layout(&self) -> &'a Layout {
         self.layout
+    }
+
+    /// The worker of a core of the node that is being stepped.
+    ///
+    /// # Panics
+    /// If the actor that is being stepped is no node.
+    pub fn worker(&self, core: usize) -> ActorId {
+        let Role::Node(node) = self.layout.role(self.me) else { unreachable!("{} is no node", self.me) };
+        self.layout.worker(node, core as u32)
     }
 
     /// The oracle; `None` unless the runtime keeps one.

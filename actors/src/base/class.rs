@@ -1,7 +1,10 @@
 //! The delivery class of a message.
 
+use serde::Deserialize;
+
 /// The way in which a message travels. Each message kind has one class.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     /// A message that can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
     Datagram,

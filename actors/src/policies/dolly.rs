@@ -1,6 +1,6 @@
 //! Dolly: clones of small jobs from the start.
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{BuildContext, Policy, Traits, bound_by};
 use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, speculate};
@@ -32,11 +32,7 @@ impl Policy for Dolly {
         stopped.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits {
-            binds: self.binding.into(),
-            one_scheduler: self.binding == CopyBinding::Central,
-            ..Traits::default()
-        }
+        bound_by(self.binding)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -148,7 +148,7 @@ impl GangScheduler {
     }
 
     fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
-        if !self.ticking && self.matrix.slices() > 1 {
+        if !self.ticking && self.matrix.slices.len() > 1 {
             self.ticking = true;
             fx.arm(Timer::Tick(0), self.quantum);
         }
@@ -156,7 +156,7 @@ impl GangScheduler {
 
     fn tick(&mut self, fx: &mut Effects<'_>) {
         self.ticking = false;
-        if self.matrix.slices() > 1 {
+        if self.matrix.slices.len() > 1 {
             for core in self.matrix.turn() {
                 self.order(core, false, fx);
             }
@@ -192,7 +192,7 @@ impl GangScheduler {
     fn undelivered(&mut self, to: ActorId, core: u16, order: u32, fx: &mut Effects<'_>) {
         let Role::Node(node) = fx.layout().role(to) else { return };
         let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
-        if self.matrix.is_alive(core) && order == self.orders[core as usize] {
+        if self.matrix.alive[core as usize] && order == self.orders[core as usize] {
             self.order(core, true, fx);
         }
     }
@@ -201,9 +201,9 @@ impl GangScheduler {
     fn lost(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let Some(core) = placed.cores[copy.task.index as usize] else { return };
-        if self.matrix.has(core, copy) {
+        if let Some(slice) = self.matrix.slice_of(core, copy) {
             let fresh = copy.task.copy(placed.open.attempts(1));
-            if self.matrix.replace(core, copy, fresh) {
+            if self.matrix.put(slice, core, fresh) {
                 self.order(core, true, fx);
             }
         }
@@ -280,29 +280,17 @@ struct Matrix {
     current: usize,
     /// Whether the node of each core is believed alive.
     alive: Vec<bool>,
-    /// Number of cores believed alive.
-    width: usize,
 }
 
 impl Matrix {
     /// A matrix without slices, over `cores` live cores.
     fn new(cores: u32) -> Self {
-        let cores = cores as usize;
-        Self { slices: Vec::new(), current: 0, alive: vec![true; cores], width: cores }
-    }
-
-    /// Number of slices that take turns.
-    fn slices(&self) -> usize {
-        self.slices.len()
+        Self { slices: Vec::new(), current: 0, alive: vec![true; cores as usize] }
     }
 
     /// Number of cores believed alive.
     fn width(&self) -> usize {
-        self.width
-    }
-
-    fn is_alive(&self, core: u32) -> bool {
-        self.alive[core as usize]
+        self.alive.iter().filter(|alive| **alive).count()
     }
 
     /// The copy of a core in the current slice.
@@ -317,7 +305,8 @@ impl Matrix {
 
     /// The first slice in which `count` cores are free, or a new slice, with its free cores in ascending order.
     fn room(&mut self, count: usize) -> (usize, Vec<u32>) {
-        let fits = |slice: &BTreeMap<_, _>| self.width - slice.len() >= count;
+        let width = self.width();
+        let fits = |slice: &BTreeMap<_, _>| width - slice.len() >= count;
         let slice = self.slices.iter().position(fits).unwrap_or_else(|| {
             self.slices.push(BTreeMap::new());
             self.slices.len() - 1
@@ -327,7 +316,7 @@ impl Matrix {
         (slice, (0..self.alive.len() as u32).filter(free).collect())
     }
 
-    /// Fills a free cell; returns whether its copy is in the current slice.
+    /// Sets the copy of a cell; returns whether the cell is in the current slice.
     fn put(&mut self, slice: usize, core: u32, copy: CopyId) -> bool {
         self.slices[slice].insert(core, copy);
         slice == self.current
@@ -351,22 +340,14 @@ impl Matrix {
         Some((copy, slice == self.current))
     }
 
-    /// Whether a copy has a cell on a core.
-    fn has(&self, core: u32, copy: CopyId) -> bool {
-        self.slices.iter().any(|slice| slice.get(&core) == Some(&copy))
-    }
-
-    /// Replaces a copy in its cell; returns whether the cell is in the current slice.
-    fn replace(&mut self, core: u32, copy: CopyId, by: CopyId) -> bool {
-        let slice = self.slices.iter().position(|slice| slice.get(&core) == Some(&copy));
-        slice.is_some_and(|slice| self.put(slice, core, by))
+    /// The slice in which a core has a copy.
+    fn slice_of(&self, core: u32, copy: CopyId) -> Option<usize> {
+        self.slices.iter().position(|slice| slice.get(&core) == Some(&copy))
     }
 
     /// Removes crashed cores; returns all copies on them.
     fn kill(&mut self, cores: Range<u32>) -> Vec<CopyId> {
-        for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
-            self.width -= usize::from(std::mem::replace(alive, false));
-        }
+        self.alive[cores.start as usize..cores.end as usize].fill(false);
         let mut lost = Vec::new();
         for slice in &mut self.slices {
             for core in cores.clone() {
@@ -378,9 +359,7 @@ impl Matrix {
 
     /// Readmits cores.
     fn revive(&mut self, cores: Range<u32>) {
-        for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
-            self.width += usize::from(!std::mem::replace(alive, true));
-        }
+        self.alive[cores.start as usize..cores.end as usize].fill(true);
     }
 
     /// Drops empty slices; returns whether the current slice was dropped, so that the next one is current.
@@ -441,8 +420,7 @@ impl GangNode {
         open: JobId,
         fx: &mut Effects<'_>,
     ) {
-        let Role::Node(node) = fx.layout().role(fx.me()) else { return };
-        let worker = fx.layout().worker(node, u32::from(core));
+        let worker = fx.worker(core.into());
         let slot = &mut self.slots[core as usize];
         // Orders can overtake each other. An outdated order is ignored, and so is the first open job that it names,
         // because earlier jobs may have been opened again since.
@@ -466,7 +444,7 @@ impl GangNode {
             }
             // The scheduler does not know of the crash yet.
             None if self.restarted && matches!(work, SliceWork::GoOn(_)) => {
-                return fx.recover(from, lost(copy));
+                return fx.recover(from, Contention::Evicted { copy, age_ms: 0, alone: false });
             }
             None => fx.send(worker, Core::run(copy)),
         }
@@ -482,11 +460,6 @@ impl GangNode {
             fx.send(owner, Launch::Completed { copy });
         }
     }
-}
-
-/// Reports a lost copy to the scheduler.
-fn lost(copy: CopyId) -> Contention {
-    Contention::Evicted { copy, age_ms: 0, alone: false }
 }
 
 impl Machine for GangNode {
@@ -508,15 +481,14 @@ impl Machine for GangNode {
                 fx.recover(to, Launch::Completed { copy });
             }
             Input::Undelivered { to, msg: Message::Contention(Contention::Evicted { copy, .. }) } => {
-                fx.recover(to, lost(copy));
+                fx.recover(to, Contention::Evicted { copy, age_ms: 0, alone: false });
             }
             Input::Start { epoch } => self.restarted = epoch > 0,
             Input::Down { actor } => {
-                let Role::Node(node) = fx.layout().role(fx.me()) else { return };
                 for (core, slot) in self.slots.iter_mut().enumerate() {
                     if slot.owner == Some(actor) {
                         if let Some(copy) = slot.running {
-                            fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
+                            fx.send(fx.worker(core), Core::Stop { copy });
                         }
                         // Orders of the dead scheduler that are still in flight are void, even with a higher number
                         // than the last one received, because the scheduler's copies are forgotten here.

@@ -48,8 +48,8 @@ impl Policy for Hadoop2 {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        self.progress.check()?;
-        check_scaled(self.scale, &[("report", self.report), ("rest", self.rest), ("scan", self.scan)])
+        let periods = [("report", self.report), ("rest", self.rest), ("scan", self.scan)];
+        check_scaled(&self.progress, self.scale, &periods)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

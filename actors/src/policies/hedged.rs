@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits};
+use super::policy::{BuildContext, Policy, Traits, bound_by};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -33,11 +33,7 @@ impl Policy for Hedged {
         the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's reservations.";
 
     fn traits(&self) -> Traits<'_> {
-        Traits {
-            binds: self.binding.into(),
-            one_scheduler: self.binding == CopyBinding::Central,
-            ..Traits::default()
-        }
+        bound_by(self.binding)
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -325,9 +325,9 @@ const _: () = assert!(size_of::<KairosNode>() <= 256, "a run has many nodes");
 impl KairosNode {
     fn new(config: &Kairos, context: BuildContext<'_>) -> Self {
         // The last report of an idle node may be lost, and an earlier report would then remain in force.
-        let beats = Heartbeats::new(config.interval, context.index, context.layout.nodes())
-            .always(context.lossy && !config.silent)
-            .silent(config.silent);
+        let mut beats = Heartbeats::new(config.interval, context.index, context.layout.nodes());
+        beats.always = context.lossy && !config.silent;
+        beats.silent = config.silent;
         Self { las: Las::new(config.las(), context.layout.cores(context.index)), beats }
     }
 

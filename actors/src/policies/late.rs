@@ -44,8 +44,7 @@ impl Policy for LatePolicy {
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        self.progress.check()?;
-        check_scaled(self.scale, &[("report", self.report)])
+        check_scaled(&self.progress, self.scale, &[("report", self.report)])
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -162,7 +162,6 @@ impl DispatchRule for PeacockRule {
         let mut probed = 0;
         let mut sample = std::mem::take(&mut self.sample);
         while probed < count && !tasks.members().is_empty() {
-            sample.clear();
             tasks.members().sample(fx.rng(), (count - probed) as usize, &mut sample);
             for &node in &sample {
                 self.probe(node, job.task(probed), false, tasks, fx);

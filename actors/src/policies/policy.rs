@@ -350,9 +350,19 @@ pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
     Err(format!("bypass: must be a number from 0 on, not {bypass}"))
 }
 
-/// Checks that the scaled periods of a speculating policy are not too short.
-pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), String> {
+/// Checks the errors of progress reports of a speculating policy, and that its scaled periods are not too short.
+pub(super) fn check_scaled(
+    errors: &ProgressErrors,
+    scale: f64,
+    periods: &[(&str, Span)],
+) -> Result<(), String> {
+    errors.check()?;
     periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
+}
+
+/// Traits of a speculating policy with this binding.
+pub(super) fn bound_by<'a>(binding: CopyBinding) -> Traits<'a> {
+    Traits { binds: binding.into(), one_scheduler: binding == CopyBinding::Central, ..Traits::default() }
 }
 
 /// Traits of a speculating policy whose nodes report progress every `every`; `scale` multiplies all durations. Nodes
@@ -367,10 +377,8 @@ pub(super) fn reporting<'a>(
     let errors = ProgressErrors { delay: errors.delay.scale(scale), ..errors.clone() };
     let starts = binding == CopyBinding::Random;
     Traits {
-        binds: binding.into(),
-        one_scheduler: binding == CopyBinding::Central,
         patience: Some(patience.scale(scale)),
         reports: Some(ReportOptions { every: every.scale(scale), starts, errors }),
-        ..Traits::default()
+        ..bound_by(binding)
     }
 }

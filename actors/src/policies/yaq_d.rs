@@ -93,10 +93,10 @@ impl HeartbeatNode {
     /// heartbeats from them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
         let is_used = context.index < context.layout.nodes_in(config.nodes);
-        let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
-            .together(config.together)
-            .always(is_used && (context.lossy || !config.silent))
-            .silent(config.silent);
+        let index = if config.together { 0 } else { context.index };
+        let mut beats = Heartbeats::new(config.heartbeat, index, context.layout.nodes());
+        beats.always = is_used && (context.lossy || !config.silent);
+        beats.silent = config.silent;
         Self { manager, beats, observed: context.observed }
     }
 

@@ -10,9 +10,9 @@ pub struct Heartbeats {
     /// Offset of heartbeats from the multiples of `every`.
     phase: Span,
     /// Whether an idle node continues to send heartbeats.
-    always: bool,
+    pub always: bool,
     /// Whether a busy node is silent while nothing happens to it.
-    silent: bool,
+    pub silent: bool,
     /// Whether anything happened since the last heartbeat.
     changed: bool,
     beating: bool,
@@ -31,26 +31,6 @@ impl Heartbeats {
             changed: false,
             beating: false,
         }
-    }
-
-    /// Sets whether all nodes send their heartbeats at the same instants.
-    pub const fn together(mut self, together: bool) -> Self {
-        if together {
-            self.phase = Span::ZERO;
-        }
-        self
-    }
-
-    /// Sets whether an idle node continues to send heartbeats.
-    pub const fn always(mut self, always: bool) -> Self {
-        self.always = always;
-        self
-    }
-
-    /// Sets whether a busy node is silent while nothing happens to it.
-    pub const fn silent(mut self, silent: bool) -> Self {
-        self.silent = silent;
-        self
     }
 
     /// Records an event that the next heartbeat reports.

@@ -286,7 +286,7 @@ impl Las {
             if let CoreUse::Running { served, .. } = self.cores[core].usage
                 && served.from == actor
             {
-                fx.send(worker(core, fx), Core::Stop { copy: served.copy });
+                fx.send(fx.worker(core), Core::Stop { copy: served.copy });
                 self.cores[core].usage = CoreUse::Idle;
             }
         }
@@ -367,7 +367,7 @@ impl Las {
     /// Asks the worker of a core how much work its running copy has done.
     fn ask(&self, core: usize, fx: &mut Effects<'_>) {
         if let CoreUse::Running { served, .. } = self.cores[core].usage {
-            fx.send(worker(core, fx), Core::Ask { copy: served.copy });
+            fx.send(fx.worker(core), Core::Ask { copy: served.copy });
         }
     }
 
@@ -389,7 +389,7 @@ impl Las {
         let CoreUse::Running { mut served, .. } = self.cores[core].usage else { return };
         served.attained += fx.now().since(served.since);
         served.missed += u32::from(self.options.guard == LasGuard::Running);
-        fx.send(worker(core, fx), Core::Suspend { copy: served.copy });
+        fx.send(fx.worker(core), Core::Suspend { copy: served.copy });
         self.cores[core].usage = CoreUse::Leaving { served, next };
     }
 
@@ -410,7 +410,7 @@ impl Las {
     fn start(&mut self, core: usize, next: ServedCopy, guarded: bool, fx: &mut Effects<'_>) {
         let (copy, now, quantum) = (next.copy, fx.now(), self.options.quantum);
         let order = next.left.map_or_else(|| Core::run(copy), |left| Core::Resume { copy, left });
-        fx.send(worker(core, fx), order);
+        fx.send(fx.worker(core), order);
         let quantum = if guarded { quantum.scale(self.options.stretch) } else { quantum };
         let missed = if self.options.guard == LasGuard::Running { next.missed } else { 0 };
         let served = ServedCopy { since: now, missed, ..next };
@@ -437,14 +437,6 @@ impl Las {
             fx.arm(Timer::Tick(self.ticks), due.since(now));
             self.ticks = self.ticks.checked_add(1).unwrap_or(Self::FIRST_TICK);
         }
-    }
-}
-
-/// The worker of a core, on the node that is being stepped.
-fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
-    match fx.layout().role(fx.me()) {
-        Role::Node(node) => fx.layout().worker(node, core as u32),
-        role => unreachable!("a node runs as {role:?}"),
     }
 }
 

@@ -79,15 +79,15 @@ impl Membership {
         None
     }
 
-    /// Appends `count` distinct live nodes to `out`, uniformly without replacement; all of them, in random
-    /// order, if fewer are alive.
+    /// Replaces the content of `out` by `count` distinct live nodes, drawn uniformly without replacement; by all of
+    /// them, in random order, if fewer are alive.
     pub fn sample(&mut self, rng: &mut Rng, count: usize, out: &mut Vec<ActorId>) {
         let count = count.min(self.len() as usize);
-        let start = out.len();
+        out.clear();
         if count <= SMALL && count * 2 <= self.len() as usize {
-            while out.len() < start + count {
+            while out.len() < count {
                 let node = self.at(rng.below(self.len()));
-                if !out[start..].contains(&node) {
+                if !out.contains(&node) {
                     out.push(node);
                 }
             }
@@ -157,10 +157,9 @@ mod tests {
             for _ in 0..4000 {
                 let mut out = vec![ActorId(999)];
                 members.sample(&mut rng, count, &mut out);
-                let sample = &out[1..];
-                assert_eq!(sample.len(), count.min(19));
-                for (i, node) in sample.iter().enumerate() {
-                    assert!(!sample[..i].contains(node) && *node != layout.node(3));
+                assert_eq!(out.len(), count.min(19));
+                for (i, node) in out.iter().enumerate() {
+                    assert!(!out[..i].contains(node) && *node != layout.node(3));
                     hits[(node.0 - layout.node(0).0) as usize] += 1;
                 }
             }

@@ -106,7 +106,6 @@ impl Replication {
         let mut base = 0;
         while base < tasks {
             let (_, len) = self.design.group(base, tasks);
-            self.sample.clear();
             self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
             if self.design.choices == 1 {
                 // In a square every row has every task, so a row may be missing. In a rectangle no row may be missing.
@@ -367,7 +366,6 @@ impl Replication {
             if choice.asked().next().is_none() {
                 let (_, len) = self.design.group(choice.base, placed.open.spec.tasks);
                 let places = (len - choice.given) * self.design.choices;
-                self.sample.clear();
                 self.members.sample(fx.rng(), places as usize, &mut self.sample);
                 choice.ask(&self.sample);
             }

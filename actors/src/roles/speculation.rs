@@ -377,19 +377,24 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    /// A rule that backs up every task with one copy and checks every second.
+    /// A rule that decides by a function and checks every second.
     #[derive(Clone, Debug)]
-    struct Everything;
+    struct EverySecond(fn(&JobView<'_>, &mut Vec<Action>));
 
-    impl Rule for Everything {
+    impl Rule for EverySecond {
         fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-            actions.extend(view.attempts.alone().map(|attempt| Action::Backup(attempt.task)));
+            self.0(view, actions);
         }
 
         fn pause(&self, _: bool) -> Option<Span> {
             Some(Span::from_secs(1))
         }
     }
+
+    /// Backs up every task with one copy.
+    const EVERYTHING: EverySecond = EverySecond(|view, actions| {
+        actions.extend(view.attempts.alone().map(|attempt| Action::Backup(attempt.task)));
+    });
 
     fn bench(rule: impl Rule + 'static, tasks: u32, nodes: usize) -> Harness {
         bound(rule, CopyBinding::Central, tasks, nodes)
@@ -422,7 +427,7 @@ mod tests {
     /// nothing, and both cores are free again.
     #[test]
     fn the_first_result_counts_and_the_other_copy_is_stopped() {
-        let mut bench = bench(Everything, 2, 4);
+        let mut bench = bench(EVERYTHING, 2, 4);
         let node = |i| bench.layout.node(i);
         let [a, b, c, d] = [node(0), node(1), node(2), node(3)];
         let client = bench.layout.client(0);
@@ -441,7 +446,7 @@ mod tests {
     /// the queue.
     #[test]
     fn a_task_is_sent_again_when_its_last_copy_is_lost() {
-        let mut bench = bench(Everything, 1, 3);
+        let mut bench = bench(EVERYTHING, 1, 3);
         let node = |i| bench.layout.node(i);
         let [a, b, c] = [node(0), node(1), node(2)];
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(0, 1))]);
@@ -461,7 +466,7 @@ mod tests {
     /// First copies come before backups, and a node gets at most one copy of a task.
     #[test]
     fn backups_get_only_the_cores_that_first_copies_do_not_need() {
-        let mut bench = bench(Everything, 3, 2);
+        let mut bench = bench(EVERYTHING, 3, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0))]);
         assert_eq!(done(&mut bench, 0, 0, 0), [(a, row(2, 0))]);
@@ -471,25 +476,15 @@ mod tests {
         assert_eq!(look(&mut bench, 2), [], "the timer belongs to an earlier submission");
     }
 
-    /// A rule that restarts every copy once, and leaves no core free.
-    #[derive(Clone, Debug)]
-    struct Anew;
-
-    impl Rule for Anew {
-        fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-            let old = view.attempts.all().iter().filter(|a| !view.stopped.contains(&a.task));
-            actions.extend(old.map(|a| Action::Restart(a.task, a.number)));
-        }
-
-        fn pause(&self, _: bool) -> Option<Span> {
-            Some(Span::from_secs(1))
-        }
-    }
-
     /// With one core and two tasks, the restarted task lets the other go first.
     #[test]
     fn a_restarted_task_leaves_its_core_to_the_next_task() {
-        let mut bench = bench(Anew, 2, 1);
+        // Restarts every copy once, and leaves no core free.
+        let anew = EverySecond(|view, actions| {
+            let old = view.attempts.all().iter().filter(|a| !view.stopped.contains(&a.task));
+            actions.extend(old.map(|a| Action::Restart(a.task, a.number)));
+        });
+        let mut bench = bench(anew, 2, 1);
         let node = bench.layout.node(0);
         let started = sends(&bench.submit(0));
         assert_eq!(started, [(node, row(0, 0)), (node, dropped(0, 1)), (node, row(1, 0))]);
@@ -499,18 +494,11 @@ mod tests {
     /// The newest report counts. Older reports and reports of ended copies are ignored.
     #[test]
     fn late_and_repeated_reports_are_ignored() {
-        #[derive(Clone, Debug)]
-        struct Far;
-        impl Rule for Far {
-            fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-                let far = |a: &&Attempt| a.score == Score(600) && a.reported_at == Time(2);
-                actions.extend(view.attempts.all().iter().filter(far).map(|a| Action::Backup(a.task)));
-            }
-            fn pause(&self, _: bool) -> Option<Span> {
-                Some(Span::from_secs(1))
-            }
-        }
-        let mut bench = bench(Far, 1, 2);
+        let far = EverySecond(|view, actions| {
+            let far = |a: &&Attempt| a.score == Score(600) && a.reported_at == Time(2);
+            actions.extend(view.attempts.all().iter().filter(far).map(|a| Action::Backup(a.task)));
+        });
+        let mut bench = bench(far, 1, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         sends(&bench.submit(0));
         let report = |score, at| Progress::Report {
@@ -541,7 +529,7 @@ mod tests {
     /// claims.
     #[test]
     fn a_backup_is_reserved_on_two_other_nodes() {
-        let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
+        let mut bench = bound(EVERYTHING, CopyBinding::Sparrow, 1, 20);
         let first = reserved(&sends(&bench.submit(0)), 0);
         let claim = |group| Probe::Claim { job: JOB, group, repair: false };
         let grant = |attempt, group| {
@@ -567,7 +555,7 @@ mod tests {
     /// are lost, it gets new ones.
     #[test]
     fn a_wanted_backup_replaces_a_lost_copy() {
-        let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
+        let mut bench = bound(EVERYTHING, CopyBinding::Sparrow, 1, 20);
         let first = reserved(&sends(&bench.submit(0)), 0);
         bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });
         let second = reserved(&look(&mut bench, 1), 1);
@@ -584,7 +572,7 @@ mod tests {
     /// The first of two tasks ends while its backup is wanted, so the reservations of the backup are cancelled.
     #[test]
     fn the_reservations_of_a_backup_are_cancelled_when_its_task_ends() {
-        let mut bench = bound(Everything, CopyBinding::Sparrow, 2, 20);
+        let mut bench = bound(EVERYTHING, CopyBinding::Sparrow, 2, 20);
         let first = reserved(&sends(&bench.submit(0)), 0);
         bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });
         let second = reserved(&look(&mut bench, 1), 1);
@@ -597,7 +585,7 @@ mod tests {
     /// With random nodes a copy runs from the start that its node reports.
     #[test]
     fn a_copy_that_waits_at_its_node_is_not_slow() {
-        let mut bench = bound(Everything, CopyBinding::Random, 1, 20);
+        let mut bench = bound(EVERYTHING, CopyBinding::Random, 1, 20);
         let sent = sends(&bench.submit(0));
         let [(node, _)] = sent[..] else { panic!("{sent:?}") };
         assert_eq!(look(&mut bench, 1), []);
@@ -612,18 +600,11 @@ mod tests {
     /// fast.
     #[test]
     fn a_lost_start_report_does_not_make_a_copy_fast() {
-        #[derive(Clone, Debug)]
-        struct Slow;
-        impl Rule for Slow {
-            fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-                let slow = view.attempts.alone().filter(|a| a.rate(view.now) < 0.06);
-                actions.extend(slow.map(|a| Action::Backup(a.task)));
-            }
-            fn pause(&self, _: bool) -> Option<Span> {
-                Some(Span::from_secs(1))
-            }
-        }
-        let mut bench = bound(Slow, CopyBinding::Random, 1, 20);
+        let slow = EverySecond(|view, actions| {
+            let slow = view.attempts.alone().filter(|a| a.rate(view.now) < 0.06);
+            actions.extend(slow.map(|a| Action::Backup(a.task)));
+        });
+        let mut bench = bound(slow, CopyBinding::Random, 1, 20);
         let sent = sends(&bench.submit(0));
         let [(node, _)] = sent[..] else { panic!("{sent:?}") };
         let (copy, at) = (JOB.task(0).copy(0), Time::ZERO + Span::from_secs(10));

@@ -487,16 +487,10 @@ impl Convolution {
 
 #[cfg(test)]
 mod sum_tests {
+    use super::tests::of;
     use super::*;
     use crate::base::{Address, Draw, Purpose};
-    use crate::predict::Histogram;
     use rand::RngExt as _;
-
-    fn of(points: &[(f64, f64)]) -> Distribution {
-        let mut histogram = Histogram::default();
-        points.iter().for_each(|(value, weight)| histogram.add_weighted(*value, *weight));
-        Distribution::of(&histogram).expect("points")
-    }
 
     fn sum(capacity: f64, amounts: &[(&Distribution, u32)]) -> UsageSum {
         let mut sum = UsageSum::new(capacity);

@@ -61,7 +61,7 @@ impl<'a> PlacementView<'a> {
 
 /// Sort key of a candidate node: the risk for memory, the risk for CPU, free memory and free CPU, all ascending, and a
 /// random number for ties.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct RankedNode {
     risk: Risk,
     free_memory: f64,
@@ -70,24 +70,6 @@ struct RankedNode {
     node: u32,
     /// Number of the job's tasks that the node has been given already; `risk` is the risk with one more.
     taken: u32,
-}
-
-impl RankedNode {
-    fn compare(&self, other: &Self) -> Ordering {
-        self.risk
-            .memory
-            .total_cmp(&other.risk.memory)
-            .then_with(|| self.risk.cpu.total_cmp(&other.risk.cpu))
-            .then_with(|| self.free_memory.total_cmp(&other.free_memory))
-            .then_with(|| self.free_cpu.total_cmp(&other.free_cpu))
-            .then_with(|| (self.tie, self.node).cmp(&(other.tie, other.node)))
-    }
-}
-
-impl PartialEq for RankedNode {
-    fn eq(&self, other: &Self) -> bool {
-        self.compare(other) == Ordering::Equal
-    }
 }
 
 impl Eq for RankedNode {}
@@ -100,7 +82,13 @@ impl PartialOrd for RankedNode {
 
 impl Ord for RankedNode {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.compare(other)
+        self.risk
+            .memory
+            .total_cmp(&other.risk.memory)
+            .then_with(|| self.risk.cpu.total_cmp(&other.risk.cpu))
+            .then_with(|| self.free_memory.total_cmp(&other.free_memory))
+            .then_with(|| self.free_cpu.total_cmp(&other.free_cpu))
+            .then_with(|| (self.tie, self.node).cmp(&(other.tie, other.node)))
     }
 }
 

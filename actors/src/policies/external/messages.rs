@@ -14,15 +14,8 @@ use crate::message::{Custom, Field, Message, PAYLOAD, PayloadReader, PayloadWrit
 #[serde(deny_unknown_fields)]
 pub(super) struct Declaration {
     name: String,
-    class: DeclaredClass,
+    class: Class,
     fields: Vec<FieldType>,
-}
-
-#[derive(Clone, Copy, Deserialize, Debug)]
-#[serde(rename_all = "lowercase")]
-enum DeclaredClass {
-    Stream,
-    Datagram,
 }
 
 /// The type of a field.
@@ -79,10 +72,6 @@ impl Vocabulary {
     pub(super) fn new(declared: Vec<Declaration>) -> Result<Self, String> {
         let mut kinds: Vec<DeclaredKind> = Vec::new();
         for Declaration { name, class, fields } in declared {
-            let class = match class {
-                DeclaredClass::Stream => Class::Stream,
-                DeclaredClass::Datagram => Class::Datagram,
-            };
             let bytes: usize = fields.iter().map(|field| field.bytes()).sum();
             if bytes > PAYLOAD {
                 return Err(format!(

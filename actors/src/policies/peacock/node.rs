@@ -379,18 +379,6 @@ impl ElasticQueue {
         self.waiting.iter()
     }
 
-    /// Number of waiting probes.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Sum of the estimates of the waiting probes.
-    #[cfg(test)]
-    pub(super) const fn total(&self) -> Span {
-        self.total
-    }
-
     /// Keeps only the probes for which `keep` returns true.
     pub(super) fn retain(&mut self, keep: impl Fn(&WaitingProbe) -> bool) {
         self.waiting.retain(keep);
@@ -541,7 +529,7 @@ mod tests {
         for (name, before, new, expected) in cases {
             let mut queue = ElasticQueue::default();
             for &waiting in before {
-                queue.insert(queue.len(), waiting);
+                queue.insert(queue.waiting.len(), waiting);
             }
             let rotated = queue.place(new, Span::ZERO, now);
             match expected {
@@ -559,7 +547,7 @@ mod tests {
         }
         let mut out = Vec::new();
         queue.overflow(3, Span::from_secs(100), Span::ZERO, &mut out);
-        assert_eq!((order(&queue), out.len(), queue.total()), (vec![0, 1, 2], 2, Span::from_secs(6)));
+        assert_eq!((order(&queue), out.len(), queue.total), (vec![0, 1, 2], 2, Span::from_secs(6)));
         queue.overflow(3, Span::from_secs(5), Span::from_secs(1), &mut out);
         assert_eq!(order(&queue), [0, 1]);
     }
@@ -575,13 +563,13 @@ mod tests {
         queue.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
         assert_eq!((order(&queue), out.len()), (vec![1, 3, 0], 1));
         queue.take_late(|_| Span::from_secs(50), Time(6_000_000_000), 10, &mut out);
-        assert_eq!(queue.len(), 3, "expired probes stay in the queue");
+        assert_eq!(queue.waiting.len(), 3, "expired probes stay in the queue");
         let mut own = ElasticQueue::default();
         [2, 3]
             .into_iter()
             .for_each(|estimate| own.push_shortest_first(probe(estimate, u64::from(estimate), 0, 4)));
         own.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
-        assert_eq!(own.len(), 2, "the longer probe has 2 s ahead");
+        assert_eq!(own.waiting.len(), 2, "the longer probe has 2 s ahead");
         own.take_late(|own| own, Time(0), 10, &mut out);
         assert_eq!(order(&own), [2], "with its own work the probe would wait 5 s");
     }

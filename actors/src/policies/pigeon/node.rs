@@ -107,11 +107,7 @@ impl PigeonNode {
         let slot = &mut self.cores[core];
         slot.turns += 1;
         slot.running = Some(assigned);
-        fx.send(self.worker(core, fx), Core::run(assigned.next.copy));
-    }
-
-    fn worker(&self, core: usize, fx: &Effects<'_>) -> ActorId {
-        fx.layout().worker_of_core(self.first_core + core as u32)
+        fx.send(fx.worker(core), Core::run(assigned.next.copy));
     }
 
     /// Sends the result to the scheduler, and the idle notification to the master (section 2.2).

@@ -48,7 +48,6 @@ impl PerTaskSampling {
         let d = self.d;
         let Some(Samples { asked, best }) = self.samples(task) else { return };
         *best = None;
-        asked.clear();
         tasks.members().sample(fx.rng(), d, asked);
         asked.iter().for_each(|&node| fx.send_as(repair, node, Probe::Sample { task, repair }));
     }

@@ -285,7 +285,6 @@ impl NodeBinding for RandomNodes {
         fits: impl Fn(ActorId) -> bool,
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace> {
-        self.sample.clear();
         self.members.sample(fx.rng(), BACKUP_DRAWS, &mut self.sample);
         self.sample.iter().copied().find(|&node| fits(node)).map(BackupPlace::Node)
     }

@@ -147,7 +147,6 @@ impl Reservations {
 
     /// Samples nodes for `copies` copies.
     fn draw(&mut self, copies: usize, fx: &mut Effects<'_>) {
-        self.sample.clear();
         self.members.sample(fx.rng(), self.options.places(copies as u32), &mut self.sample);
     }
 
@@ -190,7 +189,6 @@ impl Reservations {
                 let (held, copies) = (group.places.count(), group.copies.len());
                 if held < copies {
                     let places = options.places(copies as u32) - held;
-                    sample.clear();
                     members.sample(fx.rng(), places, sample);
                     let of = SizedJob { job, group: id, size };
                     group.request(sample, places, of, true, *timeout, fx);
@@ -225,7 +223,6 @@ impl NodeBinding for Reservations {
         fits: impl Fn(ActorId) -> bool,
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace> {
-        self.sample.clear();
         self.members.sample(fx.rng(), BACKUP_DRAWS, &mut self.sample);
         self.sample.retain(|&node| fits(node));
         self.sample.truncate(self.options.places(1));

@@ -63,13 +63,6 @@ impl ContainerNode {
         idle.saturating_sub(self.waiting.len()) as u32
     }
 
-    fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
-        match fx.layout().role(fx.me()) {
-            Role::Node(node) => fx.layout().worker(node, core as u32),
-            role => unreachable!("a node manager runs as {role:?}"),
-        }
-    }
-
     /// Gives idle cores the waiting copies.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         while let Some(core) = self.cores.iter().position(|held| matches!(held, Held::Idle))
@@ -77,7 +70,7 @@ impl ContainerNode {
         {
             let HeldCopy { copy, left, elsewhere, .. } = next;
             let order = left.map_or(Core::Run { copy, elsewhere }, |left| Core::Resume { copy, left });
-            fx.send(Self::worker(core, fx), order);
+            fx.send(fx.worker(core), order);
             self.cores[core] = Held::Running(next);
         }
     }
@@ -99,7 +92,7 @@ impl ContainerNode {
             if let Held::Running(held) = self.cores[core]
                 && known(&held)
             {
-                fx.send(Self::worker(core, fx), Core::Suspend { copy });
+                fx.send(fx.worker(core), Core::Suspend { copy });
                 self.cores[core] = Held::Leaving(HeldCopy { turn, ..held });
                 return;
             }
@@ -202,7 +195,7 @@ impl ContainerNode {
             if let Held::Running(held) = self.cores[core]
                 && which(&held)
             {
-                fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
+                fx.send(fx.worker(core), Core::Stop { copy: held.copy });
                 self.cores[core] = Held::Idle;
             }
         }

@@ -40,7 +40,7 @@ impl PigeonNode {
             slot.next.retain(|waiting| waiting.next.scheduler != scheduler);
             let stopped = slot.running.take_if(|running| running.next.scheduler == scheduler);
             if let Some(Assigned { next, by }) = stopped {
-                fx.send(self.worker(core, fx), Core::Stop { copy: next.copy });
+                fx.send(fx.worker(core), Core::Stop { copy: next.copy });
                 self.proceed(core, by, fx);
             }
         }
