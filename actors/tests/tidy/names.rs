@@ -145,9 +145,9 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_netem", 2_979),
     ("volary_engine", 18_777),
     ("volary_experiment", 13_772),
-    ("volary_hosts", 8_047),
+    ("volary_hosts", 8_018),
     ("volary_report", 8_013),
-    ("volary", 5_373),
+    ("volary", 5_348),
 ];
 /// Number of lines by which a crate may be below its budget before the budget must be lowered, so that deleted code is
 /// not replaced.

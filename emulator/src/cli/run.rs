@@ -108,7 +108,6 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         threads: threads(options, &experiment),
         slice: options.slice,
         fleet: options.fleet.fleet(),
-        quiet: options.quiet,
         render: (!options.no_report).then_some(RENDER).flatten(),
         argv: argv(),
     };

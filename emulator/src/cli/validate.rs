@@ -14,6 +14,7 @@ use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
 use super::output::{RENDER, control, print_folded, print_json, write_file};
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
+use crate::runtime::RunOptions;
 
 /// Name of the file in the results folder that has the output of `--json`.
 const KEPT: &str = "validation.json";
@@ -96,28 +97,31 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let plan = ValidateOptions {
         variants: RunVariant::all(&experiment, &options.runtimes),
         repeat: options.repeat,
-        out: out.or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap_or_default(),
-        // Agents on this machine show the effects of the network and of several processes, but not those of several
-        // machines.
-        fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
-        resume: options.resume,
-        threads: options.threads.map(usize::from),
-        render: RENDER,
-        argv: argv(),
+        run: RunOptions {
+            out: out.or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap_or_default(),
+            resume: options.resume,
+            threads: options.threads.map(usize::from),
+            // Agents on this machine show the effects of the network and of several processes, but not those of several
+            // machines.
+            fleet: options.fleet.fleet().or_else(|| Some(Fleet::Spawn(agents(&experiment)))),
+            render: RENDER,
+            argv: argv(),
+            ..RunOptions::default()
+        },
     };
     let control = control(options.quiet, None, None)?;
     let validation = validate(&|variant| options.load(variant), &plan, &control).inspect_err(|error| {
         if matches!(error, Error::Broken { .. }) {
-            tracing::error!("to run what is missing: {}", args::command(&plan.argv, &plan.out));
+            tracing::error!("to run what is missing: {}", args::command(&plan.run.argv, &plan.run.out));
         }
     })?;
-    let kept = plan.out.join(KEPT);
+    let kept = plan.run.out.join(KEPT);
     write_file(&kept, (serde_json::to_string(&validation)? + "\n").as_bytes())?;
     if options.json {
         print_json(&validation)?;
     } else {
         print_folded(&validation.text())?;
-        print_folded(&format!("results: {}, this comparison: {}", plan.out.display(), kept.display()))?;
+        print_folded(&format!("results: {}, this comparison: {}", plan.run.out.display(), kept.display()))?;
     }
     let failed = options.check && (validation.is_void() || !validation.holds());
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

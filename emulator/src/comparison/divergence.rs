@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use volary_engine::results::{Metric, Summary};
 
 use super::metrics::{BAR, class_metric, mean, named, relative, spread, values};
-use super::policy::{ComparedSection, SECTIONS};
+use super::policy::{JUDGED, STALENESS, tolerance};
 
 /// The compared metrics; each is either judged by the bar, or only shown.
 const SHOWN: [(&str, bool); 12] = [
@@ -139,18 +139,15 @@ fn shown(
 
 /// The metrics that only some policies have, by the key of their section; empty if the policy has no such metric.
 pub(super) fn of_policy(reference: &Summary, runs: &[&Summary]) -> BTreeMap<String, Vec<MetricDivergence>> {
-    let section = |section: &ComparedSection| {
-        let rows = (section.tolerance)(reference, runs).map_or_else(Vec::new, |allowed| {
-            let row = |(i, metric): (usize, &Metric)| {
-                let mut row = MetricDivergence::new(metric, false, (reference, &[]), runs);
-                if let (Some(allowed), Some(relative), true) = (allowed, row.relative, i < section.judged) {
-                    row.within = Some(relative.abs() <= allowed);
-                }
-                row
-            };
-            section.metrics.iter().filter_map(|name| named(name)).enumerate().map(row).collect()
-        });
-        (section.key.to_owned(), rows)
-    };
-    SECTIONS.iter().map(section).collect()
+    let rows = tolerance(reference, runs).map_or_else(Vec::new, |allowed| {
+        let row = |(i, metric): (usize, &Metric)| {
+            let mut row = MetricDivergence::new(metric, false, (reference, &[]), runs);
+            if let (Some(allowed), Some(relative), true) = (allowed, row.relative, i < JUDGED) {
+                row.within = Some(relative.abs() <= allowed);
+            }
+            row
+        };
+        STALENESS.iter().filter_map(|name| named(name)).enumerate().map(row).collect()
+    });
+    BTreeMap::from([("staleness".to_owned(), rows)])
 }

@@ -1,32 +1,15 @@
-//! The compared metrics that only some policies have, by the key of their section of the summary.
+//! The compared metrics that only policies with caches have: those of the section `staleness` of the summary.
 
 use volary_engine::results::Summary;
 
 use super::metrics::BAR;
 
-/// The compared metrics of a section of the summary.
-pub struct ComparedSection {
-    /// Key of the section.
-    pub key: &'static str,
-    pub metrics: &'static [&'static str],
-    /// Number of metrics, from the first, that are judged. Other metrics are only shown.
-    pub judged: usize,
-    /// Tolerance of the judged metrics, relative to the reference, as a function of the reference and the runs.
-    /// `Some(None)` accepts any difference; `None` means that the reference has no such section.
-    pub tolerance: fn(&Summary, &[&Summary]) -> Option<Option<f64>>,
-}
-
-/// The sections that are compared.
-pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
-    key: "staleness",
-    metrics: &STALENESS,
-    // Ages and errors depend only on delays, not on the chosen node. The other metrics depend on all previous choices.
-    judged: 3,
-    tolerance,
-}];
+/// Number of metrics, from the first, that are judged; other metrics are only shown. Ages and errors depend only on
+/// delays, not on the chosen node. The other metrics depend on all previous choices.
+pub(super) const JUDGED: usize = 3;
 
 /// The metrics of policies whose schedulers keep caches.
-const STALENESS: [&str; 7] = [
+pub(super) const STALENESS: [&str; 7] = [
     "staleness.age_of_synchronisation_s.mean",
     "staleness.version_age.mean",
     "staleness.error_s.mean",
@@ -39,9 +22,10 @@ const STALENESS: [&str; 7] = [
 /// Number of standard deviations by which samples of caches may differ by chance.
 const CHANCE: f64 = 5.0;
 
-/// The tolerance of cache metrics: the bar, the lateness of deliveries and the clock error in the certificate, and
-/// chance, since caches are only sampled.
-fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
+/// The tolerance of the judged metrics, relative to the reference: the bar, the lateness of deliveries and the clock
+/// error in the certificate, and chance, since caches are only sampled. `Some(None)` accepts any difference; `None`
+/// means that the reference has no caches.
+pub(super) fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     let stale = reference.sections.staleness.as_ref()?;
     let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
     let late = certificates.map(|certificate| {

@@ -1,14 +1,11 @@
 //! The execution of one experiment and seed in several runtimes, and the comparison of their results.
 
-use std::path::PathBuf;
-
 use volary_experiment::config::{ConfigError, Experiment, Repeat, RuntimeKind};
-use volary_experiment::control::Fleet;
 use volary_experiment::control::StudyControl;
+use volary_experiment::storage::Study;
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::RunRecord;
 use volary_experiment::storage::study::measured_window;
-use volary_experiment::storage::{Render, Study};
 
 use super::against::against;
 use super::cores_as_found::as_found;
@@ -23,18 +20,9 @@ pub struct ValidateOptions {
     pub variants: Vec<RunVariant>,
     /// Number of runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// The folder of the study directories, which are named `<variant>-<repetition>`.
-    pub out: PathBuf,
-    /// The hosts of the runtime `hosts`.
-    pub fleet: Fleet,
-    /// Whether runs in the folder are kept, and only missing runs are executed.
-    pub resume: bool,
-    /// Number of threads of a run, as in `volary run`.
-    pub threads: Option<usize>,
-    /// The renderer of the reports; `None` for no reports.
-    pub render: Option<Render>,
-    /// The command line, which manifests record.
-    pub argv: Vec<String>,
+    /// The options of every run. `out` is the folder of the study directories, which are named
+    /// `<variant>-<repetition>`; only the runtime `hosts` uses `fleet`.
+    pub run: RunOptions,
 }
 
 /// Runs the experiment in every variant and compares the results; `load` reads the experiment for one variant.
@@ -113,15 +101,9 @@ fn runs(
 }
 
 fn run_options(variant: RunVariant, repetition: u32, options: &ValidateOptions) -> RunOptions {
-    RunOptions {
-        out: options.out.join(format!("{variant}-{repetition}").replace(' ', "-")),
-        fleet: (variant.runtime == RuntimeKind::Hosts).then(|| options.fleet.clone()),
-        resume: options.resume,
-        threads: options.threads,
-        argv: options.argv.clone(),
-        render: options.render,
-        ..RunOptions::default()
-    }
+    let out = options.run.out.join(format!("{variant}-{repetition}").replace(' ', "-"));
+    let fleet = options.run.fleet.clone().filter(|_| variant.runtime == RuntimeKind::Hosts);
+    RunOptions { out, fleet, ..options.run.clone() }
 }
 
 fn finished(variant: RunVariant, outcome: Outcome) -> Result<Study, Error> {

@@ -36,7 +36,6 @@ pub struct RunOptions {
     pub slice: Option<SweepSlice>,
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
-    pub quiet: bool,
     /// The renderer of the report; `None` for no report.
     pub render: Option<Render>,
     /// The command line, which the manifest records.

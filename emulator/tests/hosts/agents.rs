@@ -12,7 +12,6 @@ use volary_engine::parcel::Parcel;
 use volary_experiment::codec::LARGEST_FRAME;
 use volary_experiment::config::{Experiment, Overrides, id_under};
 use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
-use volary_hosts::cluster::net::link::LinkEvent;
 use volary_hosts::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
 use volary_hosts::cluster::protocol::{
     AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, LinkPurpose, Opening,
@@ -20,7 +19,7 @@ use volary_hosts::cluster::protocol::{
 use volary_hosts::real_time::clock::MonotonicClock;
 
 use crate::common::worlds;
-use crate::net::{HALF, Net, within};
+use crate::net::{HALF, Net, end, within};
 
 /// One scheduler, which is on the second of two hosts.
 const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";
@@ -206,15 +205,6 @@ impl Controller {
 fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
     let (inbox, arrivals) = mpsc::channel(64);
     (Link::start(connection, 8 << 20, 0, |_| true, inbox), arrivals)
-}
-
-/// The reason for the end of a link.
-async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
-    loop {
-        if let LinkEvent::Ended(end) = within(arrivals.recv()).await.unwrap().event {
-            return end;
-        }
-    }
 }
 
 #[tokio::test]

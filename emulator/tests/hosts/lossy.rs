@@ -147,7 +147,6 @@ impl Pair {
         let options = RunOptions {
             out: self.net.folder(&format!("r{number}")),
             fleet: Some(Fleet::Hosts { file: self.net.folder("lab.toml"), wait }),
-            quiet: true,
             ..RunOptions::default()
         };
         let (control, (over, waiting)) = (StudyControl::default(), mpsc::channel::<()>());

@@ -256,6 +256,7 @@ async fn drain(inbox: &mut mpsc::Receiver<Arrival>, count: usize) -> Vec<Parcel>
     got
 }
 
+/// The reason for the end of a link.
 pub(super) async fn end(inbox: &mut mpsc::Receiver<Arrival>) -> End {
     loop {
         if let LinkEvent::Ended(end) = within(inbox.recv()).await.unwrap().event {

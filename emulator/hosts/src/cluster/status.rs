@@ -13,7 +13,7 @@ use volary_experiment::control::LateSoFar;
 use volary_experiment::number::{count, plural, seconds};
 
 use super::error::HostsError;
-use super::net::{Control, Host, Hosts, Identity, Transport};
+use super::net::{Control, Host, Hosts, Identity, Role, Transport};
 use super::protocol::{AgentStatus, FIRST_FRAME, Opening, RunStatus, STATUS_FRAME};
 use super::timing::socket_options;
 
@@ -83,7 +83,7 @@ fn described(run: &RunStatus) -> Vec<String> {
 /// When the hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
 pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let file = Hosts::load(hosts)?;
-    let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
+    let identity = Identity::load_for(Role::Controller, &file.controller(), SystemTime::now())?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let transport = Transport::connector(&identity, file.local(), &socket_options(ANSWER_TIMEOUT))?;

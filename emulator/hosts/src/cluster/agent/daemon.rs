@@ -46,7 +46,7 @@ impl Agent {
     /// # Errors
     /// When the identity cannot be used, or the address cannot be listened on.
     pub fn new(settings: &Settings) -> Result<Self, HostsError> {
-        let identity = Identity::load_host(&settings.identity, SystemTime::now())?;
+        let identity = Identity::load_for(Role::Host, &settings.identity, SystemTime::now())?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
         let guard = runtime.enter();
         let lease = Duration::from_nanos(settings.lease.0);

@@ -19,7 +19,7 @@ use super::archive::Archive;
 use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
-use crate::cluster::net::{Connection, Control, End, Host, Hosts, Identity, Options, Transport};
+use crate::cluster::net::{Connection, Control, End, Host, Hosts, Identity, Options, Role, Transport};
 use crate::cluster::protocol::{
     AgentMessage, ControllerMessage, FIRST_FRAME, InjectRequest, MESSAGE_FRAME, Opening,
 };
@@ -383,7 +383,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts no connections.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
-    let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
+    let identity = Identity::load_for(Role::Controller, &file.controller(), SystemTime::now())?;
     // QUIC applies the shorter of the two peers' idle timeouts. With the longest one here, the host's lease decides.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };

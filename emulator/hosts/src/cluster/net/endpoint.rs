@@ -32,13 +32,6 @@ use super::connection::{Close, Connection, End};
 use super::framed::{Hello, HelloError, Streams};
 use super::identity::{Identity, Role, Subject, provider};
 
-/// Sizes of a socket's buffers in bytes, as the system granted them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buffers {
-    pub receive: usize,
-    pub send: usize,
-}
-
 /// The reason why no socket could be opened.
 #[derive(Debug, Error)]
 #[error("{0}")]
@@ -76,7 +69,6 @@ pub struct PeerInfo {
 pub struct Transport {
     quic: quinn::Endpoint,
     hello_exchange: Arc<HelloExchange>,
-    buffers: Buffers,
     subject: Subject,
     accept_task: Option<AbortHandle>,
 }
@@ -126,7 +118,7 @@ impl Transport {
         let what = if server.is_some() { "listen on" } else { "open a socket on" };
         let refused = |error: io::Error| BindError(format!("cannot {what} {address}: {error}"));
         let client = client(identity, options).map_err(|e| unusable(identity, e))?;
-        let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
+        let socket = socket(address, options.socket_buffer).map_err(refused)?;
         let endpoint = quinn::EndpointConfig::default();
         let mut quic =
             quinn::Endpoint::new(endpoint, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
@@ -134,7 +126,7 @@ impl Transport {
         let hello_exchange =
             HelloExchange { hello: Hello::of(&identity.subject), timeout: options.handshake_timeout };
         let (hello_exchange, subject) = (Arc::new(hello_exchange), identity.subject.clone());
-        Ok(Self { quic, hello_exchange, buffers, subject, accept_task: None })
+        Ok(Self { quic, hello_exchange, subject, accept_task: None })
     }
 
     /// Connects to the host of that name; fails if another host is at that address. A host that refuses because it has
@@ -182,11 +174,6 @@ impl Transport {
         &self.subject
     }
 
-    /// Sizes of the socket's buffers.
-    pub fn buffers(&self) -> Buffers {
-        self.buffers
-    }
-
     /// The socket's address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.quic.local_addr()
@@ -231,8 +218,7 @@ async fn accept(
     let mut warned: Option<Instant> = None;
     while let Some(incoming) = quic.accept().await {
         let address = incoming.remote_address();
-        let Admission::Place(mut place) = handshakes.admit(address.ip(), incoming.remote_address_validated())
-        else {
+        let Some(mut place) = handshakes.admit(address.ip(), incoming.remote_address_validated()) else {
             if warned.is_none_or(|at| at.elapsed() > LOAD_WARNING_INTERVAL) {
                 tracing::warn!("many handshakes do not end: peers must prove their addresses from now on");
                 warned = Some(Instant::now());
@@ -347,7 +333,7 @@ fn subject(connection: &Connection) -> Result<Subject, End> {
 }
 
 /// A bound UDP socket with large buffers: datagrams are not paced, so buffers of the default size would lose some.
-fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
+fn socket(address: SocketAddr, bytes: usize) -> io::Result<std::net::UdpSocket> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
@@ -358,15 +344,13 @@ fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket,
     socket.set_send_buffer_size(bytes)?;
     socket.bind(&address.into())?;
     // Linux doubles the size for its own overhead.
-    let buffers = Buffers { receive: socket.recv_buffer_size()? / 2, send: socket.send_buffer_size()? / 2 };
-    if buffers.receive < bytes || buffers.send < bytes {
+    let (receive, send) = (socket.recv_buffer_size()? / 2, socket.send_buffer_size()? / 2);
+    if receive < bytes || send < bytes {
         tracing::info!(
-            "UDP buffers of {} and {} bytes instead of {bytes}: raise net.core.rmem_max and wmem_max",
-            buffers.receive,
-            buffers.send
+            "UDP buffers of {receive} and {send} bytes instead of {bytes}: raise net.core.rmem_max and wmem_max"
         );
     }
-    Ok((socket.into(), buffers))
+    Ok(socket.into())
 }
 
 fn unusable(identity: &Identity, error: ConfigError) -> BindError {
@@ -479,15 +463,6 @@ fn transport(options: &Options) -> Result<TransportConfig, ConfigError> {
     Ok(config)
 }
 
-/// The decision about a new handshake.
-#[derive(Debug)]
-enum Admission {
-    /// The handshake has a place until the receiver is dropped. A message or error on the receiver revokes the place.
-    Place(oneshot::Receiver<()>),
-    /// The peer must validate its address first.
-    Prove,
-}
-
 /// The handshakes under way, the oldest first.
 #[derive(Debug)]
 struct Handshakes {
@@ -514,11 +489,12 @@ impl Handshakes {
         }
     }
 
-    /// Decides about a new handshake from this address; `proved` if the address is validated.
-    fn admit(&mut self, address: IpAddr, proved: bool) -> Admission {
+    /// The place of a new handshake from this address, which is validated if `proved`; `None` if the peer must validate
+    /// its address first. The place lasts until the receiver is dropped; a message or error on the receiver revokes it.
+    fn admit(&mut self, address: IpAddr, proved: bool) -> Option<oneshot::Receiver<()>> {
         self.under_way.retain(|handshake| !handshake.place.is_closed());
         if !proved && self.under_way.len() >= self.unproved {
-            return Admission::Prove;
+            return None;
         }
         let source = network(address);
         let mut counts = BTreeMap::<IpAddr, usize>::new();
@@ -537,7 +513,7 @@ impl Handshakes {
         oldest.and_then(|oldest| self.under_way.remove(oldest));
         let (place, receiver) = oneshot::channel();
         self.under_way.push_back(Handshake { source, place });
-        Admission::Place(receiver)
+        Some(receiver)
     }
 }
 
@@ -561,10 +537,7 @@ mod tests {
 
     /// A place of a peer with a validated address.
     fn place(handshakes: &mut Handshakes, address: &str) -> oneshot::Receiver<()> {
-        match handshakes.admit(address.parse().unwrap(), true) {
-            Admission::Place(place) => place,
-            Admission::Prove => panic!("{address} is proved"),
-        }
+        handshakes.admit(address.parse().unwrap(), true).expect("the address is validated")
     }
 
     /// Whether each handshake still has its place.
@@ -575,16 +548,14 @@ mod tests {
     #[test]
     fn unvalidated_addresses_get_few_handshakes() {
         let mut handshakes = handshakes(10, 10, 2);
-        let admitted: Vec<_> = (1..=4)
-            .map(|i| handshakes.admit(IpAddr::from([10, 0, 0, i]), false))
-            .filter(|admission| matches!(admission, Admission::Place(_)))
-            .collect();
+        let admitted: Vec<_> =
+            (1..=4).filter_map(|i| handshakes.admit(IpAddr::from([10, 0, 0, i]), false)).collect();
         assert_eq!(admitted.len(), 2);
         // A peer with a validated address gets a place, and handshakes that have ended free their places.
         let mut proved = place(&mut handshakes, "10.0.0.9");
         assert_eq!(kept([&mut proved]), [true]);
         drop((admitted, proved));
-        assert!(matches!(handshakes.admit(IpAddr::from([10, 0, 0, 5]), false), Admission::Place(_)));
+        assert!(handshakes.admit(IpAddr::from([10, 0, 0, 5]), false).is_some());
     }
 
     #[test]

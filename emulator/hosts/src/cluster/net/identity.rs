@@ -126,17 +126,8 @@ impl Identity {
         Ok(Self { subject, chain, key, roots })
     }
 
-    /// Loads a host's identity like [`load`](Self::load); refuses the controller's identity.
-    pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
-        Self::load_for(Role::Host, folder, now)
-    }
-
-    /// Loads the controller's identity like [`load`](Self::load); refuses a host's identity.
-    pub fn load_controller(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
-        Self::load_for(Role::Controller, folder, now)
-    }
-
-    fn load_for(role: Role, folder: &Path, now: SystemTime) -> Result<Self, FileError> {
+    /// Loads the identity of this role like [`load`](Self::load); refuses an identity of the other role.
+    pub fn load_for(role: Role, folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         let identity = Self::load(folder, now)?;
         match (role, identity.subject.role) {
             (Role::Host, Role::Controller) => Err(bad(

@@ -286,9 +286,9 @@ mod tests {
         let hosts = Hosts::load(&issued.hosts).unwrap();
         assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts);
         assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
-        let error = Identity::load_host(&hosts.controller(), now()).unwrap_err().to_string();
+        let error = Identity::load_for(Role::Host, &hosts.controller(), now()).unwrap_err().to_string();
         assert!(error.contains("an agent takes the folder of its own host"), "{error}");
-        let error = Identity::load_controller(&folder.join("h1"), now()).unwrap_err().to_string();
+        let error = Identity::load_for(Role::Controller, &folder.join("h1"), now()).unwrap_err().to_string();
         assert!(
             error.contains("h1: this is the identity of host h1: copy the folder `controller`"),
             "{error}"

@@ -54,8 +54,6 @@ pub enum SendError {
 /// Counts since the link's start, in parcels unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LinkStats {
-    /// Stream parcels queued for sending.
-    pub stream_sent: u64,
     /// Datagram parcels passed to the network.
     pub datagram_sent: u64,
     /// Datagram parcels dropped before sending, because the network did not take them fast enough.
@@ -205,7 +203,6 @@ impl LinkState {
             queue.batches += 1;
             rest = &rest[taken..];
         }
-        guard(&self.stats).stream_sent += parcels.len() as u64;
         self.wake.notify_one();
         Ok(())
     }
