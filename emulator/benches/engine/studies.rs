@@ -41,7 +41,6 @@ fn cost(policies: &[&str], repeat: u32, set: &[&str]) -> [f64; 3] {
     let options = RunOptions {
         out: folder.path().join("study"),
         threads: Some(2),
-        quiet: true,
         render: Some(volary_report::render),
         ..RunOptions::default()
     };
