@@ -244,9 +244,10 @@ pub struct Sampler<T> {
 impl<T: Quantity> Sampler<T> {
     /// Prepares the samples of a distribution, which are the same as [its own](DistributionSpec::sample).
     pub fn new(spec: DistributionSpec<T>) -> Self {
-        let gamma = match &spec {
-            DistributionSpec::Gamma(p) => rand_distr::Gamma::new(p.shape, p.mean.to_f64() / p.shape).ok(),
-            _ => None,
+        let gamma = if let DistributionSpec::Gamma(p) = &spec {
+            rand_distr::Gamma::new(p.shape, p.mean.to_f64() / p.shape).ok()
+        } else {
+            None
         };
         Self { spec, gamma }
     }

@@ -11,8 +11,10 @@ const SMALL: &[&str] = &["cluster.nodes=20", "workload.synthetic.jobs=40", "work
 /// A row of each execution, and a timeline of each run.
 const ALL: &[&str] = &["run.record.tasks_one_in=1", "run.record.timeline=10s"];
 
-/// Studies of `quickstart.toml`: name in the table, labels of policies, replications, and values of `--set`.
-const CASES: [(&str, &[&str], u32, &[&[&str]]); 4] = [
+/// A study of `quickstart.toml`: name in the table, labels of policies, replications, and values of `--set`.
+type Case = (&'static str, &'static [&'static str], u32, &'static [&'static [&'static str]]);
+
+const CASES: [Case; 4] = [
     ("1,000 runs of 40 jobs of 5 tasks", &["sparrow"], 1_000, &[SMALL]),
     ("the same, everything recorded", &["sparrow"], 1_000, &[SMALL, ALL]),
     ("40 runs of 4,000 jobs of 20 tasks", &[], 10, &[]),
