@@ -1,7 +1,7 @@
 //! Tests of full disks: the error names the cause, and earlier results are kept.
 //!
-//! The next file to be written is a link to /dev/full, or the shell limits the size of files, so that no root privileges
-//! are needed.
+//! The next file to be written is a link to /dev/full, or the shell limits the size of files, so that the tests need no
+//! root privileges.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

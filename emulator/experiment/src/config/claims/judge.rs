@@ -185,7 +185,10 @@ impl<'a> Table<'a> {
         if let Some(((l, r), half_width)) = means.zip(half_width(each)) {
             numbers["half_width"] = json!(half_width);
             let mut edges = [-1.0, 1.0].map(|side| l - r - side * op.band(r)).into_iter();
-            numbers["within_noise"] = json!(edges.any(|distance| within_noise(distance, half_width)));
+            // One replication that differs refutes an equality.
+            let exact = op == Op::Sign("==");
+            numbers["within_noise"] =
+                json!(!exact && edges.any(|distance| within_noise(distance, half_width)));
         }
         if holds.is_none() {
             numbers["why"] = json!(unequal.map_or_else(|| self.why(check, &cell, &seeds), |why| vec![why]));
