@@ -255,9 +255,9 @@ run e.toml --set interference.profile=azure-cach | 2 | --set:1:22 | did you mean
 plan e.toml --set interference.bernoulli={slot="1s",probability=1,slowdown=2} --set interference.profile=bursts | 2 | --set | has every key of `bernoulli`, so the profile `bursts` has no effect | interference={ profile = "bursts" }
 profile record --kernel none | 2 | expected `hash`, `memory` or `cache`
 profile record --cpus 9999 | 2 | CPU 9999 is not among those that this process may use
-profile record --window 1ms | 2 | --window 1ms: write a time from 10ms to that of the recording, 30s
+profile record --window 1ms | 2 | --window 1ms: write a time from 10ms to 30s, the length of the recording
 profile record --for 50ms | 2 | --window 100ms | 50ms, the length of the recording
-profile record --for 1000d | 2 | over 419430 windows | 16 MiB | record a shorter time
+profile record --for 1000d | 2 | more than 419430 windows | 16 MiB | record a shorter time
 profile record --picture a.jpg | 2 | --picture a.jpg: the name of a figure ends in .svg, .pdf or .png
 profile fit t.csv | 2 | t.csv:1: | the header names the columns
 profile fit missing.csv | 2 | cannot read missing.csv

@@ -116,7 +116,8 @@ impl Pair {
             let settings = Settings {
                 listen: anywhere(),
                 identity: net.folder(name),
-                // Long enough for a busy machine, and short, since an agent that missed the end of its controller waits so long.
+                // Long enough for a busy machine, and short enough for an agent that missed the end of its controller,
+                // which waits for this time.
                 lease: Span::from_secs(20),
                 once: false,
                 events: 1 << 24,

@@ -49,7 +49,7 @@ cores = 2 => shared = true\ncpu = 8\nthreshold = 1e-7 | e.toml:8:13 | from a mil
 cores = 2 => shared = true\ncpu = 8\nmemory = "0B" | e.toml:8:10 | no copy fits into a node without memory | memory =
 cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
 cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not relaunch copies that shared nodes evict | cluster.memory
-[cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a real core runs one copy | leave out cluster.shared
+[cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a real core runs one copy | or cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
 nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` states its own `nodes`
