@@ -303,8 +303,8 @@ trace describe t.tr --size gpus | 2 | --size is for .csv files
 trace describe t.csv --columns phily | 2 | no table is called `phily` | philly
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume | 2 | there is no study of `e` in runs | --out
-run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
-run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
+run e.toml --resume --out typo | 2 | there is no study in typo | leave out --resume
+run e.toml --resume --out empty | 2 | there is no study in empty | leave out --resume
 agent --listen localhost:1 --identity x | 2 | `localhost:1` is not an address: write IP:PORT, such as 10.77.0.2:4433
 schema nothing | 2 | experiment
 certs c | 2 | --host
