@@ -46,8 +46,8 @@ pub(super) struct Event {
 }
 
 /// 32 bits of context, whose meaning depends on the kind of event. For timers, completions and returned messages it is
-/// the actor's [epoch](super::actors::Actors::epoch) at the time of queueing, for deliveries the configured delay; other
-/// events do not use it. A second field would make a queued event larger than a cache line.
+/// the actor's [epoch](super::actors::Actors::epoch) at the time of queueing, for deliveries the configured delay;
+/// other events do not use it. A second field would make a queued event larger than a cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp(u32);
 
