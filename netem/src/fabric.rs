@@ -139,7 +139,7 @@ impl Fabric {
         counts.sent += count;
         counts.bytes += count * u64::from(bytes);
         counts.delivered += count;
-        counts.propagation_ns += count * after.0;
+        counts.propagation_ns = counts.propagation_ns.saturating_add(count.saturating_mul(after.0));
     }
 
     /// The verdict on the next message of a link, whose state before the message is `link`.

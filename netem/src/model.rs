@@ -237,10 +237,10 @@ impl Model {
         let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
         let uplink = network.uplink.filter(|_| apply);
         let rated = limit.is_some() || uplink.is_some();
+        let independent = delay.quantiles.is_none() && !rated && duplicate + reorder == 0.0;
         let chance = match loss {
-            Loss::Bernoulli(p) if delay.quantiles.is_none() && !rated && duplicate + reorder == 0.0 => {
-                Some(p.get())
-            }
+            Loss::Bernoulli(p) if independent => Some(p.get()),
+            _ if independent && loss.is_none() => Some(0.0),
             Loss::Bernoulli(_) | Loss::GilbertElliott(_) => None,
         };
         let fixed = (chance == Some(0.0) && delay.is_constant()).then_some(delay.constant);

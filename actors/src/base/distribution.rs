@@ -246,6 +246,9 @@ impl<T: Quantity> Sampler<T> {
     pub fn new(spec: DistributionSpec<T>) -> Self {
         let gamma = if let DistributionSpec::Gamma(p) = &spec {
             rand_distr::Gamma::new(p.shape, p.mean.to_f64() / p.shape).ok()
+        } else if let DistributionSpec::Erlang(p) = &spec {
+            let shape = f64::from(p.stages);
+            rand_distr::Gamma::new(shape, p.mean.to_f64() / shape).ok()
         } else {
             None
         };

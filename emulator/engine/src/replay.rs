@@ -361,8 +361,7 @@ impl<'a> ReplayedActors<'a> {
         &self.effects
     }
 
-    /// Restarts an endpoint without state. As in a shard, the workers of a node are new and continue their random
-    /// streams.
+    /// Restarts an endpoint without state. As in a shard, the workers of a node are new; they draw nothing.
     fn restart(&mut self, who: ActorId, epoch: u32) {
         let layout = self.parts.layout;
         let stored = self.actors[who.index()].take().and_then(|(mut machine, _)| machine.stored());

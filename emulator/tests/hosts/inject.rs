@@ -343,7 +343,7 @@ inject p.toml --dry-run --for 9h | 2 | --for 32400s | shorter
 inject p.toml --hosts none.toml | 2 | none.toml
 inject p.toml --hosts ids/hosts.toml --for 0s | 2 | --for 0s
 inject p.toml --hosts ids/hosts.toml --host h9 | 2 | --host h9 | h1, h2, h3
-inject p.toml --hosts ids/hosts.toml | 3 | no run on these hosts was started | volary run
+inject p.toml --hosts ids/hosts.toml | 3 | is in progress on these hosts | volary run
 "#;
 /// Commands that are refused during a run.
 const RUNNING: &str = r#"

@@ -61,7 +61,7 @@ impl<'a> PlacementView<'a> {
 
 /// Sort key of a candidate node: the risk for memory, the risk for CPU, free memory and free CPU, all ascending, and a
 /// random number for ties.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct RankedNode {
     risk: Risk,
     free_memory: f64,
@@ -70,6 +70,12 @@ struct RankedNode {
     node: u32,
     /// Number of the job's tasks that the node has been given already; `risk` is the risk with one more.
     taken: u32,
+}
+
+impl PartialEq for RankedNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
 }
 
 impl Eq for RankedNode {}

@@ -1,6 +1,6 @@
 //! The actors of a shard: their machines, random streams and counts.
 //!
-//! A worker is the larger half of the actors and the smallest of them, so it is part of its slot: it needs neither an
+//! Workers are about half of all actors and the smallest of them, so a worker is part of its slot: it needs neither an
 //! allocation nor a random stream, and costs an event one cache line instead of two.
 
 use volary_actors::base::{ActorId, Rng};

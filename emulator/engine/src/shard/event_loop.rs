@@ -184,6 +184,9 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     /// Replaces the machine of `endpoint` until it crashes, for benchmarks and tests of the loop itself. Must be called
     /// before [`start`](Self::start).
+    ///
+    /// # Panics
+    /// If the actor is a worker, which is not an endpoint.
     pub fn install(&mut self, endpoint: ActorId, machine: Box<dyn Machine>) {
         self.actors.slot(endpoint).machine = Some(machine);
     }

@@ -230,8 +230,9 @@ fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Er
             }
         };
         let Point { cell, policy, label, id, .. } = point;
-        abridged
-            .push(json!({"cell": cell, "policy": policy, "label": label, "resolved": resolved, "id": id}));
+        let mut point = json!({"cell": cell, "policy": policy, "label": label, "id": id});
+        point["resolved"] = resolved;
+        abridged.push(point);
     }
     serializer.collect_seq(abridged)
 }

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread;
 
 use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
@@ -25,7 +27,6 @@ use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
-use crate::parallel;
 
 /// A study directory that this process owns. It can be shared between threads.
 #[derive(Debug)]
@@ -368,26 +369,23 @@ fn table_name(kind: TableKind) -> String {
     format!("{}.parquet", kind.name())
 }
 
-/// Writes the files that are made from runs, each on the next free processor.
+/// Writes the files that are made from runs. The timeline and the report, which take one processor each, are made beside
+/// the tables; the report is written last.
 fn write_final_files(root: &Path, runs: &RunStore, study: &Study, render: Render) -> Result<(), Error> {
     say_others(root, runs, study);
-    let labels = &Labels::of(study);
-    // Files that take one processor come first.
-    let mut files: Vec<Box<dyn Fn() -> Result<(), Error> + Sync + '_>> = vec![
-        Box::new(|| render(study).write(root)),
-        Box::new(|| write_timeline(root, study)),
-        Box::new(|| write(&root.join(SUMMARY), summary_lines(study).as_bytes())),
-        Box::new(|| write_claims(root, study)),
-    ];
-    for &kind in TableKind::ALL {
-        files.push(Box::new(move || write_table(kind, root, labels, study)));
-    }
-    parallel::map(0..files.len(), |file| files[file]()).into_iter().collect::<Result<(), Error>>()?;
+    let report = thread::scope(|scope| {
+        let report = scope.spawn(|| write_timeline(root, study).map(|()| render(study)));
+        let labels = Labels::of(study);
+        TableKind::ALL.iter().try_for_each(|&kind| write_table(kind, root, &labels, study))?;
+        write(&root.join(SUMMARY), summary_lines(study).as_bytes())?;
+        write_claims(root, study)?;
+        report.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
     // Removes copied failures of runs that have finished since.
     study.records().try_for_each(|record| remove(&failure_path(root, &record.id)))?;
     // Removing fails if the folder is not empty.
     let _ = fs::remove_dir(root.join(FAILED));
-    Ok(())
+    report.write(root)
 }
 
 fn write_table(kind: TableKind, root: &Path, labels: &Labels, study: &Study) -> Result<(), Error> {

@@ -211,8 +211,8 @@ fn failed(why: &impl std::fmt::Display) -> InjectError {
 }
 
 fn not_running() -> InjectError {
-    let why = "no run on these hosts was started on this machine: start one with `volary run … --runtime hosts --hosts FILE`, and \
-               inject on the same machine while it goes on";
+    let why = "no run that was started on this machine is in progress on these hosts: start one with `volary run … \
+               --runtime hosts --hosts FILE`, and inject on the same machine while it goes on";
     InjectError::Refused(Refusal::NotRunning, why.to_owned())
 }
 

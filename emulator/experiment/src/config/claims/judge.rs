@@ -174,7 +174,12 @@ impl<'a> Table<'a> {
         };
         let means = at(&seeds);
         let unequal = self.unequal(check, &[&cell]);
-        let holds = means.filter(|_| unequal.is_none()).map(|(l, r)| op.holds(l, r));
+        // One replication that differs refutes an equality.
+        let exact = op == Op::Sign("==");
+        let each_holds = || seeds.iter().all(|&seed| at(&[seed].into()).is_some_and(|(l, r)| op.holds(l, r)));
+        let holds = means
+            .filter(|_| unequal.is_none())
+            .map(|(l, r)| if exact { each_holds() } else { op.holds(l, r) });
         let mut numbers = json!({ "left": means.map(|m| m.0), "right": means.map(|m| m.1), "holds": holds });
         for (name, side) in [("left_of", left), ("right_of", right)] {
             if let Some(of) = side.scaled().and_then(|metric| self.mean(metric, &cell, &seeds)) {
@@ -185,8 +190,6 @@ impl<'a> Table<'a> {
         if let Some(((l, r), half_width)) = means.zip(half_width(each)) {
             numbers["half_width"] = json!(half_width);
             let mut edges = [-1.0, 1.0].map(|side| l - r - side * op.band(r)).into_iter();
-            // One replication that differs refutes an equality.
-            let exact = op == Op::Sign("==");
             numbers["within_noise"] =
                 json!(!exact && edges.any(|distance| within_noise(distance, half_width)));
         }

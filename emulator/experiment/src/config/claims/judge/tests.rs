@@ -292,7 +292,10 @@ fn a_difference_smaller_than_its_spread_is_within_noise() {
     assert_eq!(noise(less, &noisy(-1.0, 1.0)).0, json!(true), "the failure is within noise");
     assert_eq!(noise(less, &noisy(1.0, 0.0)), (json!(false), json!(0.0)), "nothing varies");
     let equal = less.replace('<', "==");
-    assert_eq!(noise(&equal, &noisy(1.0, 1.0)).0, json!(false), "one replication that differs refutes it");
+    assert_eq!(noise(&equal, &noisy(1.0, 1.0)).0, json!(false), "an equality is exact");
+    let (cells, lines) = noisy(0.0, 1.0);
+    let claims = [claim(&json!({ "s.k": 0 }), &equal)];
+    assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails, "no replication has equal values");
     assert_eq!(noise("a.jobs.finished == 0", &noisy(1.0, 1.0)).0, json!(false), "a count has no noise");
     // Within 2 % of about 100: the margin is 2 less the difference.
     let near = "b.response_s.p50 within 2% of a.response_s.p50";
