@@ -591,7 +591,7 @@ mod tests {
         for round in 0..20 {
             let runs = folder.path().join(format!("runs{round}"));
             let barrier = std::sync::Barrier::new(16);
-            let made: Vec<NewFolder> = std::thread::scope(|scope| {
+            let made: Vec<NewFolder> = thread::scope(|scope| {
                 let make = || {
                     barrier.wait();
                     NewFolder::make(&runs, "e").unwrap()
