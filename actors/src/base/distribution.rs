@@ -231,10 +231,14 @@ impl<T: Quantity> DistributionSpec<T> {
 
 /// A gamma sample of the given shape and mean; `check` has refused all parameters that the constructor would refuse.
 fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
-    rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |distribution| distribution.sample(draw))
+    gamma_generator(shape, mean).map_or(mean, |distribution| distribution.sample(draw))
 }
 
-/// A distribution that is sampled often: the root and divisions that a gamma needs are computed once.
+fn gamma_generator(shape: f64, mean: f64) -> Option<rand_distr::Gamma<f64>> {
+    rand_distr::Gamma::new(shape, mean / shape).ok()
+}
+
+/// A distribution that is sampled often: the root and divisions that gamma and Erlang need are computed once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sampler<T> {
     spec: DistributionSpec<T>,
@@ -245,10 +249,9 @@ impl<T: Quantity> Sampler<T> {
     /// Prepares the samples of a distribution, which are the same as [its own](DistributionSpec::sample).
     pub fn new(spec: DistributionSpec<T>) -> Self {
         let gamma = if let DistributionSpec::Gamma(p) = &spec {
-            rand_distr::Gamma::new(p.shape, p.mean.to_f64() / p.shape).ok()
+            gamma_generator(p.shape, p.mean.to_f64())
         } else if let DistributionSpec::Erlang(p) = &spec {
-            let shape = f64::from(p.stages);
-            rand_distr::Gamma::new(shape, p.mean.to_f64() / shape).ok()
+            gamma_generator(f64::from(p.stages), p.mean.to_f64())
         } else {
             None
         };

@@ -117,13 +117,6 @@ impl NodeManager {
         self.rare.as_mut().filter(|_| self.reports)?.usage.as_mut()
     }
 
-    fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
-        match fx.layout().role(fx.me()) {
-            Role::Node(node) => fx.layout().worker(node, core as u32),
-            role => unreachable!("a node manager runs as {role:?}"),
-        }
-    }
-
     /// Gives idle cores the next entries.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         self.rerank(fx);
@@ -179,7 +172,7 @@ impl NodeManager {
     fn run(&mut self, core: usize, mut row: RowState, fx: &mut Effects<'_>) {
         self.slots[core] = match row.seek() {
             Some(copy) => {
-                fx.send(Self::worker(core, fx), Core::Run { copy, elsewhere: row.row.elsewhere });
+                fx.send(fx.worker(core), Core::Run { copy, elsewhere: row.row.elsewhere });
                 if let Some(reporter) = self.reporter() {
                     reporter.started(row.from, copy, fx);
                 }
@@ -293,7 +286,7 @@ impl NodeManager {
 
     /// Stops the copy on a core; with `proceed` the core continues with the rest of the row.
     fn stop(&mut self, core: usize, running: CopyId, proceed: bool, fx: &mut Effects<'_>) {
-        fx.send(Self::worker(core, fx), Core::Stop { copy: running });
+        fx.send(fx.worker(core), Core::Stop { copy: running });
         if let CoreState::Running(row) = self.vacate(core)
             && proceed
         {
@@ -505,7 +498,7 @@ impl NodeManager {
     fn query_progress(&mut self, fx: &mut Effects<'_>) {
         for (core, slot) in self.slots.iter().enumerate() {
             if let CoreState::Running(row) = slot {
-                fx.send(Self::worker(core, fx), Core::Ask { copy: row.row.copy(row.at) });
+                fx.send(fx.worker(core), Core::Ask { copy: row.row.copy(row.at) });
             }
         }
     }

@@ -480,11 +480,11 @@ mod tests {
     #[test]
     fn a_restarted_task_leaves_its_core_to_the_next_task() {
         // Restarts every copy once, and leaves no core free.
-        let anew = EverySecond(|view, actions| {
+        let restart = EverySecond(|view, actions| {
             let old = view.attempts.all().iter().filter(|a| !view.stopped.contains(&a.task));
             actions.extend(old.map(|a| Action::Restart(a.task, a.number)));
         });
-        let mut bench = bench(anew, 2, 1);
+        let mut bench = bench(restart, 2, 1);
         let node = bench.layout.node(0);
         let started = sends(&bench.submit(0));
         assert_eq!(started, [(node, row(0, 0)), (node, dropped(0, 1)), (node, row(1, 0))]);

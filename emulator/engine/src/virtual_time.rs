@@ -17,7 +17,7 @@ const SLICE: u64 = 1 << 14;
 /// many are pending only if events have long caused more than one further event each.
 const MOST_PENDING: usize = 1 << 25;
 
-/// Number of events without any progress after which a run is given up. So many events take minutes.
+/// Number of events without any progress after which a run is given up. Handling them takes minutes.
 const MOST_IDLE: u64 = 1 << 30;
 
 /// Callbacks of a run to its caller.
@@ -78,7 +78,7 @@ pub fn measure_with(
     pass(name, world, config, window, observer, progress)
 }
 
-/// The progress of a first pass, which is not shown because the second pass begins anew.
+/// Hides the progress of a first pass, because the second pass starts again from time 0.
 struct FirstPass<'a>(&'a dyn Progress);
 
 impl Progress for FirstPass<'_> {

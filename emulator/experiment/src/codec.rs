@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(longest.len(), kinds().filter(|(name, _)| !name.starts_with("core.")).count());
     }
 
-    /// Compares the encoded bytes. Whoever changes them must raise [`PROTOCOL`].
+    /// Compares the encoded bytes with committed ones. Other bytes need a higher [`PROTOCOL`].
     #[test]
     fn the_bytes_of_a_batch_stay_the_same() {
         let mut bytes = Vec::new();

@@ -1,8 +1,8 @@
 //! Tests that results of every experiment file (shortened) and of 300 drawn worlds equal pinned results to the bit.
 //!
 //! `experiments.tsv` and `swarm.tsv` hold one line per run: experiment, policy, number of the run, order hash, events,
-//! and a digest of the whole summary without the cost of the run. A refactoring must not change any line. Whoever
-//! changes the definition of a number regenerates the files with `VOLARY_TRACES` set, and commits the diff:
+//! and a digest of the whole summary without the cost of the run. A refactoring must not change any line. After
+//! a change of the definition of a number, this command with `VOLARY_TRACES` set writes the files again:
 //! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`. `VOLARY=PATH` checks
 //! another binary.
 //!
